@@ -1,0 +1,103 @@
+"""One moment of a session as screens and printers need it; built from git and the event log."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from workbench.gate.records import Outcome, Stage, Verdict
+from workbench.measure.records import Speed
+from workbench.session.records import Answer, Budget, Cost
+from workbench.skills.records import Plan
+
+
+class State(StrEnum):
+    """What the session is doing."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    WAITING = "your review"
+    """A decision is wanted."""
+    PAUSED = "paused"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    BUDGET = "budget spent"
+    FAILED = "failed"
+    SAVED = "saved"
+    """No engine runs; opened from git."""
+    LOST = "interrupted"
+    """The engine died without saying so; `resume` goes on."""
+
+
+class Version(Struct, frozen=True, kw_only=True):
+    """One row of the lineage."""
+
+    number: int
+    parent: int | None
+    commit: str
+    title: str
+    verdict: Verdict
+    stage: Stage
+    """Where the gate ended."""
+    code: str
+    answer: Answer
+    speed_vs_seed: Speed | None
+    speed_vs_parent: Speed | None
+    card: str = ""
+    best: bool = False
+    accepted_line: bool = False
+    """On `main`."""
+
+
+class StripStage(Struct, frozen=True, kw_only=True):
+    """One stage in the gate strip."""
+
+    stage: Stage
+    outcome: Outcome | None
+    """None: not begun, or running when `running`."""
+    running: bool = False
+    seconds: float = 0.0
+    says: str = ""
+    """`3 of 9 calls` while running, the report's line when done."""
+
+
+class LogLine(Struct, frozen=True, kw_only=True):
+    """One line of the log of events, for a person."""
+
+    at: str
+    level: str
+    says: str
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """One moment of a session."""
+
+    revision: int
+    """Goes up with every change."""
+    name: str
+    path: str
+    problem: str
+    device: str
+    target: str
+    mode: str
+    state: State
+    says: str = ""
+    """Why it is in this state, where there is something to say."""
+    engine_pid: int | None = None
+    versions: tuple[Version, ...] = ()
+    """By number, ascending."""
+    current: int | None = None
+    """The transition the strip is about."""
+    strip: tuple[StripStage, ...] = ()
+    plan: Plan | None = None
+    """Of `current`."""
+    pending: int | None = None
+    """The transition that waits for a decision."""
+    best: int | None = None
+    incumbent: int | None = None
+    budget: Budget = Budget()
+    steps: int = 0
+    spent: Cost = Cost()
+    elapsed_seconds: float = 0.0
+    """Wall time over all runs of the session."""
+    log: tuple[LogLine, ...] = ()
+    """The newest 200."""

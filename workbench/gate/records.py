@@ -1,0 +1,111 @@
+"""What the gate says of a candidate: findings, stage reports and the verdict, as data."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from workbench.kernels.records import Launch, LaunchTrace
+from workbench.measure.records import Speed, Time
+
+Evidence = dict[str, str | int | float | bool | None]
+
+
+class Stage(StrEnum):
+    """The four questions, in the order they are asked."""
+
+    POLICY = "policy"
+    COMPILE = "compile"
+    CORRECTNESS = "correctness"
+    PROFILE = "profile"
+
+
+class Verdict(StrEnum):
+    """What the whole gate says."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    UNPROVEN = "unproven"
+    """A claim needed a GPU or a tool that is not there; not a fault of the kernel."""
+
+
+class Outcome(StrEnum):
+    """What one stage says."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNPROVEN = "unproven"
+    SKIPPED = "skipped"
+    """Not asked, because an earlier stage failed or the rung does not ask it."""
+
+
+class Blame(StrEnum):
+    """Whose fault a finding is: a broken reference or machine is not the candidate's failure."""
+
+    CANDIDATE = "candidate"
+    PROBLEM = "problem"
+    MACHINE = "machine"
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One thing a stage found."""
+
+    code: str
+    """Stable, `stage.reason`: `policy.torch-compute`, `correctness.error-above-bound`."""
+    says: str
+    """One sentence for a person."""
+    line: int | None = None
+    """In the candidate's file."""
+    blame: Blame = Blame.CANDIDATE
+    evidence: Evidence = {}
+    """Value, bound, case, seed to replay, ..."""
+
+
+class StageReport(Struct, frozen=True, kw_only=True):
+    """One stage of one candidate."""
+
+    stage: Stage
+    outcome: Outcome
+    says: str
+    """One line: `9 calls over 3 shapes, worst error 0.12 of the bound`."""
+    findings: tuple[Finding, ...] = ()
+    """Empty when passed, unless something deserves a look."""
+    seconds: float = 0.0
+    isolation: str = "no candidate code ran"
+    """`bubblewrap`, `landlock+seccomp`, `process only`; what was in force while candidate code ran."""
+
+
+class GateReport(Struct, frozen=True, kw_only=True):
+    """The gate's whole answer on one candidate. Reads the same next year."""
+
+    verdict: Verdict
+    stage: Stage
+    """Where it ended: the failing or unproven stage, or the last one asked."""
+    code: str
+    """Reason code of the decisive finding; empty when accepted."""
+    says: str
+    stages: tuple[StageReport, ...]
+    rung: int
+    kernel_sha256: str
+    target: str
+    """`sm90`."""
+    device: str
+    """Name of the GPU that measured, or `cpu`."""
+    toolchain: dict[str, str] = {}
+    """Versions of torch, triton and ptxas that the numbers hold for."""
+    replay_seed: str = ""
+    """Hex; feeds `gate --seed` to repeat the same inputs."""
+    time: Time | None = None
+    """Of the candidate at the full shape."""
+    against: Time | None = None
+    """Of what it was compared with, in the same run."""
+    reference: Time | None = None
+    """Of the PyTorch reference, where known."""
+    speed: Speed | None = None
+    """Against the parent."""
+    launches: tuple[Launch, ...] = ()
+    traces: tuple[LaunchTrace, ...] = ()
+    gpu_seconds: float = 0.0
+
+    def report(self, stage: Stage) -> StageReport | None:
+        """The report of one stage, or None when the gate never came to it."""
+        return next((r for r in self.stages if r.stage is stage), None)

@@ -1,0 +1,143 @@
+"""What is known of a candidate's kernels without timing them: launches, static profile, trace, facts."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+Scalar = int | float | bool | str | None
+
+
+class TensorArgument(Struct, frozen=True, kw_only=True, tag="tensor"):
+    """A tensor as a launch received it."""
+
+    dtype: str
+    """Without the `torch.` prefix: `float32`."""
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In elements."""
+    alignment: int
+    """Largest power of two that divides the address, at most 256."""
+    bytes: int
+
+
+class DescriptorArgument(Struct, frozen=True, kw_only=True, tag="descriptor"):
+    """A host-made tensor descriptor (TMA)."""
+
+    base: TensorArgument
+    block: tuple[int, ...]
+
+
+class ScalarArgument(Struct, frozen=True, kw_only=True, tag="scalar"):
+    """Any argument that is not a tensor."""
+
+    value: Scalar
+
+
+Argument = TensorArgument | DescriptorArgument | ScalarArgument
+
+
+class StaticProfile(Struct, frozen=True, kw_only=True):
+    """What the compiler says of one compiled kernel: exact for this triton, ptxas and target."""
+
+    registers: int
+    """Per thread."""
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+    shared_bytes: int
+    """Dynamic plus static, per program."""
+    threads: int
+    """Per program; warp specialization adds to `32 * num_warps`."""
+    programs_per_sm: int
+    occupancy: float
+    """Resident warps over the SM's limit, 0 to 1."""
+    limiter: Literal["registers", "shared", "warps", "programs"]
+    code_bytes: int
+    mix: dict[str, int] = {}
+    """SASS instructions by group (`LDG.128`, `HGMMA`, `FFMA`, ... and `total`), static count."""
+
+
+class Launch(Struct, frozen=True, kw_only=True):
+    """One `kernel[grid](...)` as the host code made it, compiled for the target."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    arguments: dict[str, Argument]
+    constexprs: dict[str, Scalar]
+    num_warps: int
+    num_stages: int
+    num_ctas: int
+    line: int
+    """Line of the launch in the candidate's file; 0 when it is not there."""
+    cubin_sha256: str
+    static: StaticProfile
+    compile_seconds: float
+
+    @property
+    def programs(self) -> int:
+        """Programs in the grid."""
+        x, y, z = self.grid
+        return x * y * z
+
+
+class Traffic(Struct, frozen=True, kw_only=True):
+    """Bytes that one launch moves for one tensor argument, counted lane by lane."""
+
+    loaded: int
+    stored: int
+    unique_sectors: int
+    """Distinct 32-byte sectors touched by the programs that were traced (not scaled)."""
+    footprint: int
+    """Bytes of the tensor's storage."""
+
+
+class OutOfBounds(Struct, frozen=True, kw_only=True):
+    """An active lane whose address lies outside every tensor argument."""
+
+    kernel: str
+    line: int
+    program: tuple[int, int, int]
+    access: Literal["load", "store", "atomic"]
+    lanes: int
+    """How many lanes of that access were outside."""
+    argument: str
+    """The nearest tensor argument."""
+    offset_bytes: int
+    """From the start of that argument's storage; may be negative."""
+
+
+class LaunchTrace(Struct, frozen=True, kw_only=True):
+    """What one launch did in the interpreter. Counts are scaled from the sampled programs to the grid."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    programs: int
+    sampled: int
+    """Programs that were really run; equals `programs` when the trace is exact."""
+    traffic: dict[str, Traffic]
+    masked_fraction: float
+    """Lanes of loads and stores switched off by masks, 0 to 1."""
+    sector_efficiency: float
+    """Useful bytes over bytes of the 32-byte sectors that groups of 32 lanes touch, 0 to 1."""
+    dot_flops: dict[str, float]
+    """By pipe: operand dtype, with the fp32 input precision after a slash (`float32/tf32x3`)."""
+    vector_flops: float
+    special_ops: float
+    """exp, log, sqrt, rsqrt, sin, division: the MUFU pipe."""
+    reduced_elements: float
+    atomics: float
+    out_of_bounds: tuple[OutOfBounds, ...] = ()
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """A named value that conditions are written over. `value` None means unknown."""
+
+    name: str
+    """Dotted: `loop.trip_count`, `launch.num_warps`, `device.cc`."""
+    value: bool | int | float | str | tuple[str, ...] | None
+    unit: str = ""
+    source: Literal["code", "launch", "problem", "device", "static", "trace", "profile", "history"]
+    says: str
+    """One line for a person."""
+    evidence: str = ""
+    """Where it was read: `line 14: tl.load(x_ptr + cols, mask=cols < N)`."""

@@ -1,0 +1,51 @@
+"""What is known of a kernel's speed, each number with its kind: exact, modeled or measured."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Kind(StrEnum):
+    """Where a number comes from. Kinds are never mixed in one ratio."""
+
+    EXACT = "exact"
+    """From the compiler."""
+    MODELED = "modeled"
+    """Computed from counted work."""
+    MEASURED = "measured"
+    """Read on a GPU."""
+
+
+class Time(Struct, frozen=True, kw_only=True):
+    """Time of one call of a candidate or reference at one shape."""
+
+    kind: Kind
+    microseconds: float
+    """Median when measured."""
+    low: float | None = None
+    high: float | None = None
+    """Interval of the median, microseconds; None when modeled."""
+    samples: int = 0
+    device: str = ""
+    """Name of the GPU, or of the target when modeled (`sm90`)."""
+    detail: dict[str, float] = {}
+    """Parts of a modeled time in microseconds (`dram`, `l2`, `fp32`, `tensor`, `launch`, ...)."""
+
+
+class Speed(Struct, frozen=True, kw_only=True):
+    """How many times faster something is than what it is compared with (2.0 = half the time)."""
+
+    kind: Kind
+    ratio: float
+    low: float | None = None
+    high: float | None = None
+    """Confidence interval; None when modeled."""
+    confidence: float | None = None
+    """Of the interval, 0 to 1."""
+    pairs: int = 0
+    gpu_seconds: float = 0.0
+
+    def says(self) -> str:
+        """As a trailer and a screen show it: `1.32 [1.31, 1.33] measured`."""
+        interval = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.ratio:.3f}{interval} {self.kind}"

@@ -1,0 +1,106 @@
+"""What a session repository holds: its settings, its transitions and what they cost."""
+
+from enum import StrEnum
+from typing import Literal
+
+from msgspec import Struct
+
+from workbench.gate.records import GateReport
+from workbench.skills.records import Plan
+
+FORMAT = 1
+"""Of the session repository; a reader refuses a newer one by name."""
+
+
+class Mode(StrEnum):
+    """Who says yes."""
+
+    MANUAL = "manual"
+    """A person starts every step and decides every candidate that the gate accepted."""
+    REVIEW = "review"
+    """Steps run by themselves; a person decides every candidate that the gate accepted."""
+    AUTO = "auto"
+    """The gate's verdict is the decision."""
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """Limits of a run; None is no limit."""
+
+    steps: int | None = None
+    usd: float | None = None
+    gpu_seconds: float | None = None
+    wall_seconds: float | None = None
+
+
+class Cost(Struct, frozen=True, kw_only=True):
+    """What something cost."""
+
+    usd: float = 0.0
+    gpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+
+    def plus(self, other: "Cost") -> "Cost":
+        """The sum of both."""
+        return Cost(
+            usd=self.usd + other.usd,
+            gpu_seconds=self.gpu_seconds + other.gpu_seconds,
+            wall_seconds=self.wall_seconds + other.wall_seconds,
+        )
+
+
+class Answer(StrEnum):
+    """What became of a candidate."""
+
+    PENDING = "pending"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    """By the gate."""
+    VETOED = "vetoed"
+    """By a person, although the gate accepted it."""
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """Who answered what, and why."""
+
+    answer: Answer
+    by: Literal["gate", "person", "nobody"]
+    reason: str = ""
+    at: str = ""
+    """UTC, ISO 8601."""
+
+
+class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`session.toml`: how the session was started."""
+
+    format: int = FORMAT
+    name: str
+    kind: Literal["run", "lineage"] = "run"
+    problem: str
+    mode: Mode
+    proposer: Literal["skills", "llm", "both"] = "skills"
+    device: str
+    """`cpu`, or the name of the GPU."""
+    device_index: int | None = None
+    target: str
+    """`sm90`."""
+    budget: Budget
+    created: str
+    """UTC, ISO 8601."""
+    toolchain: dict[str, str] = {}
+
+
+class Transition(Struct, frozen=True, kw_only=True):
+    """`transition.toml`: one step parent -> candidate. Number 0 is the seed."""
+
+    number: int
+    parent: int | None = None
+    """Number of the kernel it was made from; None for the seed."""
+    plan: Plan | None = None
+    """None for the seed."""
+    gate: GateReport
+    decision: Decision
+    cost: Cost
+    created: str
+    """UTC, ISO 8601."""
+    origin: str = ""
+    """Where the source came from: `edit block-size`, `shipped seed`, `--kernel mine.py`, `submitted`."""

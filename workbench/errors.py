@@ -1,6 +1,6 @@
 """What a person is told when the workbench cannot go on: what happened, where, and what to do."""
 
-from typing import NoReturn
+from typing import Never, NoReturn
 
 
 class WorkbenchError(Exception):
@@ -26,6 +26,6 @@ class WorkbenchError(Exception):
         return "\n".join(lines)
 
 
-def unreachable(value: NoReturn) -> NoReturn:
+def unreachable(value: Never) -> NoReturn:
     """Close a match over a union: the type checker proves that no case is left."""
     raise AssertionError(f"unhandled case: {value!r}")

@@ -1,4 +1,4 @@
-"""Where the workbench keeps and finds its files: shipped data, settings, sessions, run-time sockets."""
+"""Where the workbench keeps and finds its files: shipped data, settings, sessions, sockets."""
 
 import os
 from pathlib import Path

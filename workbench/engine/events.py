@@ -1,4 +1,4 @@
-"""What the engine says while it works; one JSON line each in the session's log and on its socket."""
+"""What the engine says while it works; one JSON line each in the log and on the socket."""
 
 from msgspec import Struct
 

@@ -71,7 +71,7 @@ class StageReport(Struct, frozen=True, kw_only=True):
     """Empty when passed, unless something deserves a look."""
     seconds: float = 0.0
     isolation: str = "no candidate code ran"
-    """`bubblewrap`, `landlock+seccomp`, `process only`; what was in force while candidate code ran."""
+    """In force while candidate code ran: `bubblewrap`, `landlock+seccomp` or `process only`."""
 
 
 class GateReport(Struct, frozen=True, kw_only=True):
@@ -102,6 +102,8 @@ class GateReport(Struct, frozen=True, kw_only=True):
     """Of the PyTorch reference, where known."""
     speed: Speed | None = None
     """Against the parent."""
+    versus_seed: Speed | None = None
+    versus_reference: Speed | None = None
     launches: tuple[Launch, ...] = ()
     traces: tuple[LaunchTrace, ...] = ()
     gpu_seconds: float = 0.0

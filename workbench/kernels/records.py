@@ -1,4 +1,4 @@
-"""What is known of a candidate's kernels without timing them: launches, static profile, trace, facts."""
+"""What is known of kernels without timing them: launches, static profile, trace, facts."""
 
 from typing import Literal
 
@@ -107,7 +107,7 @@ class OutOfBounds(Struct, frozen=True, kw_only=True):
 
 
 class LaunchTrace(Struct, frozen=True, kw_only=True):
-    """What one launch did in the interpreter. Counts are scaled from the sampled programs to the grid."""
+    """What one launch did in the interpreter, scaled from the sampled programs to the grid."""
 
     kernel: str
     grid: tuple[int, int, int]

@@ -47,5 +47,6 @@ class Speed(Struct, frozen=True, kw_only=True):
 
     def says(self) -> str:
         """As a trailer and a screen show it: `1.32 [1.31, 1.33] measured`."""
-        interval = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        known = self.low is not None and self.high is not None
+        interval = f" [{self.low:.3f}, {self.high:.3f}]" if known else ""
         return f"{self.ratio:.3f}{interval} {self.kind}"

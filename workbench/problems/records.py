@@ -1,4 +1,4 @@
-"""What a problem is, once its file and sidecar have been read and before any of it has run."""
+"""What a problem is, once its file and sidecar are read and before any of it has run."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -57,8 +57,8 @@ class Problem(Struct, frozen=True, kw_only=True):
     precision: Precision = Precision.IEEE
     roofline: Roofline | None = None
     family: str = ""
-    """`gemm`, `attention`, `reduction`, `normalization`, `convolution`, `elementwise`, `sort`; empty
-    when nobody said."""
+    """`gemm`, `attention`, `reduction`, `normalization`, `convolution`, `elementwise`, `sort`;
+    empty when nobody said."""
     seed: Path | None = None
     """A plain Triton candidate shipped with the problem."""
 

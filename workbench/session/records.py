@@ -103,4 +103,4 @@ class Transition(Struct, frozen=True, kw_only=True):
     created: str
     """UTC, ISO 8601."""
     origin: str = ""
-    """Where the source came from: `edit block-size`, `shipped seed`, `--kernel mine.py`, `submitted`."""
+    """Where the source came from: `edit block-size`, `shipped seed`, `--kernel mine.py`."""

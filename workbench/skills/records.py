@@ -65,7 +65,7 @@ class Risk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Carrier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What carries the skill into code: an edit with a parameter grid, a sketch for a model, or both."""
+    """What carries the skill into code: an edit with its grid, a sketch for a model, or both."""
 
     edit: str = ""
     grid: dict[str, tuple[int | float | str | bool, ...]] = {}

@@ -9,6 +9,18 @@ Constant = int | float | bool | str
 """A value that a sidecar shape may give to a module-level constant of the problem file."""
 
 
+FAMILIES = (
+    "attention",
+    "convolution",
+    "elementwise",
+    "gemm",
+    "normalization",
+    "reduction",
+    "sort",
+)
+"""What `family` may say; scopes of skill cards use the same words."""
+
+
 class Precision(StrEnum):
     """What the reference promises about float32 matrix arithmetic."""
 
@@ -41,8 +53,32 @@ class Tolerance(Struct, frozen=True, kw_only=True):
     eps: float
 
 
+class WorkFloor(Struct, frozen=True, kw_only=True):
+    """The roofline of one shape as numbers."""
+
+    flops: float
+    bytes: float
+
+
+class Selection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An integer output that names places in an input: top-k's indices, for example.
+
+    Ties have no order of their own, so such an output is not compared with the reference's. It is
+    right when its entries are distinct along `dim` and pick out of the input, bit for bit, what the
+    output `values` holds.
+    """
+
+    output: int
+    """Which output holds the places, counted from 0."""
+    values: int
+    """Which output holds what they pick."""
+    input: int = 0
+    """Which input they pick from, counted from 0."""
+    dim: int = -1
+
+
 class Problem(Struct, frozen=True, kw_only=True):
-    """A PyTorch reference with its inputs, shapes, tolerance and roofline. Nothing of it has run."""
+    """A PyTorch reference with its inputs, shapes, tolerance, roofline. Nothing of it has run."""
 
     name: str
     path: Path
@@ -57,8 +93,8 @@ class Problem(Struct, frozen=True, kw_only=True):
     precision: Precision = Precision.IEEE
     roofline: Roofline | None = None
     family: str = ""
-    """`gemm`, `attention`, `reduction`, `normalization`, `convolution`, `elementwise`, `sort`;
-    empty when nobody said."""
+    """One of `FAMILIES`; empty when nobody said."""
+    selections: tuple[Selection, ...] = ()
     seed: Path | None = None
     """A plain Triton candidate shipped with the problem."""
 

@@ -1,0 +1,101 @@
+"""Arithmetic over a problem's constants, worked out from text without running any of it."""
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+
+Number = int | float
+
+_LONGEST = 500  # characters; keeps the parser and the walk far from any recursion limit
+_LARGEST_EXPONENT = 64
+_LARGEST = 2.0**200  # ours: far beyond any count of flops or bytes, far below slow integers
+
+_BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Number], Number]] = {
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+}
+_CALLS: dict[str, Callable[..., Number]] = {"min": min, "max": max}
+
+
+class ArithmeticFault(Exception):
+    """The expression is not arithmetic over the given names; the message says what is wrong."""
+
+
+def evaluate(expression: str, names: Mapping[str, object]) -> Number:
+    """The value of `expression`: names, numbers, `+ - * / // % **`, `min` and `max`.
+
+    Raises ArithmeticFault for anything else, an unknown name, a name that holds no number, a
+    division by zero, a power above 64 and a result too large for any count of work.
+    """
+    if len(expression) > _LONGEST:
+        raise ArithmeticFault(f"it is longer than {_LONGEST} characters")
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
+        raise ArithmeticFault("it is not an arithmetic expression") from fault
+    return evaluate_node(tree.body, names)
+
+
+def evaluate_node(node: ast.expr, names: Mapping[str, object]) -> Number:
+    """As `evaluate`, for a parsed expression."""
+    value = _value(node, names)
+    if math.isnan(value) or abs(value) > _LARGEST:
+        raise ArithmeticFault(f"`{ast.unparse(node)}` is out of range")
+    return value
+
+
+def _value(node: ast.expr, names: Mapping[str, object]) -> Number:
+    match node:
+        case ast.Constant(value=value) if _is_number(value):
+            return value  # type: ignore[return-value]  # _is_number has looked
+        case ast.Name(id=name):
+            return _named(name, names)
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in _UNARY:
+            return _UNARY[type(op)](evaluate_node(operand, names))
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return _power(evaluate_node(left, names), evaluate_node(right, names))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            try:
+                return _BINARY[type(op)](evaluate_node(left, names), evaluate_node(right, names))
+            except ZeroDivisionError as fault:
+                raise ArithmeticFault(f"`{ast.unparse(right)}` is zero") from fault
+        case ast.Call(func=ast.Name(id=name), args=[_, *_] as args, keywords=[]) if name in _CALLS:
+            values = [evaluate_node(arg, names) for arg in args]
+            return _CALLS[name](values)
+        case _:
+            raise ArithmeticFault(f"`{ast.unparse(node)}` is not arithmetic over constants")
+
+
+def _named(name: str, names: Mapping[str, object]) -> Number:
+    if name not in names:
+        known = ", ".join(sorted(names)) or "none"
+        raise ArithmeticFault(f"there is no constant `{name}` (constants: {known})")
+    value = names[name]
+    if not _is_number(value):
+        raise ArithmeticFault(f"`{name}` is {value!r}, not a number")
+    return value  # type: ignore[return-value]  # _is_number has looked
+
+
+def _power(base: Number, exponent: Number) -> Number:
+    if abs(exponent) > _LARGEST_EXPONENT:
+        raise ArithmeticFault(f"the power {exponent} is above {_LARGEST_EXPONENT}")
+    try:
+        value = base**exponent
+    except (ZeroDivisionError, OverflowError) as fault:
+        raise ArithmeticFault(f"{base} ** {exponent} has no finite value") from fault
+    if isinstance(value, complex):
+        raise ArithmeticFault(f"{base} ** {exponent} is not a real number")
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,104 @@
+"""Which module-level constants a problem file defines, and what a shape makes of them."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+
+from workbench.errors import WorkbenchError
+from workbench.problems.arithmetic import ArithmeticFault, evaluate_node
+from workbench.problems.records import Constant
+
+
+def constants(
+    tree: ast.Module, values: Mapping[str, Constant] | None = None
+) -> dict[str, Constant]:
+    """Name to value of the module-level constants, in file order, with `values` put in their place.
+
+    A constant is a name that the module's top level assigns once, from a literal (number, text,
+    truth value) or from arithmetic over constants above it. Nothing of the file runs. `values` must
+    name constants: `check_values` says so to a person.
+    """
+    given = values or {}
+    found: dict[str, Constant] = {}
+    for name, node in _assignments(tree):
+        value = given[name] if name in given else _constant(node, found)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def check_values(known: Mapping[str, Constant], values: Mapping[str, Constant], where: str) -> None:
+    """Refuse a value for a constant that does not exist or holds another kind of value."""
+    for name, value in values.items():
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            raise WorkbenchError(
+                f"there is no module-level constant `{name}` to give {value!r} to",
+                where=where,
+                todo=(f"did you mean `{near[0]}`? " if near else "")
+                + f"constants of the file: {', '.join(known) or 'none'}",
+            )
+        if not _fits(value, known[name]):
+            raise WorkbenchError(
+                f"`{name}` is {value!r}, but the file gives it {known[name]!r}",
+                where=where,
+                todo=f"write a value of type {type(known[name]).__name__}",
+            )
+
+
+def substitute(tree: ast.Module, values: Mapping[str, Constant]) -> None:
+    """Replace, in place, what the constants in `values` are assigned; derived constants follow."""
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)]) if name in values:
+                statement.value = ast.copy_location(ast.Constant(values[name]), statement.value)
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=parts)):
+                for i, target in enumerate(names):
+                    if isinstance(target, ast.Name) and target.id in values:
+                        parts[i] = ast.copy_location(ast.Constant(values[target.id]), parts[i])
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()) if name in values:
+                new = ast.copy_location(ast.Constant(values[name]), statement)
+                statement.value = new
+            case _:
+                pass
+
+
+def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Names that the top level assigns exactly once, with the expression, in file order."""
+    pairs = [pair for statement in tree.body for pair in _targets(statement)]
+    times = Counter(name for name, _ in pairs)
+    return ((name, node) for name, node in pairs if times[name] == 1)
+
+
+def _targets(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    match statement:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=parts)) if len(
+            names
+        ) == len(parts):
+            for target, part in zip(names, parts, strict=True):
+                if isinstance(target, ast.Name):
+                    yield target.id, part
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            yield name, value
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            yield name, value
+        case ast.AugAssign(target=ast.Name(id=name), value=value):
+            yield name, value  # a second assignment: `N += 1` makes the name no constant
+        case _:
+            pass
+
+
+def _constant(node: ast.expr, found: Mapping[str, Constant]) -> Constant | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool | str):
+        return node.value
+    try:
+        return evaluate_node(node, found)
+    except (ArithmeticFault, RecursionError):
+        return None
+
+
+def _fits(value: Constant, old: Constant) -> bool:
+    if isinstance(old, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is type(old)

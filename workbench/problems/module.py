@@ -1,0 +1,76 @@
+"""How a worker makes a problem's text a live module, its reference and its inputs."""
+
+import ast
+import linecache
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from workbench.problems.constants import check_values, constants, substitute
+from workbench.problems.records import Constant, Precision
+
+if TYPE_CHECKING:
+    from torch import device, nn
+
+
+def bind(source: str, values: Mapping[str, Constant], *, name: str = "problem") -> ModuleType:
+    """Execute the file with `values` in place of its module-level constants; derived ones follow.
+
+    The values go into the syntax tree before anything runs, and the module is entered in
+    `sys.modules` under `name`. Raises WorkbenchError for a value without a constant; whatever the
+    file itself raises comes out as it is.
+    """
+    tree = ast.parse(source)
+    check_values(constants(tree), values, where=name)
+    substitute(tree, values)
+    filename = f"<{name}>"
+    # Tracebacks and inspect find the lines of a file that is not on this worker's disk.
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    module = ModuleType(name)
+    module.__file__ = filename
+    sys.modules[name] = module
+    exec(compile(tree, filename, "exec"), module.__dict__)  # noqa: S102  # a worker's whole task
+    return module
+
+
+@contextmanager
+def reference_flags(precision: Precision) -> Iterator[None]:
+    """Run the body under the fp32 flags that `precision` promises, for matmul and cuDNN alike."""
+    import torch
+
+    allow = precision is Precision.TF32
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.allow_tf32, cudnn.allow_tf32
+    matmul.allow_tf32 = cudnn.allow_tf32 = allow
+    try:
+        yield
+    finally:
+        matmul.allow_tf32, cudnn.allow_tf32 = before
+
+
+def build_model(module: ModuleType, *, seed: int, class_name: str = "Model") -> "nn.Module":
+    """`Model(*get_init_inputs())`, or another class of that contract, on CPU, from `seed`."""
+    import torch
+
+    torch.manual_seed(seed)
+    init = module.get_init_inputs()
+    torch.manual_seed(seed)
+    # KernelBench also allows a mapping of keyword arguments; newer files of it use one.
+    cls = getattr(module, class_name)
+    model: nn.Module = cls(**init) if isinstance(init, dict) else cls(*init)
+    return model
+
+
+def make_inputs(module: ModuleType, *, seed: int, device: "device | str" = "cpu") -> list[Any]:
+    """`get_inputs()` from `seed`, made on `device` where the file names none, then moved there.
+
+    On `meta` only shapes and dtypes are made, in no time. Raises what the file raises.
+    """
+    import torch
+
+    torch.manual_seed(seed)
+    with torch.device(device):
+        inputs = module.get_inputs()
+    return [x.to(device) if isinstance(x, torch.Tensor) else x for x in inputs]

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from workbench.gate.records import StageReport
-from workbench.session.records import Answer, Cost
+from workbench.session.records import Answer, Budget, Cost
 from workbench.skills.records import Plan
 
 
@@ -23,6 +23,8 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run-started"):
     device: str
     target: str
     resumed: bool
+    budget: Budget = Budget()
+    """Of this run; `resume` may widen the one in `session.toml`."""
 
 
 class PlanMade(Event, frozen=True, kw_only=True, tag="plan-made"):

@@ -1,0 +1,213 @@
+"""`doctor`: whether this machine has what the workbench uses, and what to do where it has not."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from typing import Literal
+
+import typer
+from msgspec import Struct
+
+from workbench.cli import emit, options
+from workbench.cli.say import Exit
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """One thing that was looked at."""
+
+    part: str
+    state: Literal["ok", "absent", "bad"]
+    """`absent` costs a feature; `bad` stops the main job."""
+    found: str
+    todo: str = ""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: workbench doctor --json")(doctor)
+
+
+def doctor(json: options.Json = False) -> None:
+    """Check Python, torch, triton, the GPU, Nsight, the sandbox, git and the terminal."""
+    lines: list[Line] = []
+    for look in _LOOKS:
+        for line in look():
+            lines.append(line)
+            if json:
+                emit.json(line)
+            else:
+                emit.text(_show(line))
+    if any(line.state == "bad" for line in lines):
+        raise typer.Exit(Exit.NO)
+
+
+def _show(line: Line) -> str:
+    word = {"ok": "ok    ", "absent": "absent", "bad": "BAD   "}[line.state]
+    todo = f"\n{'':22}to do: {line.todo}" if line.todo else ""
+    return f"{line.part:<14}{word}  {line.found}{todo}"
+
+
+def _python() -> list[Line]:
+    version = platform.python_version()
+    if sys.version_info < (3, 11):
+        return [Line(part="python", state="bad", found=version, todo="use Python 3.11 or newer")]
+    return [Line(part="python", state="ok", found=f"{version} on {platform.machine()}")]
+
+
+def _package(name: str, at_least: tuple[int, int]) -> Line:
+    wanted = ".".join(map(str, at_least))
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return Line(
+            part=name,
+            state="bad",
+            found="not installed",
+            todo=f"pip install '{name}>={wanted}'",
+        )
+    parts = version.split(".")
+    found = (int(parts[0]), int("".join(c for c in parts[1] if c.isdigit()) or 0))
+    if found < at_least:
+        todo = f"pip install '{name}>={wanted}'"
+        return Line(part=name, state="bad", found=version, todo=todo)
+    return Line(part=name, state="ok", found=version)
+
+
+def _packages() -> list[Line]:
+    return [_package("torch", (2, 8)), _package("triton", (3, 6)), _package("textual", (8, 2))]
+
+
+def _ptxas() -> list[Line]:
+    from workbench.kernels.toolchain import tool_versions
+
+    lines = []
+    for name, found in tool_versions().items():
+        if found:
+            lines.append(Line(part=name, state="ok", found=found))
+        else:
+            todo = "reinstall triton: its wheel carries the program"
+            lines.append(Line(part=name, state="bad", found="not found", todo=todo))
+    return lines
+
+
+def _gpu() -> list[Line]:
+    from workbench.measure.gpus import NvmlFault, list_gpus
+
+    try:
+        gpus = list_gpus()
+    except NvmlFault as fault:
+        todo = "run nvidia-smi; until it answers, use --device cpu"
+        return [Line(part="gpu", state="bad", found=f"the driver says: {fault}", todo=todo)]
+    if not gpus:
+        return [
+            Line(
+                part="gpu",
+                state="absent",
+                found="no NVIDIA GPU or driver",
+                todo="times are modeled, and say so; nothing else changes",
+            )
+        ]
+    return [
+        Line(
+            part=f"gpu cuda:{g.index}",
+            state="ok",
+            found=f"{g.name}, {g.target}, driver {g.driver}, {g.memory_bytes >> 30} GiB, "
+            f"{_others(g.processes)}",
+        )
+        for g in gpus
+    ]
+
+
+def _others(processes: int | None) -> str:
+    if processes is None:
+        return "other processes unknown"
+    return f"{processes} other process{'' if processes == 1 else 'es'}"
+
+
+def _ncu() -> list[Line]:
+    program = shutil.which("ncu")
+    if program is None:
+        todo = "install Nsight Compute for hardware counters; static profiles need none"
+        return [Line(part="ncu", state="absent", found="not on PATH", todo=todo)]
+    version = _first_line([program, "--version"], containing="Version")
+    lines = [Line(part="ncu", state="ok", found=version or program)]
+    restricted = _counters_restricted()
+    if restricted is not None:
+        lines.append(restricted)
+    return lines
+
+
+def _counters_restricted() -> Line | None:
+    """Whether the driver keeps counters for root; None where it does not say."""
+    try:
+        with open("/proc/driver/nvidia/params", encoding="utf-8") as file:
+            text = file.read()
+    except OSError:
+        return None
+    if "RmProfilingAdminOnly: 1" in text and os.geteuid() != 0:
+        return Line(
+            part="ncu counters",
+            state="absent",
+            found="the driver keeps them for root (RmProfilingAdminOnly: 1)",
+            todo="an administrator sets NVreg_RestrictProfilingToAdminUsers=0 and reloads nvidia",
+        )
+    return Line(part="ncu counters", state="ok", found="this user may read them")
+
+
+def _first_line(command: list[str], containing: str = "") -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return next((ln.strip() for ln in done.stdout.splitlines() if containing in ln), "")
+
+
+def _sandbox() -> list[Line]:
+    from workbench.isolation.probe import probe
+
+    return [
+        Line(
+            part=layer.name,
+            state="ok" if layer.ok else "absent",
+            found=layer.detail,
+            todo="" if layer.ok else "every verdict says which isolation was in force",
+        )
+        for layer in probe()
+    ]
+
+
+def _git() -> list[Line]:
+    program = shutil.which("git")
+    if program is None:
+        return [Line(part="git", state="bad", found="not on PATH", todo="install git")]
+    return [Line(part="git", state="ok", found=_first_line([program, "--version"]))]
+
+
+def _terminal() -> list[Line]:
+    from workbench.tui.layout import refusal
+
+    size = shutil.get_terminal_size()
+    name = os.environ.get("TERM", "")
+    colours = os.environ.get("COLORTERM", "") or "256 or fewer colours"
+    found = f"{name or 'no TERM'}, {size.columns}x{size.lines}, {colours}"
+    if not sys.stdout.isatty():
+        return [Line(part="terminal", state="absent", found="output is not a terminal")]
+    why = refusal((size.columns, size.lines), dict(os.environ))
+    state: Literal["ok", "absent"] = "absent" if why else "ok"
+    return [Line(part="terminal", state=state, found=why or found)]
+
+
+_LOOKS: tuple[Callable[[], list[Line]], ...] = (
+    _python,
+    _packages,
+    _ptxas,
+    _gpu,
+    _ncu,
+    _sandbox,
+    _git,
+    _terminal,
+)

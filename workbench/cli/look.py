@@ -1,0 +1,198 @@
+"""Commands that read a session: `status`, `sessions`, `log`, `diff`, `card`, `review`, `watch`."""
+
+import difflib
+from typing import Annotated
+
+import typer
+
+from workbench.cli import emit, options
+from workbench.cli.finding import client_of, version_number
+from workbench.cli.say import note
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command(epilog="Example: workbench sessions")(sessions)
+    app.command(epilog="Example: workbench status softmax-1")(status)
+    app.command(epilog="Example: workbench log softmax-1 --graph")(log)
+    app.command(epilog="Example: workbench diff v2 v5 --session softmax-1")(diff)
+    app.command(epilog="Example: workbench card v3 --session softmax-1")(card)
+    app.command(epilog="Example: workbench review softmax-1 --diff")(review)
+    app.command(epilog="Example: workbench watch softmax-1")(watch)
+
+
+In = Annotated[
+    str, typer.Option("--session", metavar="SESSION", help="Session [default: the newest].")
+]
+
+
+def sessions(sessions: options.Sessions = None, json: options.Json = False) -> None:
+    """List the sessions, newest first."""
+    from workbench.engine.sessions import list_sessions, sessions_folder
+
+    folder = sessions_folder(sessions)
+    rows = list_sessions(folder)
+    if json:
+        for row in rows:
+            emit.json(row)
+        return
+    if not rows:
+        emit.text(f"no sessions in {folder}; workbench run softmax makes one")
+        return
+    cells = [
+        (r.name, r.state, r.problem, r.device, str(r.versions), r.best, r.created[:16])
+        for r in rows
+    ]
+    emit.text(
+        emit.table(("name", "state", "problem", "device", "versions", "best", "created"), cells)
+    )
+
+
+def status(
+    session: options.SessionName = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Say what a session is doing, what it reached and what it spent."""
+    from workbench.cli.report import status_text
+
+    client = client_of(session, sessions)
+    if json:
+        emit.json(client.snapshot())
+    else:
+        emit.text(status_text(client.snapshot()))
+
+
+def log(
+    session: options.SessionName = "",
+    graph: Annotated[bool, typer.Option("--graph", help="Draw the lineage.")] = False,
+    ascii_only: options.Ascii = False,
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """List the versions of a session, newest first."""
+    from workbench.cli.report import graph_text, version_line
+
+    client = client_of(session, sessions)
+    versions = client.snapshot().versions
+    if json:
+        for version in versions:
+            emit.json(version)
+    elif graph:
+        emit.text(graph_text(client.snapshot(), ascii_only=ascii_only))
+    else:
+        for version in reversed(versions):
+            emit.text(version_line(version))
+
+
+def diff(
+    first: Annotated[str, typer.Argument(metavar="A", help="A version.")],
+    second: Annotated[
+        str, typer.Argument(metavar="[B]", help="Another; without it A against its parent.")
+    ] = "",
+    session: In = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Show how the source of two versions differs."""
+    client = client_of(session, sessions)
+    snapshot = client.snapshot()
+    a = version_number(first, snapshot)
+    if second:
+        b = version_number(second, snapshot)
+        before, after = client.sources(a)[1], client.sources(b)[1]
+    else:
+        b = a
+        before, after = client.sources(a)
+        parent = client.transition(a).parent
+        a = b if parent is None else parent
+    text = unified(before, after, f"v{a}", f"v{b}")
+    if json:
+        emit.json({"a": a, "b": b, "diff": text})
+    else:
+        emit.text(text or f"v{a} and v{b} have the same source")
+
+
+def unified(before: str, after: str, a: str, b: str) -> str:
+    """A unified diff with three lines of context, without a final newline."""
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), f"{a}/kernel.py", f"{b}/kernel.py", lineterm=""
+    )
+    return "\n".join(lines)
+
+
+def card(
+    version: options.Version = "best",
+    session: In = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Show a version's plan: the skill, every condition with its answer, the gate's report."""
+    from workbench.cli.report import card_text
+
+    client = client_of(session, sessions)
+    record = client.transition(version_number(version, client.snapshot()))
+    if json:
+        emit.json(record)
+    else:
+        emit.text(card_text(record))
+
+
+def review(
+    session: options.SessionName = "",
+    diff: Annotated[bool, typer.Option("--diff", help="Also show the whole diff.")] = False,
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Show the version that waits for your decision and what accept and veto would write."""
+    from workbench.cli.report import card_text
+
+    client = client_of(session, sessions)
+    pending = client.snapshot().pending
+    if pending is None:
+        if json:
+            emit.json(None)
+        else:
+            emit.text(f"nothing waits for a decision in session {client.name}")
+        return
+    record = client.transition(pending)
+    if json:
+        before, after = client.sources(pending)
+        parent = f"v{record.parent}"
+        text = unified(before, after, parent, f"v{pending}")
+        emit.json({"pending": pending, "transition": record, "diff": text})
+        return
+    emit.text(card_text(record))
+    if diff:
+        before, after = client.sources(pending)
+        emit.text("\n" + unified(before, after, f"v{record.parent}", f"v{pending}"))
+    emit.text(
+        f"\naccept moves main to v{pending}: workbench accept {pending} --session {client.name}\n"
+        f"veto keeps it under refs/attempts/{pending:04}: "
+        f"workbench veto {pending} --reason WHY --session {client.name}"
+    )
+
+
+def watch(
+    session: options.SessionName = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Print one plain line per event until the run ends; what happened before comes first."""
+    import asyncio
+
+    from workbench.engine.telling import tell
+
+    client = client_of(session, sessions)
+
+    async def follow() -> None:
+        async for event in client.events():
+            if json:
+                emit.json(event)
+            elif (line := tell(event)) is not None:
+                emit.text(f"{line.at[11:19]} {line.says}")
+
+    asyncio.run(follow())
+    if not json:
+        state = client.snapshot().state
+        note(f"session {client.name} is {state}; workbench status {client.name} tells more")

@@ -1,0 +1,75 @@
+"""The `workbench` command: what there is to call, and how faults become exit codes."""
+
+import sys
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+from workbench.cli import decide, look, run, transfer
+from workbench.cli.say import Exit, explain
+
+app = typer.Typer(
+    name="workbench",
+    help="Make GPU kernels faster one gated step at a time; every step is a git commit.",
+    epilog="Example: workbench run softmax --headless --steps 6",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"workbench {metadata.version('kernel-workbench')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print and exit.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks of errors.", is_flag=True)
+    ] = False,
+) -> None:
+    """Options of every command."""
+    del version, debug
+
+
+for _module in (run, look, decide, transfer):
+    _module.register(app)
+
+
+def main() -> None:
+    """Entry point: run a command and leave with its exit code."""
+    debug = "--debug" in sys.argv
+    # `--debug` may stand anywhere on the line, also behind the command.
+    arguments = [a for a in sys.argv[1:] if a != "--debug"]
+    try:
+        code = app(args=arguments, standalone_mode=False)
+    except typer.Exit as leave:
+        code = leave.exit_code
+    except typer.Abort:
+        code = Exit.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output left, as `head` does: not an error of ours.
+        sys.stderr.close()
+        code = Exit.YES
+    except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 -- the last line of defence
+        code = _usage(fault)
+        if code is None:
+            code = explain(fault, debug=debug)
+    sys.exit(int(code or 0))
+
+
+def _usage(fault: BaseException) -> int | None:
+    """Exit code of a usage error after showing it, or None when it is none."""
+    show = getattr(fault, "show", None)
+    exit_code = getattr(fault, "exit_code", None)
+    if callable(show) and isinstance(exit_code, int):
+        show()
+        return Exit.BAD
+    return None

@@ -1,0 +1,36 @@
+"""Options and arguments that several commands share, so that they mean the same everywhere."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Sessions = Annotated[
+    Path | None,
+    typer.Option(
+        "--sessions",
+        metavar="DIR",
+        envvar="WORKBENCH_SESSIONS",
+        help="Folder of the sessions [default: $XDG_DATA_HOME/workbench/sessions].",
+    ),
+]
+SessionName = Annotated[
+    str,
+    typer.Argument(metavar="[SESSION]", help="Name or folder of a session [default: the newest]."),
+]
+Version = Annotated[
+    str, typer.Argument(metavar="[VERSION]", help="v3 or 3, `best` or `main` [default: best].")
+]
+Mode = Annotated[
+    str, typer.Option(help="manual, review or auto [default: review on a screen, else auto].")
+]
+Device = Annotated[str, typer.Option(help="auto, cuda:N or cpu.")]
+Target = Annotated[str, typer.Option(help="GPU to compile and model for without one, like sm90.")]
+Steps = Annotated[int | None, typer.Option(min=0, help="Stop after so many gated candidates.")]
+Usd = Annotated[float | None, typer.Option(min=0, help="Stop after so many dollars.")]
+GpuSeconds = Annotated[float | None, typer.Option(min=0, help="Stop after so many GPU-seconds.")]
+WallSeconds = Annotated[
+    float | None, typer.Option(min=0, help="Stop after so many seconds of work.")
+]
+Ascii = Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters only.")]

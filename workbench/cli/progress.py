@@ -1,0 +1,37 @@
+"""Progress of a run in the foreground: one line an event, with elapsed time and budget left."""
+
+import time
+
+from workbench.cli import emit
+from workbench.cli.say import note
+from workbench.engine import events as ev
+from workbench.engine.budget import left
+from workbench.engine.telling import tell
+from workbench.session.records import Budget, Cost
+
+
+class Progress:
+    """Prints events as they come: text on stderr, or the events themselves as JSON on stdout."""
+
+    def __init__(self, *, json: bool) -> None:
+        self._json = json
+        self._began = time.monotonic()
+        self._budget = Budget()
+        self._steps = 0
+        self._spent = Cost()
+
+    def show(self, event: ev.AnyEvent) -> None:
+        """Print one event, if it is news."""
+        if self._json:
+            if not isinstance(event, ev.StageProgress):
+                emit.json(event)
+            return
+        if isinstance(event, ev.RunStarted):
+            self._budget = event.budget
+        elif isinstance(event, ev.BudgetSpent):
+            self._steps, self._spent = event.steps, event.cost
+        line = tell(event)
+        if line is not None:
+            elapsed = time.monotonic() - self._began
+            budget = left(self._budget, self._steps, self._spent)
+            note(f"[{elapsed:6.1f} s, left {budget}] {line.says}")

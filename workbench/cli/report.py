@@ -1,0 +1,196 @@
+"""A session in plain text: status, lineage, one version, and the report at the end of a run."""
+
+from typing import TYPE_CHECKING
+
+from workbench.engine.budget import left
+from workbench.engine.telling import stage_line
+from workbench.engine.view import Snapshot, Version
+from workbench.gate.records import GateReport, Verdict
+from workbench.lineage.lanes import draw
+from workbench.measure.records import Speed, Time
+from workbench.session.records import Answer, Transition
+from workbench.skills.records import Check, Truth
+
+if TYPE_CHECKING:
+    from workbench.engine.client import SessionClient
+
+_MARK = {Truth.YES: "yes", Truth.NO: "NO ", Truth.UNKNOWN: "?  "}
+
+
+def status_text(snapshot: Snapshot) -> str:
+    """What the session is doing, what it reached and what it spent."""
+    best = _version(snapshot, snapshot.best)
+    lines = [
+        f"session   {snapshot.name}  ({snapshot.path})",
+        f"problem   {snapshot.problem} on {snapshot.device}, target {snapshot.target}",
+        f"state     {snapshot.state}{': ' + snapshot.says if snapshot.says else ''}",
+        f"mode      {snapshot.mode}",
+        f"versions  {len(snapshot.versions)}, {_kept(snapshot)} accepted",
+        f"best      {version_line(best) if best else 'none yet'}",
+        f"spent     {snapshot.steps} steps, {snapshot.spent.wall_seconds:.0f} s of work, "
+        f"{snapshot.spent.gpu_seconds:.1f} GPU-s, ${snapshot.spent.usd:.2f}",
+        f"left      {left(snapshot.budget, snapshot.steps, snapshot.spent)}",
+    ]
+    if snapshot.pending is not None:
+        lines.append(
+            f"waiting   v{snapshot.pending} wants your decision: workbench review {snapshot.name}"
+        )
+    return "\n".join(lines)
+
+
+def _kept(snapshot: Snapshot) -> int:
+    return sum(1 for v in snapshot.versions if v.answer is Answer.ACCEPTED)
+
+
+def _version(snapshot: Snapshot, number: int | None) -> Version | None:
+    return next((v for v in snapshot.versions if v.number == number), None)
+
+
+def version_line(version: Version) -> str:
+    """`v5  1.97x modeled  tile 128 x 64                 accepted, best`."""
+    speed = speed_words(version.speed_vs_seed)
+    return f"v{version.number:<4} {speed:<18} {version.title:<44} {outcome_words(version)}"
+
+
+def speed_words(speed: Speed | None) -> str:
+    """`1.97x modeled`, or `-` when it was not timed."""
+    return "-" if speed is None else f"{speed.ratio:.2f}x {speed.kind}"
+
+
+def outcome_words(version: Version) -> str:
+    """What became of it: `accepted, best`, `rejected at correctness: error-above-bound`."""
+    if version.answer is Answer.ACCEPTED:
+        return "accepted, best" if version.best else "accepted"
+    if version.answer is Answer.PENDING:
+        return "waits for your decision"
+    if version.answer is Answer.VETOED:
+        return "vetoed"
+    word = "unproven" if version.verdict is Verdict.UNPROVEN else "rejected"
+    reason = version.code.partition(".")[2] or version.code
+    return f"{word} at {version.stage}: {reason}"
+
+
+def graph_text(snapshot: Snapshot, *, ascii_only: bool = False) -> str:
+    """The lineage, newest first, one row a version."""
+    if not snapshot.versions:
+        return "no version yet"
+    rows = draw(snapshot.versions, ascii_only=ascii_only)
+    by_number = {v.number: v for v in snapshot.versions}
+    width = max(len(cells) for _, cells in rows)
+    return "\n".join(
+        f"{cells:<{width}} {version_line(by_number[number])}".rstrip() for number, cells in rows
+    )
+
+
+def card_text(transition: Transition) -> str:
+    """One version: plan, conditions with their answers, gate, times, decision."""
+    lines = [f"v{transition.number}  {_title(transition)}"]
+    plan = transition.plan
+    if plan is not None:
+        lines += [f"  intent    {plan.intent}", f"  kernel    {plan.kernel}"]
+        if plan.parameters:
+            values = ", ".join(f"{k}={v}" for k, v in plan.parameters.items())
+            lines.append(f"  edit      {plan.edit} ({values})")
+        lines += [f"  reason    {plan.reason}", f"  expected  {plan.expected}"]
+        lines += [_check("condition", check) for check in plan.checks]
+        lines += [_check("risk     ", risk) for risk in plan.risks]
+    lines += [f"  gate      {stage_line(report)}" for report in transition.gate.stages]
+    for report in transition.gate.stages:
+        for finding in report.findings:
+            where = f" line {finding.line}" if finding.line is not None else ""
+            lines.append(f"            {finding.code}{where}: {finding.says}")
+    lines += _times(transition.gate)
+    decision = transition.decision
+    lines.append(f"  decision  {decision.answer} by {decision.by}: {decision.reason}")
+    return "\n".join(lines)
+
+
+def _title(transition: Transition) -> str:
+    if transition.plan is None:
+        return f"seed ({transition.origin})"
+    return f"{transition.plan.title}, from v{transition.parent}"
+
+
+def _check(label: str, check: Check) -> str:
+    return f"  {label} {_MARK[check.truth]} {check.says}  [{check.because}]"
+
+
+def _times(gate: GateReport) -> list[str]:
+    lines = []
+    if gate.time is not None:
+        lines.append(f"  time      {time_words(gate.time)}")
+    for label, speed in (
+        ("against parent", gate.speed),
+        ("against seed", gate.versus_seed),
+        ("against reference", gate.versus_reference),
+    ):
+        if speed is not None:
+            lines.append(f"  {label}: {speed.says()}")
+    return lines
+
+
+def time_words(time: Time) -> str:
+    """`38.0 us [37.9, 38.2] measured on NVIDIA H200`."""
+    interval = ""
+    if time.low is not None and time.high is not None:
+        interval = f" [{time.low:.1f}, {time.high:.1f}]"
+    return f"{time.microseconds:.1f} us{interval} {time.kind} for {time.device}"
+
+
+def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
+    """What a run in the foreground ends with."""
+    snapshot = client.snapshot()
+    lines = ["", graph_text(snapshot, ascii_only=ascii_only), ""]
+    lines += _reasons(client, snapshot, "accepted", Answer.ACCEPTED)
+    lines += _reasons(client, snapshot, "rejected", Answer.REJECTED)
+    lines += _reasons(client, snapshot, "vetoed", Answer.VETOED)
+    if snapshot.best is not None:
+        lines += _best(client, snapshot, client.transition(snapshot.best))
+    lines += [
+        f"ended     {snapshot.state}: {snapshot.says}",
+        f"spent     {snapshot.steps} steps, {snapshot.spent.wall_seconds:.0f} s of work, "
+        f"{snapshot.spent.gpu_seconds:.1f} GPU-s",
+        f"look      workbench attach {snapshot.name}      (or: git -C {snapshot.path} log "
+        "--graph --all)",
+    ]
+    return "\n".join(lines)
+
+
+def _reasons(
+    client: "SessionClient", snapshot: Snapshot, word: str, answer: Answer
+) -> list[str]:
+    lines = []
+    for version in snapshot.versions:
+        if version.answer is answer:
+            record = client.transition(version.number)
+            lines.append(f"  v{version.number:<4} {version.title}: {_why(record)}")
+    return [word, *lines, ""] if lines else []
+
+
+def _why(record: Transition) -> str:
+    gate = record.gate
+    if record.decision.by == "person":
+        return f"{record.decision.answer} by person, {record.decision.reason or 'no reason given'}"
+    if record.decision.answer is Answer.ACCEPTED:
+        speed = f"{gate.speed.says()} against v{record.parent}; " if gate.speed else ""
+        return f"{speed}{gate.says}"
+    return f"{gate.says} [{gate.code}]"
+
+
+def _best(client: "SessionClient", snapshot: Snapshot, best: Transition) -> list[str]:
+    place = f"{snapshot.path}/kernel.py"
+    if snapshot.best != snapshot.incumbent:
+        place = f"git -C {snapshot.path} show best:kernel.py"
+    lines = [f"best      v{best.number}: {place}"]
+    if best.gate.time is not None:
+        lines.append(f"time      {time_words(best.gate.time)}")
+    seed = client.transition(snapshot.versions[0].number)
+    if seed.gate.time is not None and seed.number != best.number:
+        lines.append(f"seed      {time_words(seed.gate.time)}")
+    if best.gate.reference is not None:
+        lines.append(f"reference {time_words(best.gate.reference)}")
+    if best.gate.versus_seed is not None:
+        lines.append(f"speed     {best.gate.versus_seed.says()} against the seed")
+    if best.gate.versus_reference is not None:
+        lines.append(f"          {best.gate.versus_reference.says()} against the reference")
+    return lines

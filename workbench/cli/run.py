@@ -1,0 +1,186 @@
+"""`run`, `resume` and `attach`: start a session, go on with one, look at one."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli import emit, options
+from workbench.cli.say import Exit, note
+from workbench.errors import WorkbenchError
+from workbench.session.records import Budget, Mode
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command(epilog="Example: workbench run softmax --headless --steps 8 --device cpu")(run)
+    app.command(epilog="Example: workbench resume softmax-1 --steps 20")(resume)
+    app.command(epilog="Example: workbench attach softmax-1")(attach)
+
+
+def run(
+    problem: Annotated[
+        str, typer.Argument(help="A shipped problem's name, or a KernelBench-form Python file.")
+    ],
+    kernel: Annotated[
+        Path | None, typer.Option(help="Start from this candidate (a file with ModelNew).")
+    ] = None,
+    headless: Annotated[
+        bool, typer.Option("--headless", help="No screen: run here and print progress.")
+    ] = False,
+    mode: options.Mode = "",
+    device: options.Device = "auto",
+    target: options.Target = "",
+    steps: options.Steps = None,
+    usd: options.Usd = None,
+    gpu_seconds: options.GpuSeconds = None,
+    wall_seconds: options.WallSeconds = None,
+    proposer: Annotated[
+        str, typer.Option(help="Who proposes steps: skills (llm and both come later).")
+    ] = "skills",
+    session: Annotated[str, typer.Option(help="Name of the session [default: PROBLEM-N].")] = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Make a problem's kernel faster, one gated step at a time."""
+    from workbench.engine.create import RunRequest, create_session
+
+    on_screen = not headless and not json
+    if on_screen:
+        _screen_or_refuse()
+    request = RunRequest(
+        problem=problem,
+        kernel=kernel,
+        mode=_mode(mode, on_screen=on_screen),
+        device=device,
+        target=target,
+        budget=Budget(
+            steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds
+        ),
+        proposer=proposer,
+        name=session,
+        sessions=_folder(sessions),
+    )
+    path = create_session(request)
+    if on_screen:
+        _open_screen(path, start=True)
+    else:
+        _foreground(path, json=json)
+
+
+def resume(
+    session: options.SessionName = "",
+    headless: Annotated[
+        bool, typer.Option("--headless", help="No screen: run here and print progress.")
+    ] = False,
+    mode: options.Mode = "",
+    steps: options.Steps = None,
+    usd: options.Usd = None,
+    gpu_seconds: options.GpuSeconds = None,
+    wall_seconds: options.WallSeconds = None,
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Go on with a session after the process, the machine or the link died.
+
+    Limits that are given replace the session's own and count from its beginning.
+    """
+    from workbench.engine.create import request_run
+    from workbench.engine.sessions import find_session
+
+    on_screen = not headless and not json
+    if on_screen:
+        _screen_or_refuse()
+    path = find_session(session, _folder(sessions))
+    request_run(
+        path,
+        mode=None if not mode else _mode(mode, on_screen=on_screen),
+        budget=Budget(
+            steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds
+        ),
+    )
+    if on_screen:
+        _open_screen(path, start=True)
+    else:
+        _foreground(path, json=json)
+
+
+def attach(session: options.SessionName = "", sessions: options.Sessions = None) -> None:
+    """Open the screen on any session, running or saved."""
+    from workbench.engine.sessions import find_session
+
+    _screen_or_refuse()
+    _open_screen(find_session(session, _folder(sessions)), start=False)
+
+
+# -- pieces -----------------------------------------------------------------------------------
+
+
+def _folder(sessions: Path | None) -> Path:
+    from workbench.engine.sessions import sessions_folder
+
+    return sessions_folder(sessions)
+
+
+def _mode(word: str, *, on_screen: bool) -> Mode:
+    if not word:
+        return Mode.REVIEW if on_screen else Mode.AUTO
+    try:
+        return Mode(word)
+    except ValueError as fault:
+        raise WorkbenchError(
+            f"{word!r} is no mode", where="--mode", todo="use manual, review or auto"
+        ) from fault
+
+
+def _screen_or_refuse() -> None:
+    """Refuse before anything is created where no screen can be drawn."""
+    import os
+    import shutil
+
+    from workbench.tui.layout import refusal
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise WorkbenchError(
+            "there is no terminal to draw the screen on",
+            todo="add --headless; `workbench status` and `workbench watch` tell how a run goes",
+        )
+    size = shutil.get_terminal_size()
+    why = refusal((size.columns, size.lines), dict(os.environ))
+    if why:
+        raise WorkbenchError(why, todo="add --headless, or use `workbench watch`")
+
+
+def _open_screen(path: Path, *, start: bool) -> None:
+    """Draw the first frame at once; the engine starts as a process of its own beside it."""
+    from workbench.engine.client import SessionClient
+    from workbench.engine.spawn import spawn_engine
+    from workbench.tui.app import WorkbenchApp
+
+    if start:
+        spawn_engine(path)
+    client = SessionClient(path)
+    WorkbenchApp(client).run()
+    if client.alive():
+        note(f"Session {client.name} goes on. Come back: workbench attach {client.name}")
+    else:
+        note(f"Session {client.name} is saved in {path}")
+
+
+def _foreground(path: Path, *, json: bool) -> None:
+    """The same loop in this process, with progress on stderr and the result on stdout."""
+    from workbench.cli.progress import Progress
+    from workbench.cli.report import final_report
+    from workbench.engine.client import SessionClient
+    from workbench.engine.serve import serve_session
+
+    progress = Progress(json=json)
+    ended = serve_session(path, listen=progress.show)
+    client = SessionClient(path)
+    if json:
+        emit.json(client.snapshot())
+    else:
+        emit.text(final_report(client))
+    if ended.how == "failed":
+        raise typer.Exit(Exit.NO)

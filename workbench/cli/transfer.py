@@ -1,0 +1,51 @@
+"""`export` and `import`: a session as one file, a git bundle."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli import emit, options
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("export", epilog="Example: workbench export softmax-1 softmax.bundle")(
+        export_session
+    )
+    app.command("import", epilog="Example: workbench import softmax.bundle --session mine")(
+        import_session
+    )
+
+
+def export_session(
+    session: Annotated[str, typer.Argument(help="Name or folder of a session.")],
+    file: Annotated[Path, typer.Argument(help="The bundle to write; never overwritten.")],
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Write a whole session into one git bundle."""
+    from workbench.engine.sessions import export, find_session, sessions_folder
+
+    path = find_session(session, sessions_folder(sessions))
+    export(path, file)
+    if json:
+        emit.json({"session": str(path), "file": str(file)})
+    else:
+        emit.text(f"{file} holds session {path.name}; workbench import {file} opens it elsewhere")
+
+
+def import_session(
+    file: Annotated[Path, typer.Argument(help="A bundle that `export` wrote.")],
+    session: Annotated[str, typer.Option(help="Name to give it [default: its own].")] = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Open a bundle as a session of its own; nothing in it is run."""
+    from workbench.engine.sessions import import_file, sessions_folder
+
+    path = import_file(file, sessions_folder(sessions), session)
+    if json:
+        emit.json({"session": str(path), "file": str(file)})
+    else:
+        emit.text(f"session {path.name} is in {path}; workbench attach {path.name} opens it")

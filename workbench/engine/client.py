@@ -1,0 +1,164 @@
+"""A session as a screen or command sees it: snapshots from git and the log, wishes to the engine."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+
+from workbench.engine.events import AnyEvent
+from workbench.engine.fold import fold
+from workbench.engine.opening import Opened, open_session
+from workbench.engine.view import Snapshot
+from workbench.engine.wishes import (
+    AnyReply,
+    AnyWish,
+    Decide,
+    Follow,
+    Go,
+    Granted,
+    Pause,
+    Stop,
+)
+from workbench.errors import WorkbenchError
+from workbench.session.records import Answer, Transition
+
+_RECONNECT_SECONDS = 1.0
+_SETTLE_SECONDS = 0.05
+"""Events that come closer together than this make one snapshot."""
+_LINE_LIMIT = 64 << 20
+
+
+class SessionClient:
+    """One session folder. Reading never needs the engine; wishes do.
+
+    Raises WorkbenchError when the folder holds no session that can be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._opened: Opened = open_session(path)
+        self._snapshot = self._opened.snapshot()
+
+    @property
+    def name(self) -> str:
+        """Of the session."""
+        return self._snapshot.name
+
+    def snapshot(self) -> Snapshot:
+        """The newest known moment; costs nothing."""
+        return self._snapshot
+
+    def transition(self, number: int) -> Transition:
+        """The full record of a version; reads git."""
+        return self._opened.store.transition(number)
+
+    def sources(self, number: int) -> tuple[str, str]:
+        """The parent's source (empty for a seed) and the version's own; reads git."""
+        own = self._opened.store.source(number)
+        parent = self.transition(number).parent
+        return ("" if parent is None else self._opened.store.source(parent)), own
+
+    def alive(self) -> bool:
+        """Whether an engine holds the session now."""
+        return self._opened.engine_pid() is not None
+
+    async def changes(self) -> AsyncIterator[Snapshot]:
+        """A new snapshot after each change; ends when the engine has left the session."""
+        while True:
+            self._snapshot = await asyncio.to_thread(self._opened.snapshot)
+            yield self._snapshot
+            if not self.alive():
+                return
+            async for snapshot in self._live():
+                yield snapshot
+            await asyncio.sleep(_RECONNECT_SECONDS if self.alive() else 0)
+
+    async def _live(self) -> AsyncIterator[Snapshot]:
+        """Snapshots while one connection lasts."""
+        try:
+            reader, writer = await self._connect()
+        except OSError:
+            return
+        try:
+            await _send(writer, Follow(after=self._opened.last_seq))
+            while batch := await _batch(reader):
+                self._snapshot = await asyncio.to_thread(self._advance, batch)
+                yield self._snapshot
+        finally:
+            writer.close()
+
+    def _advance(self, batch: list[AnyEvent]) -> Snapshot:
+        self._opened.note(batch)
+        return self._opened.versions_into(fold(self._snapshot, batch), batch)
+
+    # -- wishes -----------------------------------------------------------------------------
+
+    async def decide(self, number: int, answer: Answer, reason: str = "") -> str:
+        """Accept or veto version `number`; returns what was done once it is in git.
+
+        Raises WorkbenchError when the engine refuses (late, already decided, no reason) or none
+        runs.
+        """
+        return await self._ask(Decide(number=number, answer=answer, reason=reason))
+
+    async def pause(self) -> str:
+        """Wait after the running step."""
+        return await self._ask(Pause())
+
+    async def go(self) -> str:
+        """End a pause."""
+        return await self._ask(Go())
+
+    async def stop(self) -> str:
+        """End the run after the running step; the best is kept."""
+        return await self._ask(Stop())
+
+    async def _ask(self, wish: AnyWish) -> str:
+        try:
+            reader, writer = await self._connect()
+        except OSError as fault:
+            raise WorkbenchError(
+                f"no engine runs on session {self.name}",
+                where=str(self._opened.path),
+                todo=f"workbench resume {self.name}",
+            ) from fault
+        with contextlib.closing(writer):
+            await _send(writer, wish)
+            line = await reader.readline()
+        if not line:
+            raise WorkbenchError(
+                "the engine hung up before it answered",
+                where=f"session {self.name}",
+                todo=f"workbench status {self.name} tells what became of it",
+            )
+        reply = msgspec.json.decode(line, type=AnyReply)  # type: ignore[arg-type]
+        if isinstance(reply, Granted):
+            return reply.says
+        raise WorkbenchError(reply.what, where=f"session {self.name}", todo=reply.todo)
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_unix_connection(
+            str(self._opened.socket_path()), limit=_LINE_LIMIT
+        )
+
+
+async def _send(writer: asyncio.StreamWriter, wish: AnyWish) -> None:
+    writer.write(msgspec.json.encode(wish) + b"\n")
+    await writer.drain()
+
+
+async def _batch(reader: asyncio.StreamReader) -> list[AnyEvent]:
+    """At least one event, with those that follow at once; empty when the engine hung up."""
+    events: list[AnyEvent] = []
+    while True:
+        try:
+            wait = _SETTLE_SECONDS if events else None
+            line = await asyncio.wait_for(reader.readline(), wait)
+        except TimeoutError:
+            return events
+        except (ConnectionError, ValueError):
+            return events
+        if not line.endswith(b"\n"):
+            return events
+        events.append(msgspec.json.decode(line, type=AnyEvent))  # type: ignore[arg-type]

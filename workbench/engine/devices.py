@@ -1,0 +1,69 @@
+"""What `--device` and `--target` mean on this machine."""
+
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.kernels.target import target as known_target
+from workbench.measure.gpus import Gpu, NvmlFault, idlest, list_gpus
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where candidates run and what they are compiled for."""
+
+    device: str
+    """Name of the GPU, or `cpu`."""
+    index: int | None
+    target: str
+
+
+def choose_place(device: str, target: str) -> Place:
+    """The place for `--device auto|cpu|cuda:N` and `--target smNN` (empty: the device's own).
+
+    Raises WorkbenchError for a device that is not there, a word that is none, or a target that
+    the GPU is not.
+    """
+    if device == "cpu":
+        return Place(device="cpu", index=None, target=known_target(target or "sm90").name)
+    gpus = _gpus(device)
+    if device == "auto":
+        if not gpus:
+            return Place(device="cpu", index=None, target=known_target(target or "sm90").name)
+        gpu = idlest(gpus)
+    else:
+        gpu = _named(device, gpus)
+    if target and target != gpu.target:
+        raise WorkbenchError(
+            f"target {target} is not what {gpu.name} is ({gpu.target})",
+            where=f"--device {device}",
+            todo=f"leave --target out, or use --device cpu to model {target}",
+        )
+    return Place(device=gpu.name, index=gpu.index, target=known_target(gpu.target).name)
+
+
+def _gpus(device: str) -> list[Gpu]:
+    try:
+        return list_gpus()
+    except NvmlFault as fault:
+        raise WorkbenchError(
+            f"the NVIDIA driver does not answer: {fault}",
+            where=f"--device {device}",
+            todo="look at nvidia-smi, or use --device cpu for modeled times",
+        ) from fault
+
+
+def _named(device: str, gpus: list[Gpu]) -> Gpu:
+    kind, _, number = device.partition(":")
+    if kind != "cuda" or (number and not number.isdigit()):
+        raise WorkbenchError(
+            f"{device!r} is no device", where="--device", todo="use auto, cpu or cuda:N"
+        )
+    wanted = int(number or 0)
+    for gpu in gpus:
+        if gpu.index == wanted:
+            return gpu
+    there = ", ".join(f"cuda:{g.index} {g.name}" for g in gpus) or "no NVIDIA GPU"
+    raise WorkbenchError(
+        f"{device} is not on this machine",
+        where="--device",
+        todo=f"there is {there}; --device cpu models times without a GPU",
+    )

@@ -1,0 +1,99 @@
+"""How events change what is known of a running session: a pure fold over the log."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import structs
+
+from workbench.engine import events as ev
+from workbench.engine.telling import tell
+from workbench.engine.view import LogLine, Snapshot, State, StripStage
+from workbench.gate.records import Stage
+
+LOG_LINES = 200
+_ENDED = {
+    "finished": State.FINISHED,
+    "budget": State.BUDGET,
+    "stopped": State.STOPPED,
+    "failed": State.FAILED,
+}
+EMPTY_STRIP = tuple(StripStage(stage=stage, outcome=None) for stage in Stage)
+
+
+def fold(snapshot: Snapshot, events: Iterable[ev.AnyEvent]) -> Snapshot:
+    """The snapshot after these events. Versions, best and cost come from git, not from here."""
+    log: list[LogLine] = list(snapshot.log)
+    for event in events:
+        changes = _changes(snapshot, event)
+        line = tell(event)
+        if line is not None:
+            log.append(line)
+        snapshot = structs.replace(snapshot, **changes)
+    return structs.replace(
+        snapshot, log=tuple(log[-LOG_LINES:]), revision=snapshot.revision + 1
+    )
+
+
+def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:
+    match event:
+        case ev.RunStarted():
+            return {
+                "state": State.STARTING,
+                "says": "",
+                "engine_pid": event.pid,
+                "mode": event.mode,
+                "device": event.device,
+                "budget": event.budget,
+            }
+        case ev.PlanMade():
+            return {
+                "state": State.RUNNING,
+                "current": event.number,
+                "plan": event.plan,
+                "strip": EMPTY_STRIP,
+            }
+        case ev.StageStarted() | ev.StageProgress() | ev.StageFinished():
+            return _stage_changes(now, event)
+        case ev.DecisionWanted():
+            return {"state": State.WAITING, "pending": event.number, "current": event.number}
+        case ev.DecisionTaken():
+            return {"state": State.RUNNING, "pending": None}
+        case ev.RunPaused():
+            return {"state": State.PAUSED, "says": event.says}
+        case ev.RunResumed():
+            return {"state": State.RUNNING, "says": ""}
+        case ev.RunEnded():
+            return {
+                "state": _ENDED.get(event.how, State.FAILED),
+                "says": event.says,
+                "engine_pid": None,
+            }
+        case _:
+            return {}
+
+
+def _stage_changes(
+    now: Snapshot, event: ev.StageStarted | ev.StageProgress | ev.StageFinished
+) -> dict[str, Any]:
+    strip = now.strip if now.current == event.number and now.strip else EMPTY_STRIP
+    if isinstance(event, ev.StageFinished):
+        done = StripStage(
+            stage=event.report.stage,
+            outcome=event.report.outcome,
+            seconds=event.report.seconds,
+            says=event.report.says,
+        )
+    elif isinstance(event, ev.StageProgress):
+        says = event.says or f"{event.done} of {event.total}"
+        done = StripStage(stage=Stage(event.stage), outcome=None, running=True, says=says)
+    else:
+        done = StripStage(stage=Stage(event.stage), outcome=None, running=True)
+    changes: dict[str, Any] = {
+        "state": State.RUNNING,
+        "current": event.number,
+        "strip": tuple(done if known.stage is done.stage else known for known in strip),
+    }
+    if now.current != event.number:
+        changes["plan"] = None
+    return changes
+

@@ -1,0 +1,101 @@
+"""What a session's transitions mean for the next step: incumbent, best, and what was tried."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from workbench.gate.records import GateReport
+from workbench.measure.records import Kind, Speed
+from workbench.session.records import Answer, Cost, Transition
+
+
+class History(Struct, frozen=True, kw_only=True):
+    """The transitions of a session, in order of their numbers."""
+
+    transitions: tuple[Transition, ...] = ()
+
+    def plus(self, transition: Transition) -> "History":
+        """With one more, or with one replaced that now has its decision."""
+        kept = tuple(t for t in self.transitions if t.number != transition.number)
+        return History(
+            transitions=tuple(sorted((*kept, transition), key=lambda t: t.number))
+        )
+
+    def get(self, number: int) -> Transition:
+        """The transition of that number; KeyError when there is none."""
+        for transition in self.transitions:
+            if transition.number == number:
+                return transition
+        raise KeyError(number)
+
+    @property
+    def seed(self) -> Transition | None:
+        """The accepted seed, or None before there is one."""
+        return next((t for t in self.transitions if t.parent is None and _kept(t)), None)
+
+    @property
+    def incumbent(self) -> Transition | None:
+        """The kernel the next step starts from: the newest on the accepted line."""
+        kept = [t for t in self.transitions if _kept(t)]
+        return kept[-1] if kept else None
+
+    @property
+    def best(self) -> Transition | None:
+        """The fastest accepted so far, by the time of one kind only."""
+        timed = [t for t in self.transitions if _kept(t) and t.gate.time is not None]
+        if not timed:
+            return self.incumbent
+        kinds = {t.gate.time.kind for t in timed if t.gate.time is not None}
+        kind = Kind.MEASURED if Kind.MEASURED in kinds else Kind.MODELED
+        alike = [t for t in timed if t.gate.time is not None and t.gate.time.kind is kind]
+        return min(alike, key=_microseconds)
+
+    @property
+    def pending(self) -> Transition | None:
+        """The one that waits for a person."""
+        return next(
+            (t for t in self.transitions if t.decision.answer is Answer.PENDING), None
+        )
+
+    @property
+    def steps(self) -> int:
+        """Gated candidates, seeds not among them."""
+        return sum(1 for t in self.transitions if t.parent is not None)
+
+    @property
+    def cost(self) -> Cost:
+        """Everything spent so far."""
+        return total_cost(t.cost for t in self.transitions)
+
+    @property
+    def next_number(self) -> int:
+        """Of the next transition."""
+        return max((t.number for t in self.transitions), default=-1) + 1
+
+
+def _kept(transition: Transition) -> bool:
+    return transition.decision.answer is Answer.ACCEPTED
+
+
+def _microseconds(transition: Transition) -> float:
+    time = transition.gate.time
+    return time.microseconds if time is not None else float("inf")
+
+
+def total_cost(costs: Iterable[Cost]) -> Cost:
+    """The sum."""
+    total = Cost()
+    for cost in costs:
+        total = total.plus(cost)
+    return total
+
+
+def modeled_speed(report: GateReport, other: GateReport | None) -> Speed | None:
+    """How many times faster `report` is modeled than `other`; None unless both are modeled."""
+    if other is None or report.time is None or other.time is None:
+        return None
+    if report.time.kind is not Kind.MODELED or other.time.kind is not Kind.MODELED:
+        return None
+    return Speed(
+        kind=Kind.MODELED, ratio=other.time.microseconds / report.time.microseconds
+    )

@@ -1,0 +1,79 @@
+"""One plain sentence for each event: the log pane, `watch` and headless progress all say the same."""
+
+from workbench.engine import events as ev
+from workbench.engine.view import LogLine
+from workbench.errors import unreachable
+from workbench.gate.records import Outcome, StageReport
+
+_MARK = {
+    Outcome.PASSED: "passed",
+    Outcome.FAILED: "FAILED",
+    Outcome.UNPROVEN: "unproven",
+    Outcome.SKIPPED: "skipped",
+}
+
+
+def tell(event: ev.AnyEvent) -> LogLine | None:
+    """The event as a log line; None for meter ticks, which are no news."""
+    says = _sentence(event)
+    if not says:
+        return None
+    return LogLine(at=event.at, level=_level(event), says=says)
+
+
+def _level(event: ev.AnyEvent) -> str:
+    match event:
+        case ev.Note():
+            return event.level
+        case ev.RunEnded(how="failed"):
+            return "error"
+        case ev.DecisionWanted():
+            return "warning"
+        case _:
+            return "info"
+
+
+def _sentence(event: ev.AnyEvent) -> str:  # noqa: C901, PLR0911, PLR0912 -- one case an event
+    match event:
+        case ev.RunStarted():
+            how = "resumed" if event.resumed else "started"
+            return f"run {how} on {event.device} for {event.target}, mode {event.mode}"
+        case ev.PlanMade():
+            return f"v{event.number} from v{event.parent}: {_plan(event)}"
+        case ev.StageStarted():
+            return ""
+        case ev.StageProgress():
+            return ""
+        case ev.StageFinished():
+            return f"v{event.number} {stage_line(event.report)}"
+        case ev.DecisionWanted():
+            return f"v{event.number} waits for your decision"
+        case ev.DecisionTaken():
+            why = f": {event.reason}" if event.reason else ""
+            return f"v{event.number} {event.answer} by {event.by}{why}"
+        case ev.TransitionCommitted():
+            return f"v{event.number} committed as {event.commit[:9]}"
+        case ev.BudgetSpent():
+            return ""
+        case ev.RunPaused():
+            return f"paused{': ' + event.says if event.says else ''}"
+        case ev.RunResumed():
+            return "goes on"
+        case ev.RunEnded():
+            return f"run {event.how}: {event.says}"
+        case ev.Note():
+            return event.says
+        case _:
+            unreachable(event)
+
+
+def _plan(event: ev.PlanMade) -> str:
+    plan = event.plan
+    values = ", ".join(f"{key}={value}" for key, value in plan.parameters.items())
+    return f"{plan.title}{' (' + values + ')' if values else ''} on {plan.kernel}"
+
+
+def stage_line(report: StageReport) -> str:
+    """`policy passed in 0.03 s: 1 kernel launched from forward`."""
+    took = f" in {report.seconds:.2f} s" if report.outcome is not Outcome.SKIPPED else ""
+    return f"{report.stage} {_MARK[report.outcome]}{took}: {report.says}"

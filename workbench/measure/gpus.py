@@ -1,0 +1,120 @@
+"""Which GPUs this machine has and what else runs on them, read through NVML without touching CUDA."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+
+class Gpu(Struct, frozen=True, kw_only=True):
+    """One GPU as NVML describes it at one moment."""
+
+    index: int
+    """NVML's, which follows the PCI bus and not CUDA_VISIBLE_DEVICES."""
+    uuid: str
+    name: str
+    cc: int
+    """Compute capability times ten: 90 for 9.0."""
+    memory_bytes: int
+    driver: str
+    utilization: int | None
+    """Percent over the last sample; None where the driver will not say."""
+    processes: int | None
+    """Compute processes on it now; None where the driver will not say."""
+    sm_clock_mhz: int | None = None
+    temperature_c: int | None = None
+    throttle_reasons: int | None = None
+    """NVML's bit mask of reasons for which clocks are held down."""
+
+    @property
+    def target(self) -> str:
+        """`sm90`."""
+        return f"sm{self.cc}"
+
+
+class NvmlFault(Exception):
+    """NVML is there but does not answer; the text says what it said."""
+
+
+@contextlib.contextmanager
+def _nvml() -> Iterator[object]:
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        yield pynvml
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def list_gpus() -> list[Gpu]:
+    """Every visible NVIDIA GPU; empty without driver or GPU.
+
+    Raises NvmlFault when a driver is there but refuses to answer, so that a sick machine is not
+    taken for one without a GPU.
+    """
+    try:
+        import pynvml
+    except ImportError:
+        return []
+    try:
+        with _nvml():
+            driver = str(pynvml.nvmlSystemGetDriverVersion())
+            count = pynvml.nvmlDeviceGetCount()
+            return [g for i in range(count) if _visible((g := _read(pynvml, i, driver)))]
+    except pynvml.NVMLError as fault:
+        absent = (
+            pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
+            pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
+            pynvml.NVML_ERROR_NO_PERMISSION,
+        )
+        if fault.value in absent[:2]:
+            return []
+        raise NvmlFault(str(fault)) from fault
+
+
+def _visible(gpu: Gpu) -> bool:
+    """Whether CUDA_VISIBLE_DEVICES lets this process use it, by index or by UUID."""
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if wanted is None:
+        return True
+    names = [name.strip() for name in wanted.split(",")]
+    return str(gpu.index) in names or any(n and gpu.uuid.startswith(n) for n in names)
+
+
+def _read(nvml: object, index: int, driver: str) -> Gpu:
+    import pynvml
+
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+
+    def ask(function: str, *args: object) -> int | None:
+        try:
+            return int(getattr(nvml, function)(handle, *args))
+        except pynvml.NVMLError:
+            return None
+
+    utilization = processes = None
+    with contextlib.suppress(pynvml.NVMLError):
+        utilization = int(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+    with contextlib.suppress(pynvml.NVMLError):
+        processes = len(pynvml.nvmlDeviceGetComputeRunningProcesses(handle))
+    return Gpu(
+        index=index,
+        uuid=str(pynvml.nvmlDeviceGetUUID(handle)),
+        name=str(pynvml.nvmlDeviceGetName(handle)),
+        cc=10 * int(major) + int(minor),
+        memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+        driver=driver,
+        utilization=utilization,
+        processes=processes,
+        sm_clock_mhz=ask("nvmlDeviceGetClockInfo", pynvml.NVML_CLOCK_SM),
+        temperature_c=ask("nvmlDeviceGetTemperature", pynvml.NVML_TEMPERATURE_GPU),
+        throttle_reasons=ask("nvmlDeviceGetCurrentClocksThrottleReasons"),
+    )
+
+
+def idlest(gpus: list[Gpu]) -> Gpu:
+    """The GPU with the fewest other processes, then the least use, then the lowest index."""
+    return min(gpus, key=lambda g: (g.processes or 0, g.utilization or 0, g.index))

@@ -39,7 +39,7 @@ def evaluate(expression: str, names: Mapping[str, object]) -> Number:
     if len(expression) > _LONGEST:
         raise ArithmeticFault(f"it is longer than {_LONGEST} characters")
     try:
-        tree = ast.parse(expression.strip(), mode="eval")
+        tree = ast.parse(" ".join(expression.split()), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
         raise ArithmeticFault("it is not an arithmetic expression") from fault
     return evaluate_node(tree.body, names)

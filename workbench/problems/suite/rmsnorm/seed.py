@@ -1,0 +1,39 @@
+"""RMS norm over channels: a program holds a run of pixels and walks the channels twice."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import nn
+
+
+@triton.jit
+def rmsnorm_kernel(x_ptr, out_ptr, C, P, eps, BLOCK: tl.constexpr):
+    image = tl.program_id(1).to(tl.int64)
+    pixels = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = pixels < P
+    x_image = x_ptr + image * C * P
+    out_image = out_ptr + image * C * P
+
+    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    for c in range(C):
+        x = tl.load(x_image + c * P + pixels, mask=inside, other=0.0).to(tl.float32)
+        squares += x * x
+    rms = tl.sqrt(squares / C + eps)
+
+    for c in range(C):
+        x = tl.load(x_image + c * P + pixels, mask=inside, other=0.0).to(tl.float32)
+        tl.store(out_image + c * P + pixels, (x / rms).to(out_ptr.dtype.element_ty), mask=inside)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, eps):
+        super().__init__()
+        self.eps = eps
+
+    def forward(self, x):
+        batch, channels, height, width = x.shape
+        pixels = height * width
+        out = torch.empty_like(x)
+        grid = lambda meta: (triton.cdiv(pixels, meta["BLOCK"]), batch)
+        rmsnorm_kernel[grid](x, out, channels, pixels, self.eps, BLOCK=256, num_warps=4)
+        return out

@@ -1,0 +1,20 @@
+"""Softmax over the last dimension of a matrix with long rows."""
+
+import torch
+from torch import nn
+
+ROWS = 4096
+COLS = 98304
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, COLS)]
+
+
+def get_init_inputs():
+    return []

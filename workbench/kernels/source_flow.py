@@ -1,0 +1,242 @@
+"""Where the names of one function get their values, and what an expression depends on."""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from workbench.kernels.source_names import Names
+
+Number = int | float
+_DEPTH = 40
+"""Names that a value is followed through; deeper than any kernel, shallow enough to end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """One place where a name is bound inside a function."""
+
+    name: str
+    how: Literal["assign", "augment", "loop", "unpack", "other"]
+    value: ast.expr | None
+    """What it is bound to; the increment for `augment`, the iterable for `loop`."""
+    statement: ast.stmt
+
+
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Every statement of a body, nested ones too, in the order of the text."""
+    for statement in body:
+        yield statement
+        for field in ("body", "orelse", "finalbody"):
+            yield from statements(getattr(statement, field, []))
+        for handler in getattr(statement, "handlers", []):
+            yield from statements(handler.body)
+
+
+def names_in(node: ast.AST | None) -> frozenset[str]:
+    """Names that an expression reads, without following them."""
+    if node is None:
+        return frozenset()
+    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+
+
+def same(left: ast.AST | None, right: ast.AST | None) -> bool:
+    """Whether two expressions have the same text but for layout."""
+    if left is None or right is None:
+        return left is right
+    return ast.dump(left) == ast.dump(right)
+
+
+def conjuncts(mask: ast.expr | None) -> tuple[ast.expr, ...]:
+    """The parts of `a & b & c`; empty for no mask."""
+    match mask:
+        case None | ast.Constant(value=None):
+            return ()
+        case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
+            return conjuncts(left) + conjuncts(right)
+        case _:
+            return (mask,)
+
+
+def stored_names(target: ast.AST) -> Iterator[str]:
+    """Names that an assignment target, or a whole statement, binds."""
+    for node in ast.walk(target):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def _defined(statement: ast.stmt) -> Iterator[Definition]:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            yield Definition(name, "assign", value, statement)
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            yield Definition(name, "assign", value, statement)
+        case ast.AugAssign(target=ast.Name(id=name), value=value):
+            yield Definition(name, "augment", value, statement)
+        case ast.Assign(targets=targets, value=value):
+            names = [name for target in targets for name in stored_names(target)]
+            yield from (Definition(name, "unpack", value, statement) for name in names)
+        case ast.For(target=target, iter=iterable):
+            names = list(stored_names(target))
+            yield from (Definition(name, "loop", iterable, statement) for name in names)
+        case ast.With(items=items):
+            bound = [item.optional_vars for item in items if item.optional_vars is not None]
+            names = [name for target in bound for name in stored_names(target)]
+            yield from (Definition(name, "other", None, statement) for name in names)
+        case _:
+            return
+
+
+class Flow:
+    """Bindings of one function. Pure text: nothing of it is run."""
+
+    def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> None:
+        self.names = names
+        arguments = function.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        self.parameters = tuple(a.arg for a in every)
+        self.body = function.body
+        self.definitions: dict[str, list[Definition]] = {}
+        for statement in statements(function.body):
+            for definition in _defined(statement):
+                self.definitions.setdefault(definition.name, []).append(definition)
+
+    def single(self, name: str) -> ast.expr | None:
+        """The expression a name always holds: bound once, by a plain assignment."""
+        found = self.definitions.get(name, [])
+        if len(found) == 1 and found[0].how == "assign" and name not in self.parameters:
+            return found[0].value
+        return None
+
+    def reaches(self, node: ast.AST | None) -> frozenset[str]:
+        """Every name an expression depends on, followed through assignments of any kind."""
+        seen: set[str] = set()
+        ahead = list(names_in(node))
+        while ahead:
+            name = ahead.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            for definition in self.definitions.get(name, []):
+                ahead.extend(names_in(definition.value) - seen)
+        return frozenset(seen)
+
+    def assigned_in(self, body: list[ast.stmt]) -> frozenset[str]:
+        """Names that some statement of a body binds."""
+        return frozenset(d.name for s in statements(body) for d in _defined(s))
+
+    def resolve(self, node: ast.expr | None) -> ast.expr | None:
+        """The expression behind a chain of singly bound names."""
+        for _ in range(_DEPTH):
+            if not isinstance(node, ast.Name):
+                return node
+            behind = self.single(node.id)
+            if behind is None:
+                return node
+            node = behind
+        return node
+
+    @cached_property
+    def extents(self) -> dict[str, ast.expr]:
+        """Names bound to `tl.arange(0, X)`, with X."""
+        found = {}
+        for name in self.definitions:
+            extent = self.arange(self.single(name))
+            if extent is not None:
+                found[name] = extent
+        return found
+
+    def arange(self, node: ast.AST | None) -> ast.expr | None:
+        """X of `tl.arange(0, X)`; None for anything else."""
+        match node:
+            case ast.Call(args=[ast.Constant(value=0), extent]) if self.names.op(node) == "arange":
+                return extent
+            case _:
+                return None
+
+    def aranges(self, node: ast.AST | None) -> tuple[ast.expr, ...]:
+        """Extents of every `tl.arange` that an expression depends on, each once."""
+        found: dict[str, ast.expr] = {}
+        roots: list[ast.AST] = [] if node is None else [node]
+        for name in sorted(self.reaches(node)):
+            roots.extend(d.value for d in self.definitions.get(name, []) if d.value is not None)
+        for root in roots:
+            for inner in ast.walk(root):
+                extent = self.arange(inner)
+                if extent is not None:
+                    found.setdefault(ast.dump(extent), extent)
+        return tuple(found.values())
+
+    def evaluate(self, node: ast.expr | None, known: Mapping[str, object]) -> Number | None:
+        """Value of integer arithmetic over known names; None where anything is unknown.
+
+        Understands `+ - * // / %`, `tl.cdiv`, `min`, `max` and `next_power_of_2`.
+        """
+        return _evaluate(node, known, self, 0)
+
+
+def _evaluate(  # noqa: PLR0911 - a return for each form of arithmetic
+    node: ast.expr | None, known: Mapping[str, object], flow: Flow, depth: int
+) -> Number | None:
+    if depth > _DEPTH:
+        return None
+    match node:
+        case ast.Constant(value=bool() | int() | float() as value):
+            return value
+        case ast.Name(id=name):
+            given = known.get(name)
+            if isinstance(given, int | float):
+                return given
+            return _evaluate(flow.single(name), known, flow, depth + 1)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            inner = _evaluate(operand, known, flow, depth + 1)
+            return None if inner is None else -inner
+        case ast.BinOp(left=left, op=op, right=right):
+            first = _evaluate(left, known, flow, depth + 1)
+            return _binary(op, first, _evaluate(right, known, flow, depth + 1))
+        case ast.Call(args=args, keywords=[]):
+            values = [_evaluate(a, known, flow, depth + 1) for a in args]
+            return _called(flow.names.dotted(node.func).rpartition(".")[2], values)
+        case _:
+            return None
+
+
+def _add(a: Number, b: Number) -> Number:
+    return a + b
+
+
+_BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: _add,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Div: lambda a, b: a / b,
+    ast.Mod: lambda a, b: a % b,
+}
+
+
+def _binary(op: ast.operator, left: Number | None, right: Number | None) -> Number | None:
+    apply = _BINARY.get(type(op))
+    if apply is None or left is None or right is None:
+        return None
+    if right == 0 and isinstance(op, ast.FloorDiv | ast.Div | ast.Mod):
+        return None
+    return apply(left, right)
+
+
+def _called(function: str, values: list[Number | None]) -> Number | None:
+    numbers = [v for v in values if v is not None]
+    if len(numbers) != len(values) or not numbers:
+        return None
+    match function, numbers:
+        case "cdiv", [a, b] if b:
+            return -(-a // b)
+        case "min" | "minimum", _:
+            return min(numbers)
+        case "max" | "maximum", _:
+            return max(numbers)
+        case "next_power_of_2", [a] if a >= 1:
+            return 1 << (int(a) - 1).bit_length()
+        case _:
+            return None

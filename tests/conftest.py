@@ -1,0 +1,34 @@
+"""Keeps a developer's own machine out of the tests, and skips what this machine cannot show."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+# One thread each: the tests run side by side, and the interpreter's numpy calls are small.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own for each test: no settings, sessions or git identity leak in or out."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("CONFIG", "DATA", "CACHE"):
+        monkeypatch.delenv(f"XDG_{name}_HOME", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "no-gitconfig"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    for name in ("NO_COLOR", "COLORTERM", "WORKBENCH_SESSIONS", "GIT_DIR", "GIT_WORK_TREE"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests marked `gpu` visibly where there is no NVIDIA GPU."""
+    if Path("/dev/nvidiactl").exists():
+        return
+    for item in items:
+        if item.get_closest_marker("gpu"):
+            item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU on this machine"))

@@ -1,4 +1,4 @@
-"""Which GPUs this machine has and what else runs on them, read through NVML without touching CUDA."""
+"""Which GPUs this machine has and what else runs on them, through NVML without touching CUDA."""
 
 import contextlib
 import os
@@ -62,7 +62,7 @@ def list_gpus() -> list[Gpu]:
         with _nvml():
             driver = str(pynvml.nvmlSystemGetDriverVersion())
             count = pynvml.nvmlDeviceGetCount()
-            return [g for i in range(count) if _visible((g := _read(pynvml, i, driver)))]
+            return [g for i in range(count) if _visible(g := _read(pynvml, i, driver))]
     except pynvml.NVMLError as fault:
         absent = (
             pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,

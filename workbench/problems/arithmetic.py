@@ -42,7 +42,10 @@ def evaluate(expression: str, names: Mapping[str, object]) -> Number:
         tree = ast.parse(" ".join(expression.split()), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
         raise ArithmeticFault("it is not an arithmetic expression") from fault
-    return evaluate_node(tree.body, names)
+    try:
+        return evaluate_node(tree.body, names)
+    except RecursionError as fault:
+        raise ArithmeticFault("it is nested too deeply") from fault
 
 
 def evaluate_node(node: ast.expr, names: Mapping[str, object]) -> Number:

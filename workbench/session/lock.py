@@ -1,0 +1,131 @@
+"""Who owns a session: one engine at a time, found by a lock that its death releases."""
+
+import fcntl
+import hashlib
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.paths import runtime_home
+
+_PATIENCE = 0.5
+"""Seconds to try for the lock: whoever asks for its holder has it for microseconds."""
+
+
+class Holder(Struct, frozen=True, kw_only=True):
+    """The engine that owns a session."""
+
+    pid: int
+    socket: str
+    """Path of its Unix socket; empty when it serves none."""
+
+
+class SessionBusyError(WorkbenchError):
+    """Another engine owns the session."""
+
+    def __init__(self, session: str, holder: Holder | None) -> None:
+        who = f"process {holder.pid}" if holder else "another process"
+        super().__init__(
+            f"the session is being run by {who}",
+            where=session,
+            todo="`workbench attach` shows it; two engines cannot own one session",
+        )
+        self.holder = holder
+
+
+class EngineLock:
+    """The right to write to a session. Held until closed or until the process dies.
+
+    The lock is `flock(2)` on an open file, so a forked child that keeps the file open keeps the
+    session too; programs that are started (exec) do not.
+    """
+
+    def __init__(self, path: Path, *, session: str, socket: str = "") -> None:
+        """Take the lock; SessionBusyError when an engine holds it."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            self._fd = os.open(path, flags, 0o600)
+        except OSError as fault:
+            raise WorkbenchError(
+                f"the session cannot be locked: {fault.strerror}",
+                where=str(path),
+                todo="check that the folder is yours and writable",
+            ) from fault
+        if not _patiently(self._fd, fcntl.LOCK_EX):
+            holder = _read(self._fd)
+            os.close(self._fd)
+            raise SessionBusyError(session, holder)
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, msgspec.json.encode(Holder(pid=os.getpid(), socket=socket)), 0)
+
+    def close(self) -> None:
+        """Release the session; closing twice is harmless."""
+        if self._fd >= 0:
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def holder(path: Path) -> Holder | None:
+    """Who holds the lock now; None when nobody does. Needs no right to write.
+
+    A process that has just taken the lock and not yet written its name counts as nobody's name:
+    it is answered as process 0.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        if _try(fd, fcntl.LOCK_SH):
+            return None
+        return _read(fd) or Holder(pid=0, socket="")
+    finally:
+        os.close(fd)
+
+
+def socket_path(folder: Path) -> Path:
+    """Where the engine of a session serves: short, since a Unix socket's path ends at 107 bytes."""
+    digest = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
+    return runtime_home() / f"{digest[:16]}.sock"
+
+
+def _patiently(fd: int, kind: int) -> bool:
+    deadline = time.monotonic() + _PATIENCE
+    while not _try(fd, kind):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _try(fd: int, kind: int) -> bool:
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read(fd: int) -> Holder | None:
+    try:
+        return msgspec.json.decode(os.pread(fd, 4096, 0), type=Holder)
+    except msgspec.DecodeError:
+        return None

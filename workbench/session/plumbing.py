@@ -1,0 +1,299 @@
+"""The one place that runs git: every command deaf to the person's and a stranger's settings.
+
+A session's folder may come from anywhere. Git would run programs named in its configuration (hooks,
+filters, file-system monitors, signing and transport helpers), and follow variables left in our
+environment (`GIT_DIR`) to another repository. So: only commands that read and write objects and
+references, each with the repository named outright, global settings absent, and every setting that
+starts a program switched off on the command line, where it wins over the repository's own file.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from subprocess import PIPE
+from typing import NamedTuple
+
+from workbench.errors import WorkbenchError
+from workbench.session.objects import GitObject, Person, TreeEntry, pack, parse_tree
+
+OLDEST_GIT = (2, 34)
+"""Ubuntu 22.04's; older ones lack `GIT_CONFIG_GLOBAL`, so a person's settings could leak in."""
+
+FILE_CAP = 32 << 20
+"""Bytes of one file of a transition; ours. Traces of 100 launches take under one MiB."""
+
+NOBODY = Person("workbench", "workbench@localhost")
+"""Author and committer where the person gave git no name."""
+
+NO_REF = "0" * 40
+"""What git calls a reference that is not there."""
+
+_SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.untrackedCache": "false",
+    "core.sshCommand": "false",
+    "core.alternateRefsCommand": "false",
+    "core.commitGraph": "false",
+    "core.fsync": "all",
+    "core.fsyncMethod": "fsync",
+    "core.logAllRefUpdates": "true",
+    "core.filesRefLockTimeout": "2000",
+    "core.packedRefsTimeout": "2000",
+    "core.bigFileThreshold": str(FILE_CAP),
+    "gc.auto": "0",
+    "gc.recentObjectsHook": "",
+    "maintenance.auto": "false",
+    "log.showSignature": "false",
+}
+
+_SURROUNDINGS = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_GRAFT_FILE": os.devnull,
+    "GIT_SHALLOW_FILE": "",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": "false",
+}
+_KEPT = {"GIT_EXEC_PATH", "GIT_SSL_CAINFO"}
+"""Where this machine's git lives; everything else that starts with GIT_ is taken away."""
+
+
+class Ref(NamedTuple):
+    """A reference and the commit it names; for any other object only `name` and `id` are filled."""
+
+    name: str
+    id: str
+    tree: str = ""
+    parent: str = ""
+    authored: str = ""
+    """Author's date, ISO 8601."""
+    message: str = ""
+
+
+class Update(NamedTuple):
+    """One change of a reference, from what it must be now to what it shall be.
+
+    `NO_REF` stands for nothing: as `old` the reference must not exist, as `new` it is removed, as
+    both it is only checked."""
+
+    name: str
+    new: str
+    old: str
+
+
+class Plumbing:
+    """Git commands on one repository. Stateless: safe to use from several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.git_dir = folder / ".git"
+
+    def run(self, *arguments: str, feed: bytes = b"", transport: str = "none") -> bytes:
+        """What the command printed; WorkbenchError when git is missing or says no.
+
+        `transport` names the one way of fetching that is allowed (`file`, for bundles).
+        """
+        place = {
+            "GIT_DIR": str(self.git_dir),
+            "GIT_COMMON_DIR": str(self.git_dir),
+            "GIT_WORK_TREE": str(self.folder),
+            "GIT_INDEX_FILE": str(self.git_dir / "index"),
+            "GIT_OBJECT_DIRECTORY": str(self.git_dir / "objects"),
+            "GIT_ALLOW_PROTOCOL": transport,
+        }
+        status, out, complaint = _execute(arguments, place, feed)
+        if status != 0:
+            raise _explained(arguments[0], complaint, self.folder)
+        return out
+
+    def refs(self, *patterns: str) -> list[Ref]:
+        """References under the patterns with their commits, in one git call, sorted by name."""
+        fields = ("refname", "objectname", "tree", "parent", "authordate:iso-strict", "contents")
+        layout = "%00".join(f"%({field})" for field in fields) + "%00"
+        text = self.run("for-each-ref", f"--format={layout}", *patterns).decode("utf-8", "replace")
+        # No field can hold a NUL: git ends a message at its first one.
+        parts = text.split("\0")
+        rows = zip(*(parts[i :: len(fields)] for i in range(len(fields))), strict=False)
+        return [Ref(row[0].lstrip("\n"), *row[1:]) for row in rows]
+
+    def ref_ids(self, *patterns: str) -> dict[str, str]:
+        """Names and ids of the references under the patterns; reads no object."""
+        lines = self.run("for-each-ref", "--format=%(objectname) %(refname)", *patterns).decode()
+        return {name: id_ for id_, _, name in (line.partition(" ") for line in lines.splitlines())}
+
+    def store(self, objects: Iterable[GitObject]) -> None:
+        """Write objects to disk and wait until they are there. No reference moves."""
+        self.run("unpack-objects", "-q", "--strict", feed=pack(objects))
+
+    def move(self, updates: Sequence[Update], why: str) -> None:
+        """Change all references or none; WorkbenchError when one is not what it must be now."""
+        lines = [
+            f"verify {update.name} {update.old}\n"
+            if update.new == update.old
+            else f"update {update.name} {update.new} {update.old}\n"
+            for update in updates
+        ]
+        self.run("update-ref", "-m", why, "--stdin", feed="".join(lines).encode())
+
+    def trees(self, commits: Sequence[str]) -> list[list[TreeEntry]]:
+        """The root folder of each commit (or tree)."""
+        feed = "".join(f"{commit}^{{tree}}\n" for commit in commits).encode()
+        found = _batch(self.run("cat-file", "--batch", feed=feed))
+        trees = []
+        for commit, (_, data) in zip(commits, found, strict=True):
+            try:
+                trees.append(parse_tree(data))
+            except ValueError as fault:
+                raise damaged(self.folder, f"the tree of {commit[:10]} is malformed") from fault
+        return trees
+
+    def blobs(self, ids: Sequence[str]) -> list[bytes]:
+        """Contents of files by id; refuses, before reading any, one that is larger than the cap."""
+        feed = "".join(f"{id_}\n" for id_ in ids).encode()
+        for line in self.run("cat-file", "--batch-check", feed=feed).decode().splitlines():
+            id_, _, rest = line.partition(" ")
+            type_, _, size = rest.partition(" ")
+            if type_ != "blob":
+                raise damaged(self.folder, f"object {id_[:10]} is {rest or 'malformed'}")
+            if int(size) > FILE_CAP:
+                raise WorkbenchError(
+                    f"a file of this session has {int(size) >> 20} MiB, more than the"
+                    f" {FILE_CAP >> 20} MiB that are read",
+                    where=f"{self.folder}, object {id_[:10]}",
+                )
+        return [data for _, data in _batch(self.run("cat-file", "--batch", feed=feed))]
+
+
+def create_repository(folder: Path) -> None:
+    """An empty repository whose first branch will be `main`; no template, so no hook."""
+    arguments = ("init", "--quiet", "--template=", "--object-format=sha1", "--initial-branch=main")
+    place = {"GIT_DEFAULT_REF_FORMAT": "files"}
+    status, _, complaint = _execute((*arguments, str(folder)), place, b"")
+    if status != 0:
+        raise _explained("init", complaint, folder)
+
+
+def person() -> Person:
+    """Who commits: the person's name from environment or global git settings, else ours.
+
+    A session's own settings are not asked: a stranger could have written them.
+    """
+    known = {
+        "user.name": os.environ.get("GIT_AUTHOR_NAME", ""),
+        "user.email": os.environ.get("GIT_AUTHOR_EMAIL", ""),
+    }
+    if not all(known.values()):
+        # With a repository that is not there git reads the person's settings alone.
+        arguments = ("config", "-z", "--get-regexp", r"^user\.(name|email)$")
+        _, out, _ = _execute(arguments, {"GIT_DIR": os.devnull}, deaf=False)
+        for row in out.decode("utf-8", "replace").split("\0"):
+            key, _, value = row.partition("\n")
+            if key in known and not known[key]:
+                known[key] = value
+    name, email = (re.sub(r"[<>\s\x00-\x1f]+", " ", value).strip() for value in known.values())
+    return Person(name, email.replace(" ", "")) if name and email else NOBODY
+
+
+def damaged(folder: Path, detail: str) -> WorkbenchError:
+    """The error for a repository that git or we cannot read."""
+    return WorkbenchError(
+        f"the session's history is damaged: {detail}",
+        where=str(folder),
+        todo="run `git fsck` there, or import a bundle of the session under a new name",
+    )
+
+
+def _execute(
+    arguments: Sequence[str], place: dict[str, str], feed: bytes = b"", *, deaf: bool = True
+) -> tuple[int, bytes, str]:
+    """Exit status, output and complaints; a person's settings are heard only when not `deaf`."""
+    if not shutil.which("git"):
+        raise WorkbenchError("git is not installed, or not on PATH", todo=_install())
+    import git  # 0.1 s, and it refuses to load where the program is missing
+
+    chosen = (_SURROUNDINGS if deaf else {}) | place
+    kept = _KEPT if deaf else {name for name in os.environ if name.startswith("GIT_CONFIG")}
+    stray = [n for n in os.environ if n.startswith("GIT_") and n not in chosen and n not in kept]
+    command = ["env", *(f"--unset={name}" for name in stray)] if stray else []
+    command.append("git")
+    if deaf:
+        command += [part for pair in _SETTINGS.items() for part in ("-c", "=".join(pair))]
+    process = git.Git(os.sep).execute(
+        [*command, *arguments], istream=PIPE, as_process=True, shell=False, env=chosen
+    )
+    out, complaint = process.communicate(feed)
+    return process.returncode, out, complaint.decode("utf-8", "replace").strip()
+
+
+def _install() -> str:
+    return f"install git {OLDEST_GIT[0]}.{OLDEST_GIT[1]} or newer and try again"
+
+
+def check_git() -> tuple[int, int]:
+    """The version of git; WorkbenchError when it is missing or too old."""
+    _, out, _ = _execute(("version",), {})
+    found = re.search(rb"(\d+)\.(\d+)", out)
+    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    if version < OLDEST_GIT:
+        raise WorkbenchError(f"git is too old: {out.decode().strip()}", todo=_install())
+    return version
+
+
+def _batch(out: bytes) -> Iterator[tuple[str, bytes]]:
+    """Objects as `cat-file --batch` prints them: id and content."""
+    at = 0
+    while at < len(out):
+        end = out.index(b"\n", at)
+        words = out[at:end].decode("utf-8", "replace").split(" ")
+        if len(words) != 3 or not words[2].isdigit():
+            raise WorkbenchError(f"git has no object {' '.join(words)}")
+        start, size = end + 1, int(words[2])
+        yield words[0], out[start : start + size]
+        at = start + size + 1
+
+
+_FULL = re.compile(r"No space left|Disk quota exceeded|File too large", re.IGNORECASE)
+_CLOSED = re.compile(
+    r"Read-only file system|Permission denied|insufficient permission", re.IGNORECASE
+)
+_HELD = re.compile(r"Unable to create '.*\.lock': File exists", re.IGNORECASE)
+_MOVED = re.compile(r"but expected|reference already exists|cannot lock ref", re.IGNORECASE)
+
+
+def _explained(command: str, complaint: str, folder: Path) -> WorkbenchError:
+    """Git's complaint as something a person can act on."""
+    lines = [line for line in complaint.splitlines() if not line.startswith(("hint:", "warning:"))]
+    last = lines[-1] if lines else "no reason given"
+    where = f"{folder} (git {command}: {last})"
+    if _FULL.search(complaint):
+        return WorkbenchError(
+            "the disk is full; the session was not changed", where=where, todo="free some space"
+        )
+    if _CLOSED.search(complaint):
+        return WorkbenchError(
+            "the session's folder cannot be written; it was not changed",
+            where=where,
+            todo="check who owns the folder and whether its disk is mounted read-only",
+        )
+    if _HELD.search(complaint):
+        return WorkbenchError(
+            "another git command is writing to the session; it was not changed",
+            where=where,
+            todo="try again when it has ended",
+        )
+    if _MOVED.search(complaint):
+        return WorkbenchError(
+            "the session changed in the meantime; nothing was written",
+            where=where,
+            todo="try again",
+        )
+    return damaged(folder, f"git {command}: {last}")

@@ -1,0 +1,200 @@
+"""Reading a session: the lineage, a transition, a kernel, as git has them. Changes nothing."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.session import toml, trailers
+from workbench.session.layout import (
+    BEST,
+    MAIN,
+    START,
+    attempt_ref,
+    not_a_session,
+    numbered,
+    pending_ref,
+    refuse_detours,
+)
+from workbench.session.objects import FILE_MODE
+from workbench.session.plumbing import Plumbing, Ref, check_git, damaged
+from workbench.session.records import SessionSettings, Transition
+from workbench.session.trailers import Summary
+
+
+class ProblemFiles(NamedTuple):
+    """The problem as the session has it."""
+
+    source: str
+    sidecar: str
+    """Empty when there is none."""
+
+
+class Overview(Struct, frozen=True, kw_only=True):
+    """The whole lineage, lightly: what one git call tells."""
+
+    versions: tuple[Summary, ...]
+    """By number, ascending; those that wait for a person too."""
+    main: int | None
+    """The newest kernel of the accepted line; None before the seed, or when `main` is not ours."""
+    best: int | None
+
+    def line(self) -> tuple[int, ...]:
+        """Numbers of the accepted line, seed first."""
+        parents = {version.number: version.parent for version in self.versions}
+        line: list[int] = []
+        at = self.main
+        # A parent has a smaller number; a message that says otherwise must not make us circle.
+        while at is not None and at in parents and (not line or at < line[-1]):
+            line.append(at)
+            at = parents[at]
+        return tuple(reversed(line))
+
+
+class Record(NamedTuple):
+    """Everything that was recorded of one transition."""
+
+    transition: Transition
+    source: str
+    """Text of the candidate's file."""
+    extra: dict[str, Any]
+    """What the profile holds beside launches and traces."""
+    exchange: list[dict[str, Any]]
+    """Prompts and replies that led to the candidate."""
+
+
+class SessionReader:
+    """One session, read from git at every call: what another process wrote is seen at once."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open a session; WorkbenchError when it is none, is damaged or of a newer format."""
+        check_git()
+        refuse_detours(folder)
+        self.folder = folder
+        self.git = Plumbing(folder)
+        self.state = folder / ".git" / "workbench"
+        """Journals, lock, log and scratch space of the engine."""
+        self.settings()
+
+    def settings(self) -> SessionSettings:
+        """How the session was started."""
+        data = self._files(self._start(), ("session.toml",))["session.toml"]
+        return toml.decode_settings(data, f"session.toml of {self.folder}")
+
+    def problem(self) -> ProblemFiles:
+        """Text of the problem file and of its sidecar."""
+        files = self._files(self._start(), ("problem.py", "problem.toml"))
+        return ProblemFiles(*(self._text(data, name) for name, data in files.items()))
+
+    def overview(self) -> Overview:
+        """Every version, `main` and `best`; one git call, whatever their number."""
+        refs = self.git.refs("refs/attempts", "refs/pending", MAIN, BEST)
+        heads = {ref.name: ref.id for ref in refs if ref.name in {MAIN, BEST}}
+        versions: dict[int, Summary] = {}
+        for ref in sorted(refs, key=_authority):
+            summary = self._summary(ref)
+            if summary is not None:
+                versions.setdefault(summary.number, summary)
+        numbers = {version.commit: number for number, version in versions.items()}
+        return Overview(
+            versions=tuple(versions[number] for number in sorted(versions)),
+            main=numbers.get(heads.get(MAIN, "")),
+            best=numbers.get(heads.get(BEST, "")),
+        )
+
+    def summaries(self) -> tuple[Summary, ...]:
+        """Every version by number, ascending."""
+        return self.overview().versions
+
+    def next_number(self) -> int:
+        """The number that the next transition gets."""
+        names = self.git.ref_ids("refs/attempts", "refs/pending")
+        return max((row.number for row in map(numbered, names) if row), default=-1) + 1
+
+    def record_of(self, number: int) -> Record:
+        """All that is known of one version; WorkbenchError when there is none of that number."""
+        files = self._files(self.commit_of(number))
+        where = f"v{number} of {self.folder}"
+        texts = (files["transition.toml"], files["profile.json"])
+        transition, extra = toml.decode_transition(*texts, where)
+        source = self._text(files["kernel.py"], f"kernel.py of v{number}")
+        return Record(
+            transition, source, extra, toml.decode_exchange(files["exchange.jsonl"], where)
+        )
+
+    def transition(self, number: int) -> Transition:
+        """The full record of one version."""
+        return self.record_of(number).transition
+
+    def source(self, number: int) -> str:
+        """Text of the candidate's file."""
+        data = self._files(self.commit_of(number), ("kernel.py",))["kernel.py"]
+        return self._text(data, f"kernel.py of v{number}")
+
+    def commit_of(self, number: int) -> str:
+        """Commit id of a version, decided or waiting."""
+        found = self.git.ref_ids(attempt_ref(number), pending_ref(number))
+        for ref in (attempt_ref(number), pending_ref(number)):
+            if ref in found:
+                return found[ref]
+        raise WorkbenchError(
+            f"the session has no version v{number}",
+            where=str(self.folder),
+            todo="`workbench log` lists its versions",
+        )
+
+    def _start(self) -> str:
+        found = self.git.ref_ids(START)
+        if START not in found:
+            raise not_a_session(self.folder, f"it has no {START}")
+        return found[START]
+
+    def _summary(self, ref: Ref) -> Summary | None:
+        """What a reference's commit says; None for a branch that the person has moved."""
+        where = f"{ref.name} of {self.folder}"
+        named = numbered(ref.name)
+        if ref.name not in {MAIN, BEST} and named is None:
+            return None
+        try:
+            summary = trailers.parse(ref.message, commit=ref.id, authored=ref.authored, where=where)
+        except WorkbenchError:
+            if named is None:
+                return None
+            raise
+        if named is not None and summary.number != named.number:
+            raise damaged(self.folder, f"{ref.name} holds transition {summary.number}")
+        return summary
+
+    def _files(self, commit: str, names: Sequence[str] = ()) -> dict[str, bytes]:
+        """Files of a commit's tree, all or those named; only plain ones, each once."""
+        ids = self._file_ids(commit)
+        for name in names:
+            if name not in ids:
+                raise damaged(self.folder, f"{commit[:10]} has no {name}")
+        wanted = list(names or ids)
+        return dict(zip(wanted, self.git.blobs([ids[name] for name in wanted]), strict=True))
+
+    def _file_ids(self, commit: str) -> dict[str, str]:
+        (entries,) = self.git.trees([commit])
+        for entry in entries:
+            if entry.mode != FILE_MODE:
+                raise damaged(self.folder, f"{entry.name!r} in {commit[:10]} is not a plain file")
+        return {entry.name: entry.id for entry in entries}
+
+    def _text(self, data: bytes, name: str) -> str:
+        try:
+            return data.decode()
+        except UnicodeDecodeError as fault:
+            raise damaged(self.folder, f"{name} is not UTF-8 text") from fault
+
+
+def _authority(ref: Ref) -> int:
+    """Who is believed about a version: its decided commit, then a branch, then the waiting one.
+
+    Between the moves of one transaction a branch may be there before its attempt.
+    """
+    if ref.name in {MAIN, BEST}:
+        return 1
+    return 2 if ref.name.startswith("refs/pending/") else 0

@@ -1,0 +1,387 @@
+"""The session repository: every transition a commit, every claim readable with plain git.
+
+Objects are written first, then all references of one step move in a single transaction, then the
+files of `main` are put in the folder. A kill at any moment leaves a whole history, and `recover`
+finishes what was begun. There is no other database.
+"""
+
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from workbench.errors import WorkbenchError
+from workbench.session import toml, trailers
+from workbench.session.journal import sync_folder
+from workbench.session.layout import (
+    BEST,
+    FILES,
+    MAIN,
+    START,
+    START_FILES,
+    STEP_FILES,
+    attempt_ref,
+    lock_files,
+    numbered,
+    pending_ref,
+)
+from workbench.session.names import check_name
+from workbench.session.objects import GitObject, Person, blob, commit, tree
+from workbench.session.plumbing import (
+    FILE_CAP,
+    NO_REF,
+    Plumbing,
+    Update,
+    check_git,
+    create_repository,
+    person,
+)
+from workbench.session.reader import SessionReader
+from workbench.session.records import Answer, Decision, SessionSettings, Transition
+from workbench.session.worktree import WorktreeState, update_worktree
+
+_STALE_LOCK = 0.3
+"""Seconds after which a reference's lock belongs to nobody: git holds one for milliseconds."""
+
+_MANY_LOOSE = 2000
+"""Loose objects above which `tidy` packs them; ours: about 300 transitions."""
+
+
+class SessionStore(SessionReader):
+    """The writing side of a session. Whoever writes holds the session's `EngineLock`."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.worktree = WorktreeState()
+        """How the files in the folder stood after the last write."""
+        self._writing = threading.RLock()
+
+    @classmethod
+    def create(
+        cls, folder: Path, settings: SessionSettings, problem: str, sidecar: str = ""
+    ) -> Self:
+        """A new session in a folder that does not exist yet; whole at once or not there at all.
+
+        `problem` and `sidecar` are the texts of the problem file and of the TOML beside it.
+        """
+        check_name(folder.name)
+        check_git()
+        if settings.name != folder.name:
+            raise ValueError(f"settings of {settings.name!r} for a folder named {folder.name!r}")
+        if folder.exists() or folder.is_symlink():
+            raise _taken(folder)
+        draft = folder.parent / f".{folder.name}.{secrets.token_hex(4)}"
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lay_out(draft, settings, problem, sidecar)
+            settle(draft, folder)
+        except OSError as fault:
+            raise WorkbenchError(
+                f"the session cannot be created: {fault.strerror}",
+                where=str(folder),
+                todo="choose a folder you can write to with `--sessions`",
+            ) from fault
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        return cls(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """An existing session; WorkbenchError when there is none that can be read."""
+        return cls(folder)
+
+    def save_settings(self, settings: SessionSettings) -> None:
+        """New settings (a larger budget, another mode) for the transitions to come."""
+        if settings.name != self.settings().name:
+            raise ValueError("a session's name is its folder's")
+        with self._writing:
+            old = self._start()
+            ids = self._file_ids(old)
+            data = blob(toml.encode_settings(settings))
+            root = tree({**ids, "session.toml": data.id})
+            if root.id != old:
+                self.git.store([data, root])
+                self.git.move([Update(START, root.id, old)], "settings changed")
+
+    def record(
+        self,
+        transition: Transition,
+        source: str,
+        *,
+        extra: toml.Json | None = None,
+        exchange: Sequence[toml.Json] = (),
+        best: bool = False,
+    ) -> str:
+        """Commit a decided transition and return its commit id.
+
+        An accepted one becomes `main`; with `best` it becomes that too, as the first accepted one
+        does in any case. Raises WorkbenchError when the number is taken, the parent is missing or
+        the disk refuses; then nothing has changed. One case is told after the commit is safe:
+        `main` was moved by hand, and stays where the person put it.
+        """
+        if transition.decision.answer is Answer.PENDING:
+            raise ValueError("a transition that waits goes to `record_pending`")
+        with self._writing:
+            objects, commit_id = self._compose(transition, source, extra or {}, exchange)
+            self.git.store(objects)
+            return self._publish(transition, commit_id, best=best)
+
+    def record_pending(
+        self,
+        transition: Transition,
+        source: str,
+        *,
+        extra: toml.Json | None = None,
+        exchange: Sequence[toml.Json] = (),
+    ) -> str:
+        """Commit a gated transition that waits for a person; it survives any restart."""
+        if transition.decision.answer is not Answer.PENDING:
+            raise ValueError("a decided transition goes to `record`")
+        with self._writing:
+            objects, commit_id = self._compose(transition, source, extra or {}, exchange)
+            self.git.store(objects)
+            ref = pending_ref(transition.number)
+            taken = Update(attempt_ref(transition.number), NO_REF, NO_REF)
+            self.git.move([Update(ref, commit_id, NO_REF), taken], _reflog(transition))
+            return commit_id
+
+    def decide(self, number: int, decision: Decision, *, best: bool = False) -> str:
+        """Finish a waiting transition: a new commit under attempts, the waiting one gone.
+
+        WorkbenchError when that number does not wait: a late answer changes nothing.
+        """
+        if decision.answer is Answer.PENDING:
+            raise ValueError("a decision is accepted, rejected or vetoed")
+        with self._writing:
+            waiting = self.git.ref_ids(pending_ref(number)).get(pending_ref(number))
+            if waiting is None:
+                raise WorkbenchError(
+                    f"v{number} does not wait for a decision",
+                    where=str(self.folder),
+                    todo="`workbench status` says what waits",
+                )
+            was = self.record_of(number)
+            transition = msgspec.structs.replace(was.transition, decision=decision)
+            objects, commit_id = self._compose(transition, was.source, was.extra, was.exchange)
+            self.git.store(objects)
+            return self._publish(transition, commit_id, best=best, waiting=waiting)
+
+    def set_best(self, number: int) -> None:
+        """Point `best` at a decided version."""
+        self._point(BEST, number)
+
+    def set_main(self, number: int) -> None:
+        """Make a decided version the incumbent; the accepted line is what led to it."""
+        with self._writing:
+            self._point(MAIN, number)
+            self._refresh()
+
+    def restore_worktree(self) -> WorktreeState:
+        """Put `main`'s files in the folder where they are missing or from an older `main`."""
+        with self._writing:
+            self._refresh()
+            return self.worktree
+
+    def recover(self) -> tuple[str, ...]:
+        """Finish what a killed engine had begun; says what was done. Needs the engine lock."""
+        with self._writing:
+            done = [*self._drop_stale_locks(), *self._finish_moves()]
+            scratch = self.state / "scratch"
+            scratch.mkdir(exist_ok=True)
+            for left in scratch.iterdir():
+                left.unlink()
+            self._refresh()
+            return tuple(done)
+
+    def tidy(self) -> None:
+        """Pack references and, when there are many, objects; safe to be killed in its middle."""
+        with self._writing:
+            self.git.run("pack-refs", "--all", "--prune")
+            loose = int(self.git.run("count-objects").split()[0])
+            if loose > _MANY_LOOSE:
+                self.git.run("repack", "-d", "-l", "-q")
+
+    # How a step is written
+
+    def _compose(
+        self,
+        transition: Transition,
+        source: str,
+        extra: toml.Json,
+        exchange: Sequence[toml.Json],
+    ) -> tuple[list[GitObject], str]:
+        """Blobs, tree and commit of a transition, and the commit's id. Writes nothing."""
+        text, profile = toml.encode_transition(transition, extra)
+        contents = (_utf8(source), text, profile, toml.encode_exchange(exchange))
+        blobs = {name: blob(data) for name, data in zip(STEP_FILES, contents, strict=True)}
+        for name, item in blobs.items():
+            if len(item.data) > FILE_CAP:
+                raise WorkbenchError(
+                    f"{name} of v{transition.number} has {len(item.data) >> 20} MiB, more than a"
+                    f" session's file may have ({FILE_CAP >> 20} MiB)",
+                    where=str(self.folder),
+                )
+        root = tree({**self._file_ids(self._start()), **{n: item.id for n, item in blobs.items()}})
+        node = commit(
+            root.id,
+            self._parents(transition),
+            self._person.stamp(trailers.unix_seconds(transition.created, int(time.time()))),
+            self._person.stamp(int(time.time())),
+            trailers.message(transition),
+        )
+        return [*blobs.values(), root, node], node.id
+
+    def _parents(self, transition: Transition) -> list[str]:
+        if transition.parent is None:
+            return []
+        ref = attempt_ref(transition.parent)
+        found = self.git.ref_ids(ref).get(ref)
+        if found is None or transition.parent >= transition.number:
+            raise WorkbenchError(
+                f"v{transition.number} names v{transition.parent} as its parent, which the session"
+                " does not hold as a decided version",
+                where=str(self.folder),
+            )
+        return [found]
+
+    def _publish(
+        self, transition: Transition, commit_id: str, *, best: bool, waiting: str = NO_REF
+    ) -> str:
+        """Move every reference of a decided step at once, then show `main`'s files.
+
+        The branches come first and the removal last: whatever part of the moves a power cut lets
+        through, `recover` sees from it what is missing.
+        """
+        number = transition.number
+        heads = self.git.ref_ids(MAIN, BEST)
+        foreign = self._moved_by_hand(heads.get(MAIN))
+        moves = []
+        if transition.decision.answer is Answer.ACCEPTED:
+            if not foreign:
+                moves.append(Update(MAIN, commit_id, heads.get(MAIN, NO_REF)))
+            if best or BEST not in heads:
+                moves.append(Update(BEST, commit_id, heads.get(BEST, NO_REF)))
+        moves.append(Update(attempt_ref(number), commit_id, NO_REF))
+        moves.append(Update(pending_ref(number), NO_REF, waiting))
+        self.git.move(moves, _reflog(transition))
+        if foreign and transition.decision.answer is Answer.ACCEPTED:
+            raise self._foreign_main(number, heads[MAIN], commit_id)
+        self._refresh()
+        return commit_id
+
+    def _moved_by_hand(self, main: str | None) -> bool:
+        """Whether `main` names a commit that is no transition of ours."""
+        return main is not None and main not in self.git.ref_ids("refs/attempts").values()
+
+    def _foreign_main(self, number: int, main: str, commit_id: str) -> WorkbenchError:
+        return WorkbenchError(
+            f"v{number} is recorded, but `main` was moved by hand to {main[:10]} and stays there",
+            where=str(self.folder),
+            todo="keep your commit with `git branch mine main`, then `git branch -f main"
+            f" {commit_id[:10]}` (or `git reset --keep {commit_id[:10]}` while on it)",
+        )
+
+    def _point(self, ref: str, number: int) -> None:
+        attempt = attempt_ref(number)
+        found = self.git.ref_ids(attempt, ref)
+        if attempt not in found:
+            raise WorkbenchError(
+                f"v{number} is not a decided version of the session", where=str(self.folder)
+            )
+        if ref == MAIN and self._moved_by_hand(found.get(MAIN)):
+            raise self._foreign_main(number, found[MAIN], found[attempt])
+        move = Update(ref, found[attempt], found.get(ref, NO_REF))
+        self.git.move([move], f"{ref.rpartition('/')[2]} is v{number}")
+
+    def _refresh(self) -> None:
+        """Show `main`'s files. A folder that cannot be written is told, and costs no commit."""
+        main = self.git.ref_ids(MAIN).get(MAIN)
+        if main is None or self._moved_by_hand(main):
+            self.worktree = WorktreeState(says="" if main is None else "`main` was moved by hand")
+            return
+        wanted = {name: id_ for name, id_ in self._file_ids(main).items() if name in FILES}
+        try:
+            self.worktree = update_worktree(self.git, wanted, self.state / "scratch")
+        except (OSError, ValueError) as fault:
+            says = f"the files in the folder could not be updated: {fault}"
+            self.worktree = WorktreeState(says=says)
+
+    # How a step that was cut short is finished
+
+    def _drop_stale_locks(self) -> list[str]:
+        before = lock_files(self.git.git_dir)
+        if not before:
+            return []
+        time.sleep(_STALE_LOCK)
+        stale = [path for path in lock_files(self.git.git_dir) if path in before]
+        for path in stale:
+            path.unlink(missing_ok=True)
+        return [f"removed {path.name}, left by a git command that was killed" for path in stale]
+
+    def _finish_moves(self) -> list[str]:
+        found = self.git.ref_ids("refs/attempts", "refs/pending")
+        moves = []
+        for ref in self.git.refs(MAIN, BEST):
+            summary = self._summary(ref)
+            if summary is not None and attempt_ref(summary.number) not in found:
+                name = attempt_ref(summary.number)
+                moves.append(Update(name, ref.id, NO_REF))
+                found[name] = ref.id
+        for name, id_ in found.items():
+            row = numbered(name)
+            if row is not None and row.pending and attempt_ref(row.number) in found:
+                moves.append(Update(name, NO_REF, id_))
+        unique = {move.name: move for move in moves}
+        if unique:
+            self.git.move(list(unique.values()), "recover")
+        return [f"finished {name}" for name in unique]
+
+    @cached_property
+    def _person(self) -> Person:
+        return person()
+
+
+def lay_out(folder: Path, settings: SessionSettings, problem: str, sidecar: str) -> None:
+    """A session's repository with its start and no kernel yet, in a folder that nobody uses."""
+    create_repository(folder)
+    info = folder / ".git" / "info"
+    info.mkdir(exist_ok=True)
+    # A person's own git settings must not convert line ends or run filters over a kernel.
+    (info / "attributes").write_text("* -text -filter -ident -working-tree-encoding\n")
+    (folder / ".git" / "workbench" / "scratch").mkdir(parents=True)
+    texts = (toml.encode_settings(settings), _utf8(problem), _utf8(sidecar))
+    blobs = {name: blob(data) for name, data in zip(START_FILES, texts, strict=True)}
+    root = tree({name: item.id for name, item in blobs.items()})
+    git = Plumbing(folder)
+    git.store([*blobs.values(), root])
+    git.move([Update(START, root.id, NO_REF)], "session started")
+
+
+def settle(draft: Path, folder: Path) -> None:
+    """Give a finished draft its name; WorkbenchError when the name was taken in the meantime."""
+    if folder.exists():
+        raise _taken(folder)
+    draft.rename(folder)
+    sync_folder(folder.parent)
+
+
+def _taken(folder: Path) -> WorkbenchError:
+    return WorkbenchError(
+        "there is already something with the new session's name",
+        where=str(folder),
+        todo="choose another name, or `workbench resume` the session that has it",
+    )
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _reflog(transition: Transition) -> str:
+    return f"v{transition.number} {transition.decision.answer.value}"

@@ -1,0 +1,169 @@
+"""Records as the files of a transition's commit, and back to the very same records.
+
+`transition.toml` is for a person to read, so launches and traces, which are long, go to
+`profile.json`; the two together decode to the record exactly. TOML has no null: a field that is
+None is left out, and an evidence value that is None is written as an empty table, `{}`.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from math import isnan
+from typing import Any, TypeVar
+
+import msgspec
+import tomli_w
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.kernels.records import Launch, LaunchTrace
+from workbench.session.records import FORMAT, SessionSettings, Transition
+
+T = TypeVar("T")
+Json = Mapping[str, Any]
+"""What JSON can say; its maker knows its shape."""
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """`profile.json`: what is too long for a person to read in `transition.toml`."""
+
+    launches: tuple[Launch, ...] = ()
+    traces: tuple[LaunchTrace, ...] = ()
+    extra: dict[str, Any] = {}
+    """Whatever else a profiler said."""
+
+
+def encode_settings(settings: SessionSettings) -> bytes:
+    """`session.toml`."""
+    return _dump(_without_none(msgspec.to_builtins(settings)))
+
+
+def decode_settings(data: bytes, where: str) -> SessionSettings:
+    """Settings back; a newer format is refused by its number before anything else is read."""
+    raw = _load(data, where)
+    version = raw.get("format")
+    if isinstance(version, int) and version > FORMAT:
+        raise WorkbenchError(
+            f"the session was written in format {version}; this workbench reads up to {FORMAT}",
+            where=where,
+            todo="update the workbench",
+        )
+    return _convert(raw, SessionSettings, where)
+
+
+def encode_transition(transition: Transition, extra: Json) -> tuple[bytes, bytes]:
+    """`transition.toml` and `profile.json`; WorkbenchError when they would not read back."""
+    gate = transition.gate
+    profile = Profile(launches=gate.launches, traces=gate.traces, extra=dict(extra))
+    raw = msgspec.to_builtins(transition)
+    del raw["gate"]["launches"], raw["gate"]["traces"]
+    _each_evidence(raw, _none_to_table)
+    text = _dump(_without_none(raw))
+    table = msgspec.json.format(
+        msgspec.json.encode(_printable(msgspec.to_builtins(profile))), indent=1
+    )
+    # Nothing may be committed that cannot be read next year.
+    where = f"transition {transition.number}"
+    again = decode_transition(text, table, where)[0]
+    if not _same(msgspec.to_builtins(again), _printable(msgspec.to_builtins(transition))):
+        raise WorkbenchError("a transition does not survive being written down", where=where)
+    return text, table + b"\n"
+
+
+def decode_transition(text: bytes, profile: bytes, where: str) -> tuple[Transition, dict[str, Any]]:
+    """The transition and the extras of its profile."""
+    raw = _load(text, where)
+    try:
+        _each_evidence(raw, _table_to_none)
+        table = msgspec.json.decode(profile or b"{}", type=Profile)
+        raw["gate"]["launches"] = msgspec.to_builtins(table.launches)
+        raw["gate"]["traces"] = msgspec.to_builtins(table.traces)
+    except (KeyError, TypeError, AttributeError, msgspec.DecodeError) as fault:
+        raise _unreadable(where, str(fault)) from fault
+    return _convert(raw, Transition, where), table.extra
+
+
+def encode_exchange(exchange: Sequence[Json]) -> bytes:
+    """`exchange.jsonl`: one prompt or reply a line."""
+    return b"".join(msgspec.json.encode(_printable(dict(item))) + b"\n" for item in exchange)
+
+
+def decode_exchange(data: bytes, where: str) -> list[dict[str, Any]]:
+    """Prompts and replies back."""
+    try:
+        return [
+            msgspec.json.decode(line, type=dict[str, Any]) for line in data.splitlines() if line
+        ]
+    except msgspec.DecodeError as fault:
+        raise _unreadable(where, f"exchange.jsonl: {fault}") from fault
+
+
+def _each_evidence(raw: dict[str, Any], change: Callable[[Any], Any]) -> None:
+    """Evidence is the only table of a transition whose values may be None."""
+    for stage in raw["gate"].get("stages", ()):
+        for finding in stage.get("findings", ()):
+            evidence = finding.get("evidence", {})
+            finding["evidence"] = {key: change(value) for key, value in evidence.items()}
+
+
+def _none_to_table(value: object) -> object:
+    return {} if value is None else value
+
+
+def _table_to_none(value: object) -> object:
+    return None if value == {} else value
+
+
+def _without_none(value: Any) -> Any:  # noqa: ANN401 - builtins of any shape
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(item) for item in value]
+    return value
+
+
+def _printable(value: Any) -> Any:  # noqa: ANN401 - builtins of any shape
+    """With text that UTF-8 can hold: half a surrogate pair becomes its escape, in letters."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_printable(key): _printable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_printable(item) for item in value)
+    return value
+
+
+def _same(one: Any, other: Any) -> bool:  # noqa: ANN401 - builtins of any shape
+    """Equality under which a number that is not one (an error of nan) equals itself."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, float) and isinstance(other, float) and isnan(one):
+        return isnan(other)
+    return bool(one == other)
+
+
+def _dump(raw: Any) -> bytes:  # noqa: ANN401 - builtins of any shape
+    return tomli_w.dumps(_printable(raw)).encode()
+
+
+def _load(data: bytes, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        raise _unreadable(where, str(fault)) from fault
+
+
+def _convert(raw: object, type_: type[T], where: str) -> T:
+    try:
+        return msgspec.convert(raw, type_)
+    except msgspec.ValidationError as fault:
+        raise _unreadable(where, str(fault)) from fault
+
+
+def _unreadable(where: str, why: str) -> WorkbenchError:
+    return WorkbenchError(
+        f"a record of the session cannot be read: {why}",
+        where=where,
+        todo="other commits are untouched; import a bundle of the session, or start a new one",
+    )

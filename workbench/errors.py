@@ -1,7 +1,5 @@
 """What a person is told when the workbench cannot go on: what happened, where, and what to do."""
 
-from typing import Never, NoReturn
-
 
 class WorkbenchError(Exception):
     """A fault a person can act on; printed as text without a traceback, exit code 2.
@@ -24,8 +22,3 @@ class WorkbenchError(Exception):
         if self.todo:
             lines.append(f"  to do: {self.todo}")
         return "\n".join(lines)
-
-
-def unreachable(value: Never) -> NoReturn:
-    """Close a match over a union: the type checker proves that no case is left."""
-    raise AssertionError(f"unhandled case: {value!r}")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 from typing import Literal
 
 import typer
@@ -52,10 +53,8 @@ def _show(line: Line) -> str:
 
 
 def _python() -> list[Line]:
-    version = platform.python_version()
-    if sys.version_info < (3, 11):
-        return [Line(part="python", state="bad", found=version, todo="use Python 3.11 or newer")]
-    return [Line(part="python", state="ok", found=f"{version} on {platform.machine()}")]
+    found = f"{platform.python_version()} on {platform.machine()}"
+    return [Line(part="python", state="ok", found=found)]
 
 
 def _package(name: str, at_least: tuple[int, int]) -> Line:
@@ -144,8 +143,7 @@ def _ncu() -> list[Line]:
 def _counters_restricted() -> Line | None:
     """Whether the driver keeps counters for root; None where it does not say."""
     try:
-        with open("/proc/driver/nvidia/params", encoding="utf-8") as file:
-            text = file.read()
+        text = Path("/proc/driver/nvidia/params").read_text(encoding="utf-8")
     except OSError:
         return None
     if "RmProfilingAdminOnly: 1" in text and os.geteuid() != 0:

@@ -1,8 +1,6 @@
 """All of stdout: text for a person or JSON for a machine, made from the same record."""
 
 import sys
-from typing import Any
-
 import msgspec
 
 
@@ -12,7 +10,7 @@ def text(line: str = "") -> None:
     sys.stdout.flush()
 
 
-def json(record: Any) -> None:
+def json(record: object) -> None:
     """One object on one line."""
     sys.stdout.write(msgspec.json.encode(record).decode() + "\n")
     sys.stdout.flush()

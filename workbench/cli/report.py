@@ -27,8 +27,7 @@ def status_text(snapshot: Snapshot) -> str:
         f"mode      {snapshot.mode}",
         f"versions  {len(snapshot.versions)}, {_kept(snapshot)} accepted",
         f"best      {version_line(best) if best else 'none yet'}",
-        f"spent     {snapshot.steps} steps, {snapshot.spent.wall_seconds:.0f} s of work, "
-        f"{snapshot.spent.gpu_seconds:.1f} GPU-s, ${snapshot.spent.usd:.2f}",
+        f"spent     {_spent(snapshot)}",
         f"left      {left(snapshot.budget, snapshot.steps, snapshot.spent)}",
     ]
     if snapshot.pending is not None:
@@ -36,6 +35,16 @@ def status_text(snapshot: Snapshot) -> str:
             f"waiting   v{snapshot.pending} wants your decision: workbench review {snapshot.name}"
         )
     return "\n".join(lines)
+
+
+def _spent(snapshot: Snapshot) -> str:
+    cost = snapshot.spent
+    parts = [f"{snapshot.steps} steps", f"{cost.wall_seconds:.0f} s of work"]
+    if cost.gpu_seconds:
+        parts.append(f"{cost.gpu_seconds:.1f} GPU-s")
+    if cost.usd:
+        parts.append(f"${cost.usd:.2f}")
+    return ", ".join(parts)
 
 
 def _kept(snapshot: Snapshot) -> int:
@@ -148,17 +157,14 @@ def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
         lines += _best(client, snapshot, client.transition(snapshot.best))
     lines += [
         f"ended     {snapshot.state}: {snapshot.says}",
-        f"spent     {snapshot.steps} steps, {snapshot.spent.wall_seconds:.0f} s of work, "
-        f"{snapshot.spent.gpu_seconds:.1f} GPU-s",
-        f"look      workbench attach {snapshot.name}      (or: git -C {snapshot.path} log "
-        "--graph --all)",
+        f"spent     {_spent(snapshot)}",
+        f"look      workbench attach {snapshot.name}",
+        f"          git -C {snapshot.path} log --graph --all",
     ]
     return "\n".join(lines)
 
 
-def _reasons(
-    client: "SessionClient", snapshot: Snapshot, word: str, answer: Answer
-) -> list[str]:
+def _reasons(client: "SessionClient", snapshot: Snapshot, word: str, answer: Answer) -> list[str]:
     lines = []
     for version in snapshot.versions:
         if version.answer is answer:

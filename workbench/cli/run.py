@@ -55,9 +55,7 @@ def run(
         mode=_mode(mode, on_screen=on_screen),
         device=device,
         target=target,
-        budget=Budget(
-            steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds
-        ),
+        budget=Budget(steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds),
         proposer=proposer,
         name=session,
         sessions=_folder(sessions),
@@ -96,9 +94,7 @@ def resume(
     request_run(
         path,
         mode=None if not mode else _mode(mode, on_screen=on_screen),
-        budget=Budget(
-            steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds
-        ),
+        budget=Budget(steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds),
     )
     if on_screen:
         _open_screen(path, start=True)
@@ -160,7 +156,7 @@ def _open_screen(path: Path, *, start: bool) -> None:
 
     if start:
         spawn_engine(path)
-    client = SessionClient(path)
+    client = SessionClient(path, starting=start)
     WorkbenchApp(client).run()
     if client.alive():
         note(f"Session {client.name} goes on. Come back: workbench attach {client.name}")

@@ -1,4 +1,4 @@
-"""A session as a screen or command sees it: snapshots from git and the log, wishes to the engine."""
+"""A session as a screen or command sees it: snapshots out of git and the log, wishes in."""
 
 import asyncio
 import contextlib
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from workbench.engine.events import AnyEvent
+from workbench.engine.events import AnyEvent, DecisionTaken, TransitionCommitted
 from workbench.engine.fold import fold
-from workbench.engine.opening import Opened, open_session
+from workbench.engine.opening import Opened
 from workbench.engine.view import Snapshot
 from workbench.engine.wishes import (
     AnyReply,
@@ -27,6 +27,8 @@ from workbench.session.records import Answer, Transition
 _RECONNECT_SECONDS = 1.0
 _SETTLE_SECONDS = 0.05
 """Events that come closer together than this make one snapshot."""
+_START_SECONDS = 20.0
+_BATCH = 256
 _LINE_LIMIT = 64 << 20
 
 
@@ -36,9 +38,11 @@ class SessionClient:
     Raises WorkbenchError when the folder holds no session that can be read.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._opened: Opened = open_session(path)
+    def __init__(self, path: Path, *, starting: bool = False) -> None:
+        """`starting`: an engine was just started and may not hold the session yet."""
+        self._opened = Opened(path)
         self._snapshot = self._opened.snapshot()
+        self._starting = starting
 
     @property
     def name(self) -> str:
@@ -66,31 +70,69 @@ class SessionClient:
     async def changes(self) -> AsyncIterator[Snapshot]:
         """A new snapshot after each change; ends when the engine has left the session."""
         while True:
+            await self._engine_to_come()
             self._snapshot = await asyncio.to_thread(self._opened.snapshot)
             yield self._snapshot
             if not self.alive():
                 return
             async for snapshot in self._live():
                 yield snapshot
+            # Hung up: the engine ended, or we were too slow; git and the log know which.
             await asyncio.sleep(_RECONNECT_SECONDS if self.alive() else 0)
+
+    async def _engine_to_come(self) -> None:
+        """Wait for an engine that was just started to take the session, but not for ever."""
+        deadline = asyncio.get_running_loop().time() + _START_SECONDS
+        while self._starting and asyncio.get_running_loop().time() < deadline:
+            if self.alive():
+                break
+            await asyncio.sleep(0.05)
+        self._starting = False
 
     async def _live(self) -> AsyncIterator[Snapshot]:
         """Snapshots while one connection lasts."""
+        async for batch in self._batches(self._opened.last_seq):
+            self._snapshot = await asyncio.to_thread(self._advance, batch)
+            yield self._snapshot
+
+    async def _batches(self, after: int) -> AsyncIterator[list[AnyEvent]]:
+        """Events past `after` while one connection lasts."""
         try:
             reader, writer = await self._connect()
         except OSError:
             return
         try:
-            await _send(writer, Follow(after=self._opened.last_seq))
+            await _send(writer, Follow(after=after))
             while batch := await _batch(reader):
-                self._snapshot = await asyncio.to_thread(self._advance, batch)
-                yield self._snapshot
+                yield batch
         finally:
             writer.close()
 
     def _advance(self, batch: list[AnyEvent]) -> Snapshot:
         self._opened.note(batch)
-        return self._opened.versions_into(fold(self._snapshot, batch), batch)
+        snapshot = fold(self._snapshot, batch)
+        if any(isinstance(e, TransitionCommitted | DecisionTaken) for e in batch):
+            snapshot = self._opened.refreshed(snapshot)
+        return snapshot
+
+    async def events(self) -> AsyncIterator[AnyEvent]:
+        """Every event from the first on; goes on while an engine runs, then ends."""
+        last = 0
+        while True:
+            alive = self.alive()
+            for event in await asyncio.to_thread(self._opened.history, last):
+                last = event.seq
+                yield event
+            if not alive:
+                self._snapshot = await asyncio.to_thread(self._opened.snapshot)
+                return
+            async for batch in self._batches(last):
+                for event in batch:
+                    # Meter ticks have no number and are no news.
+                    if event.seq > last:
+                        last = event.seq
+                        yield event
+            await asyncio.sleep(0.1)
 
     # -- wishes -----------------------------------------------------------------------------
 
@@ -151,7 +193,7 @@ async def _send(writer: asyncio.StreamWriter, wish: AnyWish) -> None:
 async def _batch(reader: asyncio.StreamReader) -> list[AnyEvent]:
     """At least one event, with those that follow at once; empty when the engine hung up."""
     events: list[AnyEvent] = []
-    while True:
+    while len(events) < _BATCH:
         try:
             wait = _SETTLE_SECONDS if events else None
             line = await asyncio.wait_for(reader.readline(), wait)
@@ -162,3 +204,4 @@ async def _batch(reader: asyncio.StreamReader) -> list[AnyEvent]:
         if not line.endswith(b"\n"):
             return events
         events.append(msgspec.json.decode(line, type=AnyEvent))  # type: ignore[arg-type]
+    return events

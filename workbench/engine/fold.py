@@ -29,12 +29,10 @@ def fold(snapshot: Snapshot, events: Iterable[ev.AnyEvent]) -> Snapshot:
         if line is not None:
             log.append(line)
         snapshot = structs.replace(snapshot, **changes)
-    return structs.replace(
-        snapshot, log=tuple(log[-LOG_LINES:]), revision=snapshot.revision + 1
-    )
+    return structs.replace(snapshot, log=tuple(log[-LOG_LINES:]), revision=snapshot.revision + 1)
 
 
-def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:
+def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:  # noqa: PLR0911 -- one case an event
     match event:
         case ev.RunStarted():
             return {
@@ -96,4 +94,3 @@ def _stage_changes(
     if now.current != event.number:
         changes["plan"] = None
     return changes
-

@@ -17,9 +17,7 @@ class History(Struct, frozen=True, kw_only=True):
     def plus(self, transition: Transition) -> "History":
         """With one more, or with one replaced that now has its decision."""
         kept = tuple(t for t in self.transitions if t.number != transition.number)
-        return History(
-            transitions=tuple(sorted((*kept, transition), key=lambda t: t.number))
-        )
+        return History(transitions=tuple(sorted((*kept, transition), key=lambda t: t.number)))
 
     def get(self, number: int) -> Transition:
         """The transition of that number; KeyError when there is none."""
@@ -53,9 +51,7 @@ class History(Struct, frozen=True, kw_only=True):
     @property
     def pending(self) -> Transition | None:
         """The one that waits for a person."""
-        return next(
-            (t for t in self.transitions if t.decision.answer is Answer.PENDING), None
-        )
+        return next((t for t in self.transitions if t.decision.answer is Answer.PENDING), None)
 
     @property
     def steps(self) -> int:
@@ -96,6 +92,4 @@ def modeled_speed(report: GateReport, other: GateReport | None) -> Speed | None:
         return None
     if report.time.kind is not Kind.MODELED or other.time.kind is not Kind.MODELED:
         return None
-    return Speed(
-        kind=Kind.MODELED, ratio=other.time.microseconds / report.time.microseconds
-    )
+    return Speed(kind=Kind.MODELED, ratio=other.time.microseconds / report.time.microseconds)

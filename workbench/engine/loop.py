@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from msgspec import structs
 
@@ -22,7 +22,7 @@ from workbench.engine.wishes import (
     Refused,
     Stop,
 )
-from workbench.errors import WorkbenchError, unreachable
+from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Verdict
 from workbench.search.proposer import NoProposal, Proposal
 from workbench.session.records import (
@@ -124,7 +124,7 @@ class Engine:
             case Follow():
                 return Refused(what="follow is a connection of its own")
             case _:
-                unreachable(wish)
+                assert_never(wish)
 
     def stop(self) -> None:
         """End the run after the running step."""
@@ -221,9 +221,7 @@ class Engine:
             plan=plan,
             gate=report,
             decision=Decision(answer=Answer.PENDING, by="nobody"),
-            cost=Cost(
-                gpu_seconds=report.gpu_seconds, wall_seconds=time.monotonic() - began
-            ),
+            cost=Cost(gpu_seconds=report.gpu_seconds, wall_seconds=time.monotonic() - began),
             created=now(),
             origin=origin,
         )
@@ -258,7 +256,9 @@ class Engine:
             reply.set_result(Refused(what=fault.what, todo=fault.todo))
             raise
         self._remember(structs.replace(transition, decision=decision), commit, decided=True)
-        reply.set_result(Granted(says=f"v{transition.number} {decision.answer}, commit {commit[:9]}"))
+        reply.set_result(
+            Granted(says=f"v{transition.number} {decision.answer}, commit {commit[:9]}")
+        )
 
     # -- pieces -----------------------------------------------------------------------------
 

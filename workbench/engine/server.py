@@ -15,6 +15,7 @@ from workbench.engine.wishes import AnyReply, AnyWish, Follow, Refused
 from workbench.errors import WorkbenchError
 
 _LINE_LIMIT = 1 << 20
+_FAREWELL_SECONDS = 2.0
 _FOLLOWER_QUEUE = 4096
 """Events a slow screen may lag behind; past that it is cut off and reads the log again."""
 
@@ -35,6 +36,8 @@ class EventServer:
         self._history = history
         self._grant = grant
         self._followers: set[asyncio.Queue[bytes | None]] = set()
+        self._alone = asyncio.Event()
+        self._alone.set()
         self._server: asyncio.Server | None = None
         self._encoder = msgspec.json.Encoder()
         self._wishes = msgspec.json.Decoder(AnyWish)
@@ -66,9 +69,8 @@ class EventServer:
                 queue.put_nowait(None)
         if self._server is not None:
             self._server.close()
-            deadline = asyncio.get_running_loop().time() + 2
-            while self._followers and asyncio.get_running_loop().time() < deadline:
-                await asyncio.sleep(0.02)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._alone.wait(), _FAREWELL_SECONDS)
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
 
@@ -113,6 +115,7 @@ class EventServer:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_FOLLOWER_QUEUE)
         # Subscribed before the log is read, so no event falls between; doubles are cut by `seq`.
         self._followers.add(queue)
+        self._alone.clear()
         try:
             for event in self._history(wish.after):
                 writer.write(self._encoder.encode(event) + b"\n")
@@ -125,6 +128,8 @@ class EventServer:
                 await writer.drain()
         finally:
             self._followers.discard(queue)
+            if not self._followers:
+                self._alone.set()
 
 
 def _same_owner(writer: asyncio.StreamWriter) -> bool:

@@ -1,8 +1,9 @@
-"""One plain sentence for each event: the log pane, `watch` and headless progress all say the same."""
+"""One plain sentence for each event: log pane, `watch` and headless progress all say the same."""
+
+from typing import assert_never
 
 from workbench.engine import events as ev
 from workbench.engine.view import LogLine
-from workbench.errors import unreachable
 from workbench.gate.records import Outcome, StageReport
 
 _MARK = {
@@ -64,7 +65,7 @@ def _sentence(event: ev.AnyEvent) -> str:  # noqa: C901, PLR0911, PLR0912 -- one
         case ev.Note():
             return event.says
         case _:
-            unreachable(event)
+            assert_never(event)
 
 
 def _plan(event: ev.PlanMade) -> str:

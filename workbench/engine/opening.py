@@ -1,0 +1,164 @@
+"""A session folder read into a snapshot: versions from git, the rest from the end of the log."""
+
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from workbench.engine.events import AnyEvent
+from workbench.engine.fold import fold
+from workbench.engine.view import Snapshot, State, Version
+from workbench.measure.records import Kind, Speed
+from workbench.session.journal import Tail, last_lines
+from workbench.session.lock import holder, socket_path
+from workbench.session.records import Answer, Cost, SessionSettings
+from workbench.session.store import Overview, SessionStore
+from workbench.session.trailers import Summary
+
+_TAIL_EVENTS = 400
+"""Events read when a session opens: the newest step, and more than the log pane keeps."""
+_LIVE = (State.STARTING, State.RUNNING, State.WAITING, State.PAUSED)
+
+
+def events_path(store: SessionStore) -> Path:
+    """The log of events; beside git's own files, so that the person's folder holds kernels only."""
+    return store.state / "events.jsonl"
+
+
+def lock_path(store: SessionStore) -> Path:
+    """Held by the engine that owns the session."""
+    return store.state / "engine.lock"
+
+
+class Opened:
+    """One session, open for reading. Raises WorkbenchError when it cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self.store = SessionStore.open(self.path)
+        self._settings: SessionSettings = self.store.settings()
+        self.last_seq = 0
+        """Of the newest event that a snapshot holds."""
+
+    def engine_pid(self) -> int | None:
+        """Of the engine that holds the session now; None when none does."""
+        found = holder(lock_path(self.store))
+        return None if found is None else found.pid
+
+    def socket_path(self) -> Path:
+        """Where its engine serves."""
+        found = holder(lock_path(self.store))
+        return Path(found.socket) if found and found.socket else socket_path(self.path)
+
+    def history(self, after: int = 0) -> list[AnyEvent]:
+        """Every event of the log past `after`."""
+        return _decode(Tail(events_path(self.store)).poll(), after)
+
+    def snapshot(self) -> Snapshot:
+        """The session as it stands, from git and the newest events."""
+        settings = self._settings
+        empty = Snapshot(
+            revision=0,
+            name=settings.name if self.path.name == settings.name else self.path.name,
+            path=str(self.path),
+            problem=settings.problem,
+            device=settings.device,
+            target=settings.target,
+            mode=settings.mode.value,
+            state=State.SAVED,
+            budget=settings.budget,
+        )
+        events = _decode(last_lines(events_path(self.store), _TAIL_EVENTS), 0)
+        self.note(events)
+        return self._standing(self._with_versions(fold(empty, events)))
+
+    def note(self, events: list[AnyEvent]) -> None:
+        """Remember how far the log is known."""
+        self.last_seq = max((e.seq for e in events), default=self.last_seq)
+
+    def refreshed(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with versions, best and cost read from git again."""
+        return self._with_versions(snapshot)
+
+    def _standing(self, snapshot: Snapshot) -> Snapshot:
+        """Correct the state by whether an engine is really there."""
+        pid = self.engine_pid()
+        if pid is not None:
+            state = snapshot.state if snapshot.state in _LIVE else State.STARTING
+            return structs.replace(snapshot, engine_pid=pid, state=state)
+        if snapshot.state in _LIVE:
+            says = f"the engine is gone; workbench resume {snapshot.name} goes on"
+            return structs.replace(snapshot, state=State.LOST, says=says, engine_pid=None)
+        return structs.replace(snapshot, engine_pid=None)
+
+    def _with_versions(self, snapshot: Snapshot) -> Snapshot:
+        overview = self.store.overview()
+        summaries = overview.versions
+        pending = next((s.number for s in summaries if s.answer is Answer.PENDING), None)
+        spent = Cost()
+        for summary in summaries:
+            spent = spent.plus(summary.cost)
+        return structs.replace(
+            snapshot,
+            versions=_versions(overview),
+            best=overview.best,
+            incumbent=overview.main,
+            pending=pending,
+            steps=sum(1 for s in summaries if s.parent is not None),
+            spent=spent,
+            elapsed_seconds=spent.wall_seconds,
+        )
+
+
+def _decode(lines: list[bytes], after: int) -> list[AnyEvent]:
+    """Events of whole lines; a line that is none (written by a newer version) is left out."""
+    decoder = msgspec.json.Decoder(AnyEvent)
+    events: list[AnyEvent] = []
+    for line in lines:
+        try:
+            event = decoder.decode(line)
+        except msgspec.DecodeError:
+            continue
+        if event.seq > after:
+            events.append(event)
+    return events
+
+
+def _versions(overview: Overview) -> tuple[Version, ...]:
+    line = set(overview.line())
+    by_number = {s.number: s for s in overview.versions}
+    return tuple(
+        Version(
+            number=s.number,
+            parent=s.parent,
+            commit=s.commit,
+            title=s.title,
+            verdict=s.verdict,
+            stage=s.stage,
+            code=s.code,
+            answer=s.answer,
+            speed_vs_seed=_versus_seed(s, by_number),
+            speed_vs_parent=s.speed,
+            card=s.card,
+            best=s.number == overview.best,
+            accepted_line=s.number in line,
+        )
+        for s in overview.versions
+    )
+
+
+def _versus_seed(summary: Summary, by_number: dict[int, Summary]) -> Speed | None:
+    """Against the seed of its line: what was measured so, or the ratio of two modeled times.
+
+    Two measured times of different runs make no ratio: clocks and neighbours moved in between.
+    """
+    if summary.versus_seed is not None:
+        return summary.versus_seed
+    if summary.time is None or summary.time.kind is not Kind.MODELED:
+        return None
+    root = summary
+    while root.parent is not None and root.parent in by_number:
+        root = by_number[root.parent]
+    if root.time is None or root.time.kind is not Kind.MODELED:
+        return None
+    return Speed(kind=Kind.MODELED, ratio=root.time.microseconds / summary.time.microseconds)

@@ -1,0 +1,123 @@
+"""The folder of sessions: where it is, what is in it, and sessions going out and coming in."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from workbench.engine.opening import Opened
+from workbench.errors import WorkbenchError
+from workbench.paths import data_home
+from workbench.session.names import session_names
+
+
+class SessionRow(Struct, frozen=True, kw_only=True):
+    """One session in a list."""
+
+    name: str
+    state: str
+    problem: str
+    device: str
+    versions: int
+    best: str
+    """`1.97x modeled` against the seed; `-` before anything was timed."""
+    created: str
+    path: str
+
+
+def sessions_folder(option: Path | None) -> Path:
+    """`--sessions`, else `$XDG_DATA_HOME/workbench/sessions`. Need not exist yet."""
+    return option.expanduser() if option is not None else data_home() / "sessions"
+
+
+def list_sessions(folder: Path) -> list[SessionRow]:
+    """Every session in the folder, newest first; one that cannot be read says so in its row."""
+    rows = [_row(folder / name) for name in session_names(folder)]
+    return sorted(rows, key=lambda row: row.created, reverse=True)
+
+
+def _row(path: Path) -> SessionRow:
+    try:
+        opened = Opened(path)
+        snapshot = opened.snapshot()
+        created = opened.store.settings().created
+    except WorkbenchError as fault:
+        return SessionRow(
+            name=path.name,
+            state=f"unreadable: {fault.what}",
+            problem="-",
+            device="-",
+            versions=0,
+            best="-",
+            created="",
+            path=str(path),
+        )
+    best = next((v for v in snapshot.versions if v.best), None)
+    speed = best.speed_vs_seed if best is not None else None
+    return SessionRow(
+        name=path.name,
+        state=snapshot.state.value,
+        problem=snapshot.problem,
+        device=snapshot.device,
+        versions=len(snapshot.versions),
+        best="-" if speed is None else f"{speed.ratio:.2f}x {speed.kind}",
+        created=created,
+        path=str(path),
+    )
+
+
+def find_session(name: str, folder: Path) -> Path:
+    """The folder of a session by name or path; the newest when `name` is empty.
+
+    Raises WorkbenchError when there is none, naming those that are there.
+    """
+    if not name:
+        return _newest(folder)
+    if "/" in name or name.startswith("."):
+        path = Path(name).expanduser()
+        if (path / ".git").is_dir():
+            return path
+        raise WorkbenchError("there is no session in this folder", where=str(path))
+    names = session_names(folder)
+    if name in names:
+        return folder / name
+    there = ", ".join(names[:12]) + (" ..." if len(names) > 12 else "") if names else "none"
+    raise WorkbenchError(
+        f"there is no session {name!r}",
+        where=str(folder),
+        todo=f"sessions here: {there}; `workbench run PROBLEM` makes one",
+    )
+
+
+def _newest(folder: Path) -> Path:
+    names = session_names(folder)
+    if not names:
+        raise WorkbenchError(
+            "there is no session yet",
+            where=str(folder),
+            todo="`workbench run softmax` makes one",
+        )
+    return max((folder / name for name in names), key=_touched)
+
+
+def _touched(path: Path) -> float:
+    """When the session last changed, by its references and log."""
+    times = [(path / ".git" / "workbench").stat().st_mtime]
+    log = path / ".git" / "workbench" / "events.jsonl"
+    if log.exists():
+        times.append(log.stat().st_mtime)
+    return max(times)
+
+
+def export(path: Path, file: Path) -> None:
+    """Write the session as one git bundle. Raises WorkbenchError when it cannot."""
+    from workbench.session.bundle import export_bundle
+    from workbench.session.store import SessionStore
+
+    export_bundle(SessionStore.open(path), file)
+
+
+def import_file(file: Path, folder: Path, name: str) -> Path:
+    """Make a session of a bundle; returns its folder. Raises WorkbenchError when it is none."""
+    from workbench.session.bundle import import_bundle
+
+    return import_bundle(file, folder, name).folder

@@ -186,10 +186,6 @@ class Source:
     @cached_property
     def _from_forward(self) -> frozenset[_Function]:
         """Host functions that `ModelNew.forward` reaches by plain names and by `self`."""
-        by_name: dict[str, list[_Function]] = {}
-        for node in ast.walk(self.tree):
-            if isinstance(node, _Function):
-                by_name.setdefault(node.name, []).append(node)
         roots = [
             member
             for node in self.tree.body
@@ -204,20 +200,43 @@ class Source:
                 continue
             live.add(function)
             for name in _mentioned(function):
-                roots += by_name.get(name, [])
+                roots += self._host_functions.get(name, [])
         return frozenset(live)
+
+    @cached_property
+    def _flows(self) -> dict[_Function, Flow]:
+        return {}
 
     def host_flow(self, scope: Scope) -> Flow | None:
         """Bindings of the host function of a scope; None at module level."""
-        return None if scope.function is None else Flow(scope.function, self.names)
+        if scope.function is None:
+            return None
+        if scope.function not in self._flows:
+            self._flows[scope.function] = Flow(scope.function, self.names)
+        return self._flows[scope.function]
+
+    def host_function(self, name: str) -> _Function | None:
+        """The only plain Python function of that name; None when there is none or several."""
+        found = self._host_functions.get(name, [])
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _host_functions(self) -> dict[str, list[_Function]]:
+        jitted = {k.node for k in self.kernels}
+        found: dict[str, list[_Function]] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, _Function) and node not in jitted:
+                found.setdefault(node.name, []).append(node)
+        return found
 
     def module_value(self, name: str) -> ast.expr | None:
         """The expression of a module-level constant that is bound exactly once."""
-        found = [s for s in ast.walk(self.tree) if name in _bound(s)]
-        match found:
-            case [ast.Assign(targets=[ast.Name()], value=value) as only] if only in self.tree.body:
+        if any(isinstance(n, ast.Global) and name in n.names for n in ast.walk(self.tree)):
+            return None
+        match [s for s in self.tree.body if name in _bound(s)]:
+            case [ast.Assign(targets=[ast.Name()], value=value)]:
                 return value
-            case [ast.AnnAssign(value=value) as only] if only in self.tree.body:
+            case [ast.AnnAssign(value=value)]:
                 return value
             case _:
                 return None

@@ -25,9 +25,11 @@ class Definition:
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Every statement of a body, nested ones too, in the order of the text."""
+    """Every statement of a body, nested ones too, in the order of the text; no inner functions."""
     for statement in body:
         yield statement
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
         for field in ("body", "orelse", "finalbody"):
             yield from statements(getattr(statement, field, []))
         for handler in getattr(statement, "handlers", []):

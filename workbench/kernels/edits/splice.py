@@ -1,0 +1,290 @@
+"""Replaces exact spans of a text, so that every byte outside them stays as it was."""
+
+import ast
+import io
+import re
+import tokenize
+from bisect import bisect_right
+
+from workbench.kernels.edits.base import EditRefused
+from workbench.kernels.source import Source
+from workbench.kernels.source_kernel import JitKernel
+
+_BREAK = re.compile(rb"\r\n|\r|\n")
+_SKIPPED = frozenset(
+    {
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.COMMENT,
+        tokenize.ENDMARKER,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+    }
+)
+
+
+class Splice:
+    """Collects replacements of spans of one text and makes them all at once."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._bytes = source.text.encode("utf-8")
+        self._starts = [0, *(m.end() for m in _BREAK.finditer(self._bytes))]
+        match = _BREAK.search(self._bytes)
+        self.newline = match.group().decode() if match else "\n"
+        self._changes: list[tuple[int, int, int, bytes]] = []
+
+    def result(self) -> str:
+        """The edited text. Raises EditRefused when two replacements want the same bytes."""
+        out: list[bytes] = []
+        at = 0
+        for start, end, _, text in sorted(self._changes, key=lambda c: (c[0], c[2])):
+            if start < at:
+                raise EditRefused("two parts of the edit want the same text")
+            out += [self._bytes[at:start], text]
+            at = end
+        return b"".join([*out, self._bytes[at:]]).decode("utf-8")
+
+    # Places.
+
+    def _at(self, line: int, column: int) -> int:
+        return self._starts[line - 1] + column
+
+    def _span(self, node: ast.AST) -> tuple[int, int]:
+        if not isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
+            raise TypeError(f"{type(node).__name__} has no place in the text")
+        end_line, end_column = node.end_lineno, node.end_col_offset
+        if end_line is None or end_column is None:
+            raise TypeError("the tree was not made from the text")
+        return self._at(node.lineno, node.col_offset), self._at(end_line, end_column)
+
+    def text(self, node: ast.AST) -> str:
+        """The exact text of an expression or statement."""
+        start, end = self._span(node)
+        return self._bytes[start:end].decode("utf-8")
+
+    def line_text(self, line: int) -> str:
+        """One line, without its end."""
+        start = self._starts[line - 1]
+        match = _BREAK.search(self._bytes, start)
+        return self._bytes[start : match.start() if match else len(self._bytes)].decode("utf-8")
+
+    def indentation(self, statement: ast.stmt) -> str:
+        """White space that a statement's line begins with."""
+        text = self.line_text(_first_line(statement))
+        return text[: len(text) - len(text.lstrip())]
+
+    # Changes.
+
+    def _put(self, start: int, end: int, text: str) -> None:
+        self._changes.append((start, end, len(self._changes), text.encode("utf-8")))
+
+    def replace(self, node: ast.AST, text: str) -> None:
+        """Put other text where an expression stands."""
+        self._put(*self._span(node), text)
+
+    def insert_before(self, statement: ast.stmt, *lines: str) -> None:
+        """New lines above a statement, at its indentation."""
+        self._alone(statement)
+        indentation = self.indentation(statement)
+        start = self._starts[_first_line(statement) - 1]
+        self._put(start, start, self._lines(indentation, lines))
+
+    def insert_after(self, statement: ast.stmt, *lines: str) -> None:
+        """New lines below a statement, at its indentation."""
+        self._alone(statement)
+        end = self._line_end(statement)
+        text = self._lines(self.indentation(statement), lines)
+        if end == len(self._bytes) and not self._bytes.endswith((b"\n", b"\r")):
+            text = self.newline + text.removesuffix(self.newline)
+        self._put(end, end, text)
+
+    def remove(self, statement: ast.stmt) -> None:
+        """Take a statement out with its lines."""
+        self._alone(statement)
+        self._put(self._starts[_first_line(statement) - 1], self._line_end(statement), "")
+
+    def replace_statement(self, statement: ast.stmt, *lines: str) -> None:
+        """Other lines where a whole statement stands, at its indentation."""
+        self._alone(statement)
+        text = self._lines(self.indentation(statement), lines)
+        self._put(self._starts[_first_line(statement) - 1], self._line_end(statement), text)
+
+    def _lines(self, indentation: str, lines: tuple[str, ...]) -> str:
+        return "".join(f"{indentation}{line}{self.newline}" for line in lines)
+
+    def _line_end(self, statement: ast.stmt) -> int:
+        last = statement.end_lineno or statement.lineno
+        return self._starts[last] if last < len(self._starts) else len(self._bytes)
+
+    def _alone(self, statement: ast.stmt) -> None:
+        """Refuse when other code shares the statement's first or last line."""
+        first, last = _first_line(statement), statement.end_lineno or statement.lineno
+        before = self.line_text(first)
+        start = self._span(statement)[0] - self._starts[statement.lineno - 1]
+        own = statement.lineno != first or not before.encode("utf-8")[:start].strip()
+        after = self.line_text(last).encode("utf-8")[statement.end_col_offset or 0 :].strip()
+        if not own or (after and not after.startswith(b"#")):
+            raise EditRefused(f"line {statement.lineno} holds several statements")
+
+    def reindent(self, body: list[ast.stmt], old: str, new: str) -> None:
+        """Move whole statements from one indentation to another; strings keep their bytes."""
+        for statement in body:
+            self._alone(statement)
+        first, last = _first_line(body[0]), body[-1].end_lineno or body[-1].lineno
+        held = _lines_in_strings(body)
+        for line in range(first, last + 1):
+            if line not in held and self.line_text(line).startswith(old):
+                if not self.line_text(line).strip():
+                    continue
+                start = self._starts[line - 1]
+                self._put(start, start + len(old.encode("utf-8")), new)
+
+    def unwrap(self, loop: ast.For | ast.While, *header: str) -> None:
+        """Keep a loop's body once, at the loop's indentation, with other lines as its header."""
+        if loop.body[0].lineno == loop.lineno:
+            raise EditRefused(f"the loop of line {loop.lineno} has its body on the same line")
+        if loop.orelse:
+            raise EditRefused(f"the loop of line {loop.lineno} has an else")
+        outer, inner = self.indentation(loop), self.indentation(loop.body[0])
+        start = self._starts[loop.lineno - 1]
+        body_start = self._starts[self._first_body_line(loop) - 1]
+        self._put(start, body_start, self._lines(outer, header))
+        self.reindent(loop.body, inner, outer)
+
+    def _first_body_line(self, loop: ast.For | ast.While) -> int:
+        """First line below a loop's header, comments above its first statement included."""
+        line = _first_line(loop.body[0])
+        header_end = (loop.iter if isinstance(loop, ast.For) else loop.test).end_lineno
+        while line - 1 > (header_end or loop.lineno) and self.line_text(line - 1).strip()[:1] in {
+            "",
+            "#",
+        }:
+            line -= 1
+        return line
+
+    # Calls and signatures.
+
+    def set_keyword(self, call: ast.Call, name: str, text: str) -> None:
+        """Give a call a keyword argument, in place of the one it has or after the last."""
+        given = next((k for k in call.keywords if k.arg == name), None)
+        if given is not None:
+            self.replace(given.value, text)
+            return
+        self._append(self._span(call), f"{name}={text}")
+
+    def drop_keyword(self, call: ast.Call, name: str) -> None:
+        """Take a keyword argument out of a call, with its comma."""
+        given = next((k for k in call.keywords if k.arg == name), None)
+        if given is None:
+            return
+        start, end = self._span(call)
+        value = self._span(given)
+        pieces = self._pieces(start, end)
+        index = next(i for i, (a, b) in enumerate(pieces) if a <= value[0] and value[1] <= b)
+        if index > 0:
+            self._put(pieces[index - 1][1], pieces[index][1], "")
+        else:
+            after = pieces[1][0] if len(pieces) > 1 else pieces[0][1]
+            self._put(pieces[0][0], after, "")
+
+    def add_parameter(self, kernel: JitKernel, text: str) -> None:
+        """Give a kernel one more parameter, last."""
+        arguments = kernel.node.args
+        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
+            raise EditRefused(f"`{kernel.name}` takes starred or keyword-only parameters")
+        start = self._at(kernel.node.lineno, kernel.node.col_offset)
+        returns = kernel.node.returns
+        stop = self._span(kernel.node.body[0])[0] if returns is None else self._span(returns)[0]
+        close = self._closing(start, stop)
+        self._append((start, close), text)
+
+    def _closing(self, start: int, stop: int) -> int:
+        """Just behind the parenthesis that closes the first one after `start`."""
+        depth = 0
+        for word, _, end in self._tokens(start, stop):
+            depth += _step(word)
+            if word == ")" and depth == 0:
+                return end
+        raise EditRefused("the signature could not be read")
+
+    def _append(self, span: tuple[int, int], text: str) -> None:
+        """One more item before the parenthesis that ends a span."""
+        tokens = [t for t in self._tokens(*span) if t[1] < span[1] - 1]
+        last, _, last_end = tokens[-1]
+        pieces = self._pieces(*span)
+        if not pieces:
+            self._put(last_end, last_end, text)
+            return
+        column = self._column_alone(pieces[-1][0])
+        gap = " " if column is None else self.newline + column
+        if last == ",":
+            self._put(last_end, last_end, f"{gap}{text}" + ("," if column is not None else ""))
+        else:
+            self._put(last_end, last_end, f",{gap}{text}")
+
+    def _column_alone(self, start: int) -> str | None:
+        """The white space before an item that begins its line; None when something is before it."""
+        line = bisect_right(self._starts, start) - 1
+        before = self._bytes[self._starts[line] : start]
+        return before.decode("utf-8") if not before.strip() else None
+
+    def _pieces(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Spans of the items inside the parenthesis that ends the span, without their commas."""
+        tokens = self._tokens(start, end)
+        depth, opened = 0, 0
+        for index in range(len(tokens) - 1, -1, -1):
+            depth -= _step(tokens[index][0])
+            if depth == 0:
+                opened = index
+                break
+        items: list[list[tuple[int, int]]] = [[]]
+        for word, word_start, word_end in tokens[opened + 1 : -1]:
+            depth += _step(word)
+            if word == "," and depth == 0:
+                items.append([])
+            else:
+                items[-1].append((word_start, word_end))
+        return [(item[0][0], item[-1][1]) for item in items if item]
+
+    def _tokens(self, start: int, end: int) -> list[tuple[str, int, int]]:
+        """(text, start, end) of the significant tokens of a span that is one bracketed form."""
+        text = self._bytes[start:end].decode("utf-8")
+        starts = [0]
+        for line in text.split("\n"):
+            starts.append(starts[-1] + len(line) + 1)
+        found = []
+        # A span may stop in the middle of a statement; what comes before the stop is complete.
+        try:
+            for token in tokenize.generate_tokens(io.StringIO(text).readline):
+                if token.type in _SKIPPED:
+                    continue
+                a = len(text[: starts[token.start[0] - 1] + token.start[1]].encode("utf-8"))
+                b = len(text[: starts[token.end[0] - 1] + token.end[1]].encode("utf-8"))
+                found.append((token.string, start + a, start + b))
+        except (tokenize.TokenError, IndentationError):
+            pass
+        return found
+
+
+def _step(word: str) -> int:
+    """What a token does to the depth of brackets."""
+    return (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(d.lineno for d in decorators)])
+
+
+def _lines_in_strings(body: list[ast.stmt]) -> frozenset[int]:
+    """Lines that begin inside a string."""
+    held: set[int] = set()
+    for statement in body:
+        for node in ast.walk(statement):
+            is_text = isinstance(node, ast.JoinedStr) or (
+                isinstance(node, ast.Constant) and isinstance(node.value, str)
+            )
+            if is_text and isinstance(node, ast.expr):
+                held.update(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
+    return frozenset(held)

@@ -72,12 +72,27 @@ class Launch(Struct, frozen=True, kw_only=True):
     cubin_sha256: str
     static: StaticProfile
     compile_seconds: float
+    configs: tuple[str, ...] = ()
+    """The configurations of the kernel's autotuner, in its order; empty when it has none."""
+    config: int = 0
+    """Which of them was recorded: without a GPU the first that compiles and fits, not the best."""
 
     @property
     def programs(self) -> int:
         """Programs in the grid."""
         x, y, z = self.grid
         return x * y * z
+
+
+class HostOperation(Struct, frozen=True, kw_only=True):
+    """A torch operation of the host code that moves or makes data beside the kernels."""
+
+    name: str
+    """Of the dispatcher: `aten::clone`."""
+    bytes: int
+    """Of all tensors it reads and writes."""
+    line: int
+    """In the candidate's file; 0 when it is not there."""
 
 
 class Traffic(Struct, frozen=True, kw_only=True):
@@ -89,6 +104,15 @@ class Traffic(Struct, frozen=True, kw_only=True):
     """Distinct 32-byte sectors touched by the programs that were traced (not scaled)."""
     footprint: int
     """Bytes of the tensor's storage."""
+    requested: int = 0
+    """Bytes of the 32-byte sectors that groups of 32 lanes ask for: what leaves the SM's lanes."""
+    stored_sectors: int = 0
+    """Those of `unique_sectors` that were stored to."""
+    sectors_per_program: float = 0.0
+    """Distinct sectors that one program touches, averaged over the traced programs."""
+    sharing: tuple[int, ...] = ()
+    """Places at which the first 1, 2, 4, 8, ... programs of the grid begin to read this tensor:
+    few places for many programs means that neighbours share data. Empty when not probed."""
 
 
 class OutOfBounds(Struct, frozen=True, kw_only=True):
@@ -127,6 +151,15 @@ class LaunchTrace(Struct, frozen=True, kw_only=True):
     reduced_elements: float
     atomics: float
     out_of_bounds: tuple[OutOfBounds, ...] = ()
+    line: int = 0
+    """Line of the launch in the candidate's file; 0 when it is not there."""
+    load_steps: float = 0.0
+    """Times that a program must wait for loads one after another, averaged: a loop whose body
+    loads waits once a trip, loads side by side wait together."""
+    reductions: float = 0.0
+    """Reductions and scans that one program runs, averaged."""
+    dot_tiles: dict[str, tuple[int, int, int]] = {}
+    """M, N, K of the `tl.dot` that does most of each pipe's flops."""
 
 
 class Fact(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,124 @@
+"""Which line of the candidate an error inside triton belongs to, and what a person reads of it."""
+
+import re
+import types
+
+from triton.compiler.errors import CompilationError
+from triton.runtime.errors import OutOfResources, PTXASError
+from triton.runtime.jit import JITFunction
+
+from workbench.kernels.faults import CompileFailed, KernelFault, TooLarge
+from workbench.kernels.untyped import Untyped
+
+_LONGEST = 400
+
+
+def line_in(source: str, frame: types.FrameType | None) -> int:
+    """The line at which the innermost frame of the file `source` stands; 0 when there is none."""
+    while frame is not None:
+        if frame.f_code.co_filename == source:
+            return frame.f_lineno
+        frame = frame.f_back
+    return 0
+
+
+class KernelErrors:
+    """A block whose launches fail with the typed faults of `kernels.faults`.
+
+    Only what was raised inside triton's launch is turned; it keeps its cause.
+    """
+
+    def __init__(self, source: str, target: str) -> None:
+        self._source = source
+        self._target = target
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(
+        self, _kind: object, error: BaseException | None, trace: types.TracebackType | None
+    ) -> None:
+        """Raise the typed fault in place of triton's error."""
+        if not isinstance(error, Exception) or isinstance(error, KernelFault):
+            return
+        launch, line = _launch_of(trace, self._source)
+        if launch is not None:
+            raise self._fault(error, launch, line) from error
+
+    def _fault(self, error: Exception, launch: JITFunction, line: int) -> KernelFault:
+        kernel = launch.fn.__name__
+        if isinstance(error, OutOfResources):
+            return TooLarge(
+                kernel=kernel,
+                line=line,
+                resource=error.name,
+                required=error.required,
+                limit=error.limit,
+                target=self._target,
+            )
+        if isinstance(error, CompilationError):
+            return _language_error(error, launch, line)
+        if isinstance(error, PTXASError):
+            return CompileFailed(_ptxas_message(str(error)), kernel=kernel, line=line)
+        said = str(error).strip() or type(error).__name__
+        return CompileFailed(_short(said), kernel=kernel, line=line)
+
+
+def _launch_of(trace: types.TracebackType | None, source: str) -> tuple[JITFunction | None, int]:
+    """The kernel whose launch the traceback passes, and the candidate's last line before it."""
+    line = 0
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename == source:
+            line = trace.tb_lineno
+        if code is JITFunction.run.__code__:
+            return trace.tb_frame.f_locals["self"], line
+        trace = trace.tb_next
+    return None, line
+
+
+def _language_error(error: CompilationError, launch: JITFunction, line: int) -> CompileFailed:
+    """The innermost of triton's nested errors: the line where it went wrong, not its callers'."""
+    inner = error
+    said = error.error_message or ""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, CompilationError):
+            inner = cause
+            said = cause.error_message or said
+        elif not said:
+            said = f"{type(cause).__name__}: {cause}"
+        cause = cause.__cause__
+    function = _function_of(inner.src, launch)
+    number = getattr(inner.node, "lineno", None)
+    if function is not None and number is not None:
+        line = _first_line(function) + number - 1
+    text = inner.src.splitlines()[number - 1].strip() if inner.src and number else ""
+    what = _short(said or "does not compile") + (f" at `{text}`" if text else "")
+    return CompileFailed(what, kernel=launch.fn.__name__, line=line)
+
+
+def _function_of(src: str | None, launch: JITFunction) -> Untyped:
+    """The jit function with that source text: the kernel, or one that it calls."""
+    named = [launch, *launch.fn.__globals__.values()]
+    return next((f for f in named if isinstance(f, JITFunction) and f.src == src), None)
+
+
+def _first_line(function: JITFunction) -> int:
+    """Of `def`, past the decorators; triton calls it differently in 3.6 and 3.9."""
+    number = getattr(function, "def_file_line_number", None)
+    if number is not None:
+        return int(number)
+    from triton.runtime.jit import get_jit_fn_file_line
+
+    return int(get_jit_fn_file_line(function)[1])
+
+
+def _ptxas_message(text: str) -> str:
+    said = [line for line in text.splitlines() if re.search(r"error|fatal", line, re.IGNORECASE)]
+    return "ptxas: " + _short("; ".join(said[1:4] or said) or text)
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -1,0 +1,67 @@
+"""How a candidate's kernels can fail before anything is timed: compiling, fitting, running."""
+
+from workbench.errors import WorkbenchError
+from workbench.kernels.records import OutOfBounds
+
+
+class KernelFault(WorkbenchError):
+    """Base of the faults of one kernel. `line` is in the candidate's file, 0 when not known."""
+
+    def __init__(self, what: str, *, kernel: str, line: int, todo: str = "") -> None:
+        where = f"kernel {kernel}" + (f", line {line}" if line else "")
+        super().__init__(what, where=where, todo=todo)
+        self.kernel = kernel
+        self.line = line
+
+
+class CompileFailed(KernelFault):
+    """The compiler refuses the kernel; `what` carries its message, shortened for a person."""
+
+
+class TooLarge(KernelFault):
+    """The compiled kernel does not fit the target."""
+
+    def __init__(
+        self, *, kernel: str, line: int, resource: str, required: int, limit: int, target: str
+    ) -> None:
+        super().__init__(
+            f"needs {required:,} of {resource}, {target} has {limit:,}",
+            kernel=kernel,
+            line=line,
+            todo="smaller blocks, or fewer stages or warps",
+        )
+        self.resource = resource
+        self.required = required
+        self.limit = limit
+
+
+class AccessOutOfBounds(KernelFault):
+    """An active lane reached outside the tensor that its pointer came from."""
+
+    def __init__(self, record: OutOfBounds, *, storage_bytes: int) -> None:
+        verb = {"load": "reads", "store": "writes", "atomic": "updates"}[record.access]
+        super().__init__(
+            f"{verb} outside {record.argument}: {record.lanes} lanes of program {record.program}, "
+            f"first at byte {record.offset_bytes:,} of {storage_bytes:,}",
+            kernel=record.kernel,
+            line=record.line,
+            todo="mask the lanes past the end, or fix the offset",
+        )
+        self.record = record
+
+
+class CannotJudge(KernelFault):
+    """The interpreter would answer wrongly here, so it does not. Not the kernel's fault."""
+
+    def __init__(self, thing: str, *, kernel: str = "", line: int = 0) -> None:
+        super().__init__(
+            f"the interpreter cannot judge {thing}",
+            kernel=kernel,
+            line=line,
+            todo="judge this candidate on a GPU",
+        )
+        self.thing = thing
+
+
+class KernelRaised(KernelFault):
+    """Interpreting the kernel raised: a shape, type or value that the language does not allow."""

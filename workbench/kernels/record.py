@@ -1,0 +1,227 @@
+"""What a candidate launches: every `kernel[grid](...)` with its compiled kernel, without a GPU."""
+
+import contextlib
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+
+import torch
+from msgspec import Struct
+from triton import knobs
+from triton.compiler.errors import CompileTimeAssertionFailure
+from triton.language.core import dtype as triton_dtype
+from triton.runtime.autotuner import Config
+from triton.runtime.errors import OutOfResources, PTXASError
+
+from workbench.errors import WorkbenchError
+from workbench.kernels.autotune import choosing
+from workbench.kernels.blame import KernelErrors, line_in
+from workbench.kernels.ptxas_log import keeping_logs, read_log
+from workbench.kernels.records import (
+    Argument,
+    DescriptorArgument,
+    Launch,
+    Scalar,
+    ScalarArgument,
+    TensorArgument,
+)
+from workbench.kernels.standin import StandInDriver, standing_in
+from workbench.kernels.static import static_profile
+from workbench.kernels.target import Target
+from workbench.kernels.untyped import Untyped
+
+Grid = tuple[int, int, int]
+
+_WIDEST = 256
+"""Alignment is told up to this many bytes: what torch's CUDA allocator gives at least."""
+
+
+class Recorder:
+    """The launches of one block, in order."""
+
+    def __init__(self, target: Target, source: str) -> None:
+        self.target = target
+        self.launches: list[Launch] = []
+        self._source = source
+        self._configs: tuple[tuple[str, ...], int] = ((), 0)
+        self._seconds: dict[str, float] = {}
+
+    def configs_chosen(self) -> dict[str, int]:
+        """By kernel, which of its autotuner's configurations was recorded."""
+        return {launch.kernel: launch.config for launch in self.launches if launch.configs}
+
+    def launched(
+        self, launcher: "_Launcher", cubin: bytes, grid: Grid, args: Sequence[Untyped]
+    ) -> None:
+        """Note one launch; called by triton through the launcher that the driver gave it."""
+        metadata = launcher.metadata
+        log = read_log(metadata)
+        configs, config = self._configs
+        arguments, constexprs = _bound(launcher.source, args)
+        self.launches.append(
+            Launch(
+                kernel=launcher.source.fn.fn.__name__,
+                grid=grid,
+                arguments=arguments,
+                constexprs=constexprs,
+                num_warps=metadata.num_warps,
+                num_stages=metadata.num_stages,
+                num_ctas=metadata.num_ctas,
+                line=line_in(self._source, sys._getframe()),  # noqa: SLF001 - no public walk up
+                cubin_sha256=hashlib.sha256(cubin).hexdigest(),
+                static=static_profile(
+                    cubin,
+                    self.target,
+                    shared=metadata.shared,
+                    threads=metadata.num_warps * 32,
+                    spill_store_bytes=log.spill_stores,
+                    spill_load_bytes=log.spill_loads,
+                ),
+                compile_seconds=self._seconds.get(metadata.hash, 0.0),
+                configs=configs,
+                config=config,
+            )
+        )
+
+    def compiled(self, *, metadata: dict[str, Untyped], times: Untyped, **_: object) -> None:
+        """Note how long a compilation took; called by triton."""
+        self._seconds[metadata["hash"]] = times.total * 1e-6
+
+    def choose(self, _kernel: str, configs: list[Config], launch: Untyped) -> Untyped:
+        """Launch the first configuration that compiles and fits."""
+        names = tuple(str(config) for config in configs)
+        for index, config in enumerate(configs):
+            self._configs = (names, index)
+            try:
+                return launch(config)
+            except (OutOfResources, PTXASError, CompileTimeAssertionFailure):
+                if index == len(configs) - 1:
+                    raise
+            finally:
+                self._configs = ((), 0)
+        raise AssertionError("an autotuner has at least one configuration")
+
+
+class _Loaded(Struct, frozen=True):
+    """Stands where triton keeps the handle of a loaded function."""
+
+    cubin: bytes
+
+
+class _Launcher:
+    """What triton calls instead of `cuLaunchKernel`; it outlives the recorder that made it."""
+
+    def __init__(self, source: Untyped, metadata: Untyped) -> None:
+        self.source = source
+        self.metadata = metadata
+
+    def __call__(
+        self, x: int, y: int, z: int, _stream: int, function: _Loaded, *rest: Untyped
+    ) -> None:
+        _packed, _launch, _enter, _exit, *args = rest
+        if not _recorders:
+            raise WorkbenchError("a kernel was launched after its recording had ended")
+        _recorders[-1].launched(self, function.cubin, (x, y, z), args)
+
+
+_recorders: list[Recorder] = []
+
+
+class _Driver(StandInDriver):
+    launcher_cls = _Launcher
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self.utils.load_binary = self._load
+
+    def _load(self, _name: str, cubin: bytes, _shared: int, _device: object) -> tuple[Untyped, ...]:
+        # No module: triton would ask the driver of a later day to unload it.
+        return None, _Loaded(cubin), 0, 0, self.target.threads_per_program
+
+
+@contextlib.contextmanager
+def recording(target: Target, *, source: str = "", host: str = "cpu") -> Iterator[Recorder]:
+    """Record, and compile for `target`, every launch until the block ends; nothing is run.
+
+    Tensors may be on the CPU or on the meta device; `host` is where host code that asks for
+    `cuda` gets its own. `source` is the path of the candidate's file, to which lines refer.
+    Autotuned kernels record the first configuration that compiles and fits, and say so.
+    Raises CompileFailed or TooLarge where a launch would fail on the GPU, with the candidate's
+    line; other exceptions of the host code pass unchanged. Everything is as before on exit.
+    Needs a process where TRITON_INTERPRET was not set when triton was imported.
+    """
+    if knobs.runtime.interpret:
+        raise WorkbenchError(
+            "launches cannot be recorded where TRITON_INTERPRET is set",
+            todo="record in a process of its own",
+        )
+    recorder = Recorder(target, source)
+    listener = knobs.compilation.listener
+    with (
+        keeping_logs(),
+        standing_in(target, host=host, driver=_Driver(target)),
+        choosing(recorder.choose),
+        KernelErrors(source, target.name),
+    ):
+        _recorders.append(recorder)
+        knobs.compilation.listener = recorder.compiled
+        try:
+            yield recorder
+        finally:
+            knobs.compilation.listener = listener
+            _recorders.remove(recorder)
+
+
+def _bound(
+    source: Untyped, args: Sequence[Untyped]
+) -> tuple[dict[str, Argument], dict[str, Scalar]]:
+    arguments: dict[str, Argument] = {}
+    constexprs: dict[str, Scalar] = {}
+    for parameter, value in zip(source.fn.params, args, strict=True):
+        if parameter.is_constexpr:
+            constexprs[parameter.name] = _scalar(value)
+        else:
+            _describe(parameter.name, value, arguments)
+    return arguments, constexprs
+
+
+def _describe(name: str, value: Untyped, into: dict[str, Argument]) -> None:
+    if isinstance(value, tuple | list):
+        for field, item in zip(_fields(value), value, strict=True):
+            _describe(f"{name}{field}", item, into)
+    elif hasattr(value, "block_shape"):
+        into[name] = DescriptorArgument(base=_tensor(value.base), block=tuple(value.block_shape))
+    elif hasattr(value, "data_ptr"):
+        into[name] = _tensor(value)
+    else:
+        into[name] = ScalarArgument(value=_scalar(value))
+
+
+def _fields(value: Untyped) -> list[str]:
+    named = getattr(value, "_fields", None)
+    if named:
+        return [f".{field}" for field in named]
+    return [f"[{i}]" for i in range(len(value))]
+
+
+def _tensor(value: Untyped) -> TensorArgument:
+    """Describe a tensor, or triton's wrapper of one, which has the dtype to go by."""
+    tensor: Untyped = value if isinstance(value, torch.Tensor) else value.base
+    with torch._C.DisableTorchFunction():  # noqa: SLF001 - past the stand-in's own mode
+        address = 0 if tensor.is_meta else tensor.data_ptr()
+        lowest = address or tensor.storage_offset() * tensor.element_size()
+        return TensorArgument(
+            dtype=str(value.dtype).removeprefix("torch."),
+            shape=tuple(tensor.shape),
+            strides=tuple(tensor.stride()),
+            alignment=min(lowest & -lowest, _WIDEST) if lowest else _WIDEST,
+            bytes=tensor.numel() * tensor.element_size(),
+        )
+
+
+def _scalar(value: Untyped) -> Scalar:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, triton_dtype):
+        return str(value.name)
+    return str(getattr(value, "__name__", value))

@@ -1,0 +1,205 @@
+"""The GPU that host code believes it runs on where there is none: torch.cuda, devices, driver.
+
+A candidate's host code asks `torch.cuda.get_device_properties`, allocates on `"cuda"`, checks
+`x.is_cuda` and sizes grids by the number of SMs. Inside `standing_in` all of it answers for the
+target, while tensors really live on the CPU or the meta device.
+"""
+
+import contextlib
+import types
+from collections.abc import Callable, Iterator
+
+import torch
+from torch.overrides import TorchFunctionMode
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+from triton.runtime.driver import driver as triton_driver
+
+from workbench.kernels.target import Target
+from workbench.kernels.untyped import Untyped
+
+_CUDA = torch.device("cuda", 0)
+
+
+class StandInDriver(DriverBase):  # type: ignore[misc]
+    """Triton's driver for a GPU that is not there; knows the target, launches nothing."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self.target = target
+        self.utils: Untyped = _Utils(target)
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Triton never finds this driver by itself: it is set, and taken away again."""
+        return False
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        """Unused: nothing is ever called through C."""
+        return ty
+
+    def get_current_device(self) -> str:
+        """A key of its own per target, so that triton's caches never mix two targets."""
+        return f"workbench:{self.target.name}"
+
+    def get_current_stream(self, device: object = None) -> int:  # noqa: ARG002 - triton's signature
+        """The default stream."""
+        return 0
+
+    def get_current_target(self) -> GPUTarget:
+        """What to compile for."""
+        return GPUTarget("cuda", self.target.arch, 32)
+
+    def get_device_capability(self, device: object = None) -> tuple[int, int]:  # noqa: ARG002
+        """Major and minor compute capability."""
+        return divmod(self.target.arch, 10)
+
+    def get_active_torch_device(self) -> torch.device:
+        """Where host code is told to allocate."""
+        return _CUDA
+
+    def get_device_interface(self) -> types.ModuleType:
+        """The module of device calls; stands in as well."""
+        return torch.cuda
+
+    def get_benchmarker(self) -> Callable[..., Untyped]:
+        """Nothing can be timed here; autotuners are told which configuration to take instead."""
+        raise RuntimeError("no GPU to time on")
+
+
+class _Utils:
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    def get_device_properties(self, device: object) -> dict[str, int]:  # noqa: ARG002
+        target = self._target
+        return {
+            "max_shared_mem": target.shared_per_program,
+            "max_num_regs": target.regs,
+            "multiprocessor_count": target.sms,
+            "warpSize": 32,
+            "sm_clock_rate": target.clock_mhz * 1000,
+        }
+
+
+class _HostDevice(TorchFunctionMode):
+    """Tensors say they are on `cuda:0`; whatever is asked of `cuda` is done on the host device."""
+
+    def __init__(self, host: torch.device) -> None:
+        super().__init__()
+        self._host = host
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Untyped],
+        types: Untyped,
+        args: tuple[Untyped, ...] = (),
+        kwargs: dict[str, Untyped] | None = None,
+    ) -> Untyped:
+        if func in _DEVICE_GETTERS:
+            return _CUDA if func == _GET_DEVICE else True
+        if func == torch.Tensor.cuda:
+            return args[0]
+        moves = func == torch.Tensor.to
+        args = tuple(self._redirect(a, moves) for a in args)
+        kwargs = {k: self._redirect(v, k == "device") for k, v in (kwargs or {}).items()}
+        return func(*args, **kwargs)
+
+    def _redirect(self, value: Untyped, may_be_text: bool) -> Untyped:
+        if isinstance(value, torch.device) and value.type == "cuda":
+            return self._host
+        if may_be_text and isinstance(value, str) and value.split(":")[0] == "cuda":
+            return self._host
+        if may_be_text and isinstance(value, int) and not isinstance(value, bool):
+            return self._host
+        return value
+
+
+_GET_DEVICE = torch.Tensor.device.__get__
+_DEVICE_GETTERS = (_GET_DEVICE, vars(torch._C.TensorBase)["is_cuda"].__get__)  # noqa: SLF001
+
+
+class _Properties(types.SimpleNamespace):
+    """As `torch.cuda.get_device_properties` answers."""
+
+
+def _properties(target: Target) -> _Properties:
+    major, minor = divmod(target.arch, 10)
+    return _Properties(
+        name=target.device,
+        major=major,
+        minor=minor,
+        multi_processor_count=target.sms,
+        total_memory=target.memory_bytes,
+        L2_cache_size=target.l2_bytes,
+        shared_memory_per_block=48 << 10,
+        shared_memory_per_block_optin=target.shared_per_program,
+        shared_memory_per_multiprocessor=target.shared_per_sm,
+        regs_per_multiprocessor=target.regs,
+        max_threads_per_multi_processor=target.warps * 32,
+        max_threads_per_block=target.threads_per_program,
+        warp_size=32,
+        clock_rate=target.clock_mhz * 1000,
+    )
+
+
+class _Guard(contextlib.nullcontext[None]):
+    """Stands for `torch.cuda.device(...)`, `device_of(...)` and `stream(...)`."""
+
+    def __init__(self, *_: object) -> None:
+        super().__init__()
+
+
+def _answers(target: Target) -> dict[str, object]:
+    """What each function of torch.cuda says while it stands in."""
+    stream = types.SimpleNamespace(
+        cuda_stream=0, synchronize=lambda: None, wait_stream=lambda _: None, device=_CUDA
+    )
+    memory = target.memory_bytes
+    constant: dict[str, object] = {
+        "is_available": True,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_capability": divmod(target.arch, 10),
+        "get_device_name": target.device,
+        "get_device_properties": _properties(target),
+        "current_stream": stream,
+        "default_stream": stream,
+        "is_bf16_supported": True,
+        "is_current_stream_capturing": False,
+        "mem_get_info": (memory, memory),
+        "memory_allocated": 0,
+        "synchronize": None,
+        "set_device": None,
+        "empty_cache": None,
+    }
+    answers: dict[str, object] = {name: _always(value) for name, value in constant.items()}
+    answers.update(device=_Guard, device_of=_Guard, stream=_Guard)
+    return answers
+
+
+def _always(value: object) -> Callable[..., object]:
+    return lambda *_args, **_kwargs: value
+
+
+@contextlib.contextmanager
+def standing_in(
+    target: Target, *, host: str = "cpu", driver: StandInDriver | None = None
+) -> Iterator[None]:
+    """Let host code believe it runs on `target` until the block ends; then all is as before.
+
+    `host` is the device that tensors asked for on `cuda` really get: `cpu` or `meta`.
+    """
+    answers = _answers(target)
+    before = {name: getattr(torch.cuda, name) for name in answers}
+    active = triton_driver._active  # noqa: SLF001 - triton has no public way to look
+    triton_driver.set_active(driver or StandInDriver(target))
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, answer)
+    try:
+        with _HostDevice(torch.device(host)):
+            yield
+    finally:
+        for name, function in before.items():
+            setattr(torch.cuda, name, function)
+        triton_driver._active = active  # noqa: SLF001

@@ -1,0 +1,152 @@
+"""What a compiled kernel holds: resources and SASS, read from the binary with NVIDIA's tools."""
+
+import hashlib
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+
+from workbench.errors import WorkbenchError
+from workbench.kernels.occupancy import occupancy
+from workbench.kernels.records import StaticProfile
+from workbench.kernels.target import Target
+from workbench.kernels.toolchain import tool
+
+GROUPS: tuple[tuple[str, str], ...] = (
+    # Asynchronous copies come first: LDGSTS and LDGDEPBAR begin like the plain loads below.
+    ("LDGSTS.128", r"LDGSTS\b.*\.128"),
+    ("LDGSTS", r"LDGSTS\b"),
+    ("LDGDEPBAR", r"LDGDEPBAR"),
+    ("UTMALDG", r"UTMALDG"),
+    ("UTMASTG", r"UTM(ASTG|AREDG)"),
+    ("UBLKCP", r"UBLK(CP|RED)"),
+    ("LDG.256", r"LDG\b.*\.256"),
+    ("LDG.128", r"LDG\b.*\.128"),
+    ("LDG.64", r"LDG\b.*\.64"),
+    ("LDG.16-", r"LDG\b.*\.[US](8|16)\b"),
+    ("LDG.32", r"LDG\b"),
+    ("STG.256", r"STG\b.*\.256"),
+    ("STG.128", r"STG\b.*\.128"),
+    ("STG.64", r"STG\b.*\.64"),
+    ("STG.16-", r"STG\b.*\.[US](8|16)\b"),
+    ("STG.32", r"STG\b"),
+    ("LDL", r"LDL"),
+    ("STL", r"STL"),
+    ("LDSM", r"LDSM"),
+    ("STSM", r"STSM"),
+    ("LDS", r"LDS\b"),
+    ("STS", r"STS\b"),
+    ("HGMMA", r"[HIQB]GMMA"),
+    ("UTCMMA", r"UTC\w*MMA"),
+    ("LDTM", r"LDTM|STTM|UTCCP"),
+    ("HMMA", r"[HIDQO]MMA"),
+    ("FFMA", r"FFMA"),
+    ("FADD/FMUL", r"F(ADD|MUL)2?\b"),
+    ("HFMA2", r"H(FMA2|ADD2|MUL2)"),
+    ("DFMA", r"D(FMA|ADD|MUL)"),
+    ("MUFU", r"MUFU"),
+    ("F2F", r"F2F|F2I|I2F|FRND"),
+    ("BAR", r"BAR\b"),
+    ("SYNCS", r"SYNCS"),
+    ("WARPSYNC", r"WARPSYNC"),
+    ("SHFL", r"SHFL|REDUX"),
+    ("RED/ATOM", r"RED[GS]?\b|ATOM"),
+    ("BRA", r"BRA|BRX|JMP"),
+    ("CALL", r"CALL"),
+    ("IMAD", r"IMAD"),
+)
+"""Groups of SASS opcodes, the first that matches wins; everything else counts as `other`."""
+
+_GROUPS = tuple((name, re.compile(pattern)) for name, pattern in GROUPS)
+_INSTRUCTION = re.compile(
+    r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]+)", re.MULTILINE
+)
+_USAGE = re.compile(r"\b(REG|STACK)\s*:\s*(\d+)")
+
+
+def static_profile(
+    cubin: bytes,
+    target: Target,
+    *,
+    shared: int,
+    threads: int,
+    spill_store_bytes: int,
+    spill_load_bytes: int,
+) -> StaticProfile:
+    """The profile of one cubin.
+
+    Registers and stack are read from the binary, the SASS mix from its disassembly. `shared` is
+    what triton asks for at launch: it declares none statically, and what the tools report as
+    such is the system's reserve. Spill bytes per thread must be given too: only the log of the
+    ptxas run that made the binary has them. Raises WorkbenchError when NVIDIA's tools cannot read
+    the binary.
+    """
+    usage, mix = _read(cubin, hashlib.sha256(cubin).hexdigest())
+    fit = occupancy(target, registers=usage["REG"], shared=shared, threads=threads)
+    return StaticProfile(
+        registers=usage["REG"],
+        spill_store_bytes=spill_store_bytes,
+        spill_load_bytes=spill_load_bytes,
+        stack_bytes=usage.get("STACK", 0),
+        shared_bytes=shared,
+        threads=threads,
+        programs_per_sm=fit.programs_per_sm,
+        occupancy=fit.occupancy,
+        limiter=fit.limiter,
+        code_bytes=mix["total"] * 16,
+        mix=mix,
+    )
+
+
+def instruction_mix(sass: str) -> dict[str, int]:
+    """Static counts by group of `GROUPS`, with `total`; padding NOPs are left out."""
+    counts = Counter(_INSTRUCTION.findall(sass))
+    counts.pop("NOP", None)
+    mix: Counter[str] = Counter()
+    for opcode, count in counts.items():
+        group = next((name for name, pattern in _GROUPS if pattern.match(opcode)), "other")
+        mix[group] += count
+    return {**mix, "total": counts.total()}
+
+
+def sass(cubin: bytes) -> str:
+    """Disassembly as `nvdisasm` prints it, code only."""
+    # Without dataflow analysis, which only names branch targets and takes a quarter of the time.
+    return _ask("nvdisasm", ("-c", "-ndf"), cubin)
+
+
+_cache: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
+
+
+def _read(cubin: bytes, digest: str) -> tuple[dict[str, int], dict[str, int]]:
+    if digest not in _cache:
+        said = _ask("cuobjdump", ("-res-usage",), cubin)
+        usage = {name: int(value) for name, value in _USAGE.findall(said)}
+        if "REG" not in usage:
+            raise WorkbenchError("cuobjdump does not say how many registers the kernel uses")
+        _cache[digest] = (usage, instruction_mix(sass(cubin)))
+    return _cache[digest]
+
+
+def _ask(name: str, options: tuple[str, ...], cubin: bytes) -> str:
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        ran = subprocess.run(
+            [_path(name), *options, file.name],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    if ran.returncode != 0:
+        raise WorkbenchError(f"{name} cannot read the compiled kernel: {ran.stderr.strip()[:300]}")
+    return ran.stdout
+
+
+@lru_cache
+def _path(name: str) -> str:
+    path: Path = tool(name)
+    return str(path)

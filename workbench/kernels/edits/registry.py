@@ -3,6 +3,7 @@
 from workbench.kernels.edits.base import Applied, Edit, EditRefused, Undo, undo
 from workbench.kernels.edits.blocks import BLOCK_SIZE
 from workbench.kernels.edits.launch_options import NUM_STAGES, NUM_WARPS
+from workbench.kernels.edits.row_on_chip import ROW_ON_CHIP
 
 __all__ = ["EDITS", "Applied", "Edit", "EditRefused", "Undo", "undo"]
 
@@ -12,5 +13,6 @@ EDITS: dict[str, Edit] = {
         BLOCK_SIZE,
         NUM_WARPS,
         NUM_STAGES,
+        ROW_ON_CHIP,
     )
 }

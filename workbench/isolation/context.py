@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from workbench.isolation import seccomp
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.wire import Blob
 
@@ -23,6 +24,14 @@ class JobContext:
         self.flavor = flavor
         self.limits = limits
         self.device = device
+
+    def forbid_exec(self) -> None:
+        """From now on, for good: no new process and no program, for every thread.
+
+        For the CUDA flavor once its kernels are compiled; nothing new in the flavors that never
+        allowed it. Raises OSError where the kernel has no seccomp.
+        """
+        seccomp.forbid_processes()
 
 
 Job = Callable[[JobContext, dict[str, Any], list[Blob]], tuple[dict[str, Any], list[Blob]]]

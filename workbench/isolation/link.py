@@ -7,8 +7,8 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
+from workbench.isolation.keeper import STATUS
 from workbench.isolation.wire import HEADER, WireFault, read_header
-from workbench.isolation.zygote import STATUS
 
 _WATCH_SECONDS = 0.05
 _DEATH_SECONDS = 5.0
@@ -36,19 +36,28 @@ class Link:
     """Non-blocking ends of a worker's pipes. Every wait drains its output and has a deadline."""
 
     def __init__(
-        self, channel: socket.socket, out: int, err: int, status: int, keep_bytes: int
+        self,
+        channel: socket.socket,
+        out: int,
+        err: int,
+        leash: socket.socket,
+        *,
+        keep_bytes: int,
     ) -> None:
         self._channel = channel
-        self._status = status
+        self._leash = leash
+        self.closed = False
         self._keep = keep_bytes
         self._output = {out: bytearray(), err: bytearray()}
         self._err = err
         self._out = out
         channel.setblocking(False)
         self._selector = selectors.DefaultSelector()
-        for pipe in (out, err, status):
+        leash.setblocking(False)
+        for pipe in (out, err):
             os.set_blocking(pipe, False)
             self._selector.register(pipe, selectors.EVENT_READ)
+        self._selector.register(leash, selectors.EVENT_READ)
         self._selector.register(channel, selectors.EVENT_READ)
 
     def exchange(
@@ -85,7 +94,7 @@ class Link:
     def _step(self, outgoing: "_Outgoing", incoming: "_Incoming", seconds: float) -> None:
         dead = False
         for key, events in self._selector.select(max(seconds, 0.0)):
-            if key.fd == self._status:
+            if key.fileobj is self._leash:
                 dead = True
             elif key.fileobj is self._channel:
                 if events & selectors.EVENT_WRITE and outgoing.send(self._channel):
@@ -112,19 +121,21 @@ class Link:
         """Why the channel came to its end: death, or a worker that lives on without it."""
         until = time.monotonic() + _DEATH_SECONDS
         with selectors.DefaultSelector() as selector:
-            selector.register(self._status, selectors.EVENT_READ)
+            selector.register(self._leash, selectors.EVENT_READ)
             for pipe in self._output:
                 selector.register(pipe, selectors.EVENT_READ)
             while (left := until - time.monotonic()) > 0:
                 for key, _ in selector.select(left):
-                    if key.fd == self._status:
+                    if key.fileobj is self._leash:
                         return self._death()
                     if not self._drain(key.fd):
                         selector.unregister(key.fd)
         return WireFault("closed its channel and lived on")
 
     def _death(self) -> Ended:
-        raw = os.read(self._status, STATUS.size)
+        raw = b""
+        with contextlib.suppress(BlockingIOError, ConnectionResetError):
+            raw = self._leash.recv(STATUS.size)
         if len(raw) != STATUS.size:
             return Ended(None, None)
         exit_code, signal = STATUS.unpack(raw)
@@ -156,11 +167,18 @@ class Link:
         out, err = self._output[self._out], self._output[self._err]
         return out.decode(errors="replace"), err.decode(errors="replace")
 
+    def let_go(self) -> None:
+        """Tell the keeper to end the worker and itself. Safe while another thread exchanges."""
+        with contextlib.suppress(OSError):
+            self._leash.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Close every end."""
+        self.closed = True
         self._selector.close()
         self._channel.close()
-        for pipe in (*self._output, self._status):
+        self._leash.close()
+        for pipe in self._output:
             os.close(pipe)
 
 

@@ -1,7 +1,6 @@
 """The worker's own loop: take a call, run the job it names, answer, until the judge hangs up."""
 
 import importlib
-import os
 import socket
 import sys
 import traceback
@@ -102,10 +101,3 @@ def _receive(channel: socket.socket, size: int) -> bytearray | None:
 def _send(channel: socket.socket, pieces: Sequence[bytes | memoryview]) -> None:
     for piece in pieces:
         channel.sendall(piece)
-
-
-def flush_and_exit(code: int) -> None:
-    """End this process at once: no atexit handler, no destructor and no thread is waited for."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code)

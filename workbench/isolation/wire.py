@@ -91,6 +91,8 @@ class Hello(Struct, frozen=True, kw_only=True, tag="hello", forbid_unknown_field
     """The worker's first word: the layers of its sandbox as it applied them."""
 
     layers: list[tuple[str, bool, str]]
+    pid: int = 0
+    """As the worker sees itself; the judge's own number only where no PID namespace is."""
     fault: str = ""
     """Why the worker cannot serve (the GPU did not start); empty when it can."""
 

@@ -1,293 +1,228 @@
-"""The judge's side: start zygotes, take workers from them, call jobs, survive what happens."""
+"""Where the judge takes workers from: one warm forkserver per flavor, started when first needed."""
 
-import contextlib
+import importlib.util
 import os
-import secrets
-import select
-import shutil
-import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-import msgspec
+from msgspec import structs
 
 from workbench.errors import WorkbenchError
-from workbench.isolation.link import Ended, Late, Link, OverLimit
-from workbench.isolation.outcome import JobFailed, WorkerBroke, WorkerDied, WorkerTimedOut
-from workbench.isolation.records import Flavor, Layer, Limits
-from workbench.isolation.wire import (
-    NONCE_BYTES,
-    Answer,
-    Blob,
-    Call,
-    Failure,
-    FromWorker,
-    Hello,
-    Reply,
-    WireFault,
-    cut,
-    decode_from_worker,
-    frame,
-    heads,
-)
-from workbench.isolation.zygote import Fork, Forked, Setup
+from workbench.isolation.bubblewrap import program, wrapping
+from workbench.isolation.forkserver import Forkserver, ForkserverGone
+from workbench.isolation.grants import toolchain
+from workbench.isolation.link import Link
+from workbench.isolation.outcome import WorkerFault
+from workbench.isolation.records import Flavor, Limits
+from workbench.isolation.sandbox import Confinement
+from workbench.isolation.scratch import ScratchRoot
+from workbench.isolation.worker import DeviceFault, Worker
+from workbench.isolation.zygote import Setup
 
 _PRELOAD = ("torch", "triton", "workbench.isolation.tensors")
-_START_SECONDS = 120.0
-_HELLO_SECONDS = 60.0
-
-
-class Worker:
-    """One sandboxed process that runs jobs for one candidate and is then thrown away.
-
-    A context manager. `isolation` is what is really in force (`bubblewrap`,
-    `landlock+seccomp` or `process only`), `layers` says it layer by layer. A worker serves one
-    call at a time; `close` may be called from another thread to cut a call short.
-    """
-
-    def __init__(self, link: Link, scratch: Path, limits: Limits, *, pid: int, pidfd: int) -> None:
-        self.isolation = "process only"
-        self.layers: tuple[Layer, ...] = ()
-        self.pid = pid
-        """Of the keeper: the root of every process this worker starts."""
-        self.scratch = scratch
-        self._link = link
-        self._limits = limits
-        self._pidfd = pidfd
-        self._closed = False
-        self._lock = threading.Lock()
-
-    def greet(self) -> Self:
-        """Hand over the nonce and wait for the worker's first word. For the workshop alone."""
-        nonce = secrets.token_bytes(NONCE_BYTES)
-        message, _ = self._exchange([nonce], nonce, 0, _HELLO_SECONDS)
-        if not isinstance(message, Hello):
-            raise self._broke("said something before its greeting")
-        if message.fault:
-            self.close()
-            raise WorkbenchError(f"a worker could not start: {message.fault}")
-        self.layers = tuple(Layer(name=n, ok=ok, detail=d) for n, ok, d in message.layers)
-        return self
-
-    def call(
-        self,
-        job: str,
-        request: dict[str, Any],
-        tensors: Sequence[Blob] = (),
-        *,
-        deadline: float | None = None,
-    ) -> Reply:
-        """Run `job` (`package.module:function`) in the worker and return what it answers.
-
-        `deadline` in seconds from now; default `Limits.wall_seconds`. Raises JobFailed when the job
-        raised (the worker can be called again), else WorkerDied, WorkerTimedOut or WorkerBroke:
-        then the worker has been killed with everything it started, and its scratch is gone.
-        The reply's blobs are views of bytes that the judge owns.
-        """
-        if self._closed:
-            raise WorkerDied("closed")
-        nonce = secrets.token_bytes(NONCE_BYTES)
-        pieces = frame(nonce, Call(job=job, body=request, blobs=heads(tensors)), tensors)
-        seconds = self._limits.wall_seconds if deadline is None else deadline
-        message, data = self._exchange(pieces, nonce, self._limits.reply_bytes, seconds)
-        match message:
-            case Answer(body=body, blobs=described):
-                try:
-                    return Reply(body=body, blobs=cut(described, memoryview(data)))
-                except WireFault as fault:
-                    raise self._broke(str(fault)) from fault
-            case Failure(kind=kind, message=text, line=line, trace=trace):
-                raise JobFailed(kind, text, line, trace)
-            case Hello():
-                raise self._broke("greeted twice")
-
-    def _exchange(
-        self, pieces: Sequence[bytes | memoryview], nonce: bytes, data_cap: int, seconds: float
-    ) -> tuple[FromWorker, bytearray]:
-        try:
-            head, data = self._link.exchange(
-                pieces, nonce, data_cap=data_cap, seconds=seconds, watch=lambda: ""
-            )
-            return decode_from_worker(memoryview(head)), data
-        except Ended as end:
-            raise self._died(end) from None
-        except Late:
-            raise WorkerTimedOut(seconds, stderr=self.close()) from None
-        except OverLimit as excess:
-            raise WorkerDied(str(excess), stderr=self.close()) from None
-        except WireFault as fault:
-            raise self._broke(str(fault)) from fault
-        except BaseException:
-            self.close()
-            raise
-
-    def _died(self, end: Ended) -> WorkerDied:
-        if self._closed:
-            return WorkerDied("closed", stderr=self.close())
-        how = "lost"
-        if end.exit_code is not None:
-            how = "exited"
-        elif end.signal is not None:
-            how = "killed by signal"
-        return WorkerDied(how, exit_code=end.exit_code, signal=end.signal, stderr=self.close())
-
-    def _broke(self, fault: str) -> WorkerBroke:
-        return WorkerBroke(fault, stderr=self.close())
-
-    def output(self) -> tuple[str, str]:
-        """Tails of what the worker wrote to stdout and stderr so far; empty once closed."""
-        return ("", "") if self._closed else self._link.output()
-
-    def close(self) -> str:
-        """Kill the worker and all it started, remove its scratch; returns its stderr's tail."""
-        with self._lock:
-            if self._closed:
-                return ""
-            self._closed = True
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            select.select([self._pidfd], [], [], 30.0)
-            os.close(self._pidfd)
-            _, err = self._link.output()
-            self._link.close()
-            shutil.rmtree(self.scratch, ignore_errors=True)
-            return err
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class _Zygote:
-    """The judge's handle on one forkserver."""
-
-    def __init__(self, setup: Setup, environment: dict[str, str]) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, "-s", "-P", "-X", "faulthandler", "-m"]
-        with theirs:
-            self._process = subprocess.Popen(
-                [*command, "workbench.isolation.zygote", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env=environment,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        self._door = ours
-        self._door.settimeout(_START_SECONDS)
-        self._lock = threading.Lock()
-        try:
-            self._door.send(msgspec.msgpack.encode(setup))
-            raw = self._door.recv(1 << 16)
-        except OSError as fault:
-            self.close()
-            raise WorkbenchError(f"the {setup.flavor} forkserver did not start: {fault}") from fault
-        if not raw:
-            self.close()
-            raise WorkbenchError(f"the {setup.flavor} forkserver did not start")
-
-    def fork(self, scratch: Path, limits: Limits, descriptors: Sequence[int]) -> tuple[int, int]:
-        """A keeper's pid and pidfd."""
-        request = msgspec.msgpack.encode(Fork(scratch=str(scratch), limits=limits))
-        with self._lock:
-            socket.send_fds(self._door, [request], descriptors)
-            raw, fds, _, _ = socket.recv_fds(self._door, 1 << 16, 1)
-        if not raw or not fds:
-            raise WorkbenchError("the forkserver is gone", todo="run the command again")
-        return msgspec.msgpack.decode(raw, type=Forked).pid, fds[0]
-
-    def close(self) -> None:
-        """Hang up; the zygote and whatever it still keeps end with that."""
-        self._door.close()
-        try:
-            self._process.wait(10.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+_INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CC")
+_DEFAULTS = Limits()
 
 
 class Workshop:
-    """Where workers come from: one warm forkserver per flavor, started on first use.
+    """Makes workers. A context manager; safe to use from several threads; needs no torch itself.
 
-    `device_index` counts among the GPUs this process may see; None computes on the CPU.
-    `preload` names modules that every zygote imports before it forks: job modules, so that a
-    worker need not import them. A context manager; safe to use from several threads.
+    `device_index` counts among the GPUs that this process may see; None computes on the CPU.
+    `preload` names job modules that every zygote imports, so that no worker has to. `hidden`
+    names folders that workers must not read although they lie within the toolchain (all outside
+    it is hidden anyway). `share_device_memory` lets CUDA tensors cross by handle, at the price of
+    namespaces on the flavors with a GPU. `wrap` puts forkservers into bubblewrap where it works.
     """
 
-    def __init__(self, *, device_index: int | None = None, preload: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        device_index: int | None = None,
+        preload: Sequence[str] = (),
+        hidden: Sequence[Path] = (),
+        share_device_memory: bool = False,
+        wrap: bool = True,
+    ) -> None:
         self._device_index = device_index
         self._preload = tuple(preload)
-        self._zygotes: dict[Flavor, _Zygote] = {}
+        self._hidden = tuple(str(path.resolve()) for path in hidden)
+        self._share = share_device_memory
+        self._unwrapped_because = "" if wrap else "switched off"
         self._lock = threading.Lock()
+        self._forkservers: dict[Flavor, Forkserver] = {}
         self._workers: list[Worker] = []
-        self._folder = Path(tempfile.mkdtemp(prefix="workbench-"))
+        self._scratch = ScratchRoot()
 
-    def worker(self, flavor: Flavor, limits: Limits = Limits()) -> Worker:  # noqa: B008 - frozen
+    def worker(self, flavor: Flavor, limits: Limits = _DEFAULTS) -> Worker:
         """A fresh worker of `flavor`: milliseconds when its zygote is warm, seconds at first.
 
-        Raises WorkbenchError when the forkserver or the worker cannot start.
+        Raises WorkbenchError when the forkserver, the worker or its GPU does not start.
         """
-        zygote = self._zygote(flavor)
-        scratch = Path(tempfile.mkdtemp(prefix=f"{flavor}-", dir=self._folder))
-        ours, theirs = socket.socketpair()
-        out, out_end = os.pipe()
-        err, err_end = os.pipe()
-        status, status_end = os.pipe()
-        given = [theirs.fileno(), out_end, err_end, status_end]
         try:
-            pid, pidfd = zygote.fork(scratch, limits, given)
-        finally:
-            theirs.close()
-            for end in (out_end, err_end, status_end):
-                os.close(end)
-        link = Link(ours, out, err, status, limits.output_bytes)
-        worker = Worker(link, scratch, limits, pid=pid, pidfd=pidfd)
+            return self._started(flavor, limits)
+        except ForkserverGone:
+            self._drop(flavor)
+        except DeviceFault as fault:
+            # A driver that does not start in namespaces may start without; then `layers` says so.
+            if not self._without_namespaces(flavor):
+                raise WorkbenchError(
+                    "the GPU did not start in a worker",
+                    where=str(fault),
+                    todo="run `workbench doctor`",
+                ) from fault
+        try:
+            return self._started(flavor, limits)
+        except (ForkserverGone, DeviceFault) as fault:
+            raise WorkbenchError(
+                f"a {flavor} worker did not start", where=str(fault), todo="run `workbench doctor`"
+            ) from fault
+
+    def _started(self, flavor: Flavor, limits: Limits) -> Worker:
         with self._lock:
+            if flavor not in self._forkservers:
+                self._forkservers[flavor] = self._forkserver(self._setup(flavor))
+            forkserver = self._forkservers[flavor]
+        worker = self._forked(forkserver, limits)
+        with self._lock:
+            self._workers = [other for other in self._workers if not other.closed]
             self._workers.append(worker)
-        return worker.greet()
+        try:
+            worker.greet()
+        except DeviceFault:
+            worker.close()
+            raise
+        except WorkerFault as fault:
+            raise WorkbenchError(
+                f"a {flavor} worker did not start: {fault.what}", where=fault.where
+            ) from fault
+        return worker
 
-    def _zygote(self, flavor: Flavor) -> _Zygote:
-        with self._lock:
-            if flavor not in self._zygotes:
-                self._zygotes[flavor] = _Zygote(*self._setting(flavor))
-            return self._zygotes[flavor]
+    def _forked(self, forkserver: Forkserver, limits: Limits) -> Worker:
+        scratch = self._scratch.folder(forkserver.setup.flavor)
+        channel, their_channel = socket.socketpair()
+        leash, their_leash = socket.socketpair()
+        out, their_out = os.pipe()
+        err, their_err = os.pipe()
+        link = Link(channel, out, err, leash, keep_bytes=limits.output_bytes)
+        given = (their_channel.fileno(), their_out, their_err, their_leash.fileno())
+        try:
+            pidfd = forkserver.fork(scratch, limits, given)
+        except ForkserverGone:
+            link.close()
+            raise
+        finally:
+            their_channel.close()
+            their_leash.close()
+            os.close(their_out)
+            os.close(their_err)
+        return Worker(link, pidfd, scratch, limits)
 
-    def _setting(self, flavor: Flavor) -> tuple[Setup, dict[str, str]]:
-        visible = self._device_index is not None and flavor in (Flavor.CUDA, Flavor.REFERENCE)
-        if flavor is Flavor.CUDA and not visible:
-            raise WorkbenchError("a CUDA worker was asked for in a workshop without a device")
+    def _forkserver(self, setup: Setup) -> Forkserver:
+        """Wrapped where bubblewrap is there and works, which shows by trying; else bare."""
+        environment = self._environment(setup)
+        log = self._scratch.path / f"{setup.flavor}.log"
+        bwrap = program()
+        because = "not installed" if bwrap is None else self._unwrapped_because
+        if bwrap is not None and not because:
+            wrapped = _replace(setup, wrapped=True)
+            prefix = wrapping(
+                bwrap, wrapped.confinement, self._scratch.path, self._preloaded_files()
+            )
+            try:
+                return Forkserver(wrapped, environment=environment, prefix=prefix, log=log)
+            except WorkbenchError as fault:
+                because = self._unwrapped_because = f"it failed: {fault.where}"
+        bare = _replace(setup, unwrapped_because=because)
+        return Forkserver(bare, environment=environment, prefix=(), log=log)
+
+    def _preloaded_files(self) -> list[str]:
+        """Files of `preload`, which a wrapped zygote could not see where they lie elsewhere."""
+        specs = map(importlib.util.find_spec, self._preload)
+        return [spec.origin for spec in specs if spec is not None and spec.origin]
+
+    def _setup(self, flavor: Flavor) -> Setup:
+        gpu = self._device_index is not None and flavor in (Flavor.CUDA, Flavor.REFERENCE)
+        if flavor is Flavor.CUDA and not gpu:
+            raise WorkbenchError("a CUDA worker was asked for where no device was chosen")
         preload = () if flavor is Flavor.BARE else _PRELOAD
-        setup = Setup(
+        return Setup(
             flavor=flavor,
-            device="cuda:0" if visible else "cpu",
+            device="cuda:0" if gpu else "cpu",
             preload=(*preload, *self._preload),
+            confinement=Confinement(
+                roots=tuple(map(str, toolchain(os.environ))),
+                hidden=self._hidden,
+                processes=gpu or flavor is Flavor.COMPILE,
+                gpu=gpu,
+                share_device_memory=gpu and self._share,
+                namespaces=not (gpu and self._share),
+            ),
         )
-        return setup, _environment(flavor, self._device_index if visible else None)
+
+    def _environment(self, setup: Setup) -> dict[str, str]:
+        """What a zygote is born with: an allow-list of the judge's variables and our own."""
+        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        environment |= {
+            "USER": "worker",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            "CUDA_VISIBLE_DEVICES": self._visible() if setup.confinement.gpu else "",
+            # The judge's own order, so that a worker finds the very modules the judge would.
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path.startswith("/")),
+        }
+        if setup.flavor is Flavor.INTERPRET:
+            environment["TRITON_INTERPRET"] = "1"
+        return environment
+
+    def _visible(self) -> str:
+        index = self._device_index or 0
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES", "").strip()
+        if not seen:
+            return str(index)
+        names = seen.split(",")
+        if index >= len(names):
+            raise WorkbenchError(
+                f"there is no device {index}", where=f"CUDA_VISIBLE_DEVICES={seen}"
+            )
+        return names[index]
+
+    def _drop(self, flavor: Flavor) -> None:
+        with self._lock:
+            gone = self._forkservers.pop(flavor, None)
+        if gone is not None:
+            gone.close()
+
+    def _without_namespaces(self, flavor: Flavor) -> bool:
+        """Restart a flavor's forkserver with one layer less; False when there is none to drop."""
+        with self._lock:
+            setup = self._forkservers[flavor].setup
+        if not (setup.confinement.namespaces or setup.confinement.wrapped):
+            return False
+        self._drop(flavor)
+        self._unwrapped_because = "the GPU did not start in it"
+        with self._lock:
+            bare = _replace(setup, namespaces=False, wrapped=False)
+            self._forkservers[flavor] = self._forkserver(bare)
+        return True
 
     def close(self) -> None:
-        """Close every worker and zygote, remove every scratch folder."""
+        """Close every worker and forkserver, remove every scratch folder. Twice does no harm."""
         with self._lock:
             workers, self._workers = self._workers, []
-            zygotes, self._zygotes = self._zygotes, {}
+            forkservers, self._forkservers = list(self._forkservers.values()), {}
         for worker in workers:
             worker.close()
-        for zygote in zygotes.values():
-            zygote.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        for forkserver in forkservers:
+            forkserver.close()
+        self._scratch.close()
 
     def __enter__(self) -> Self:
         return self
@@ -301,28 +236,5 @@ class Workshop:
         self.close()
 
 
-def _environment(flavor: Flavor, device_index: int | None) -> dict[str, str]:
-    """What a zygote is born with: an allow-list of the judge's variables and our own settings."""
-    inherited = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CC")
-    environment = {name: os.environ[name] for name in inherited if name in os.environ}
-    environment |= {
-        "USER": "worker",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "PYTHONHASHSEED": "0",
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": "",
-        # The judge's own order: a zygote must find the very modules the judge would.
-        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p.startswith("/")),
-    }
-    if flavor is Flavor.INTERPRET:
-        environment["TRITON_INTERPRET"] = "1"
-    if device_index is not None:
-        seen = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-        environment["CUDA_VISIBLE_DEVICES"] = (
-            seen.split(",")[device_index] if seen else str(device_index)
-        )
-    return environment
+def _replace(setup: Setup, **changes: bool | str) -> Setup:
+    return structs.replace(setup, confinement=structs.replace(setup.confinement, **changes))

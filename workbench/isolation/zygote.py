@@ -1,37 +1,42 @@
 """The process that has torch and triton loaded and forks a worker whenever the judge asks for one.
 
-Started by `workshop.Workshop` as `python -m workbench.isolation.zygote FD`, in an environment of
-its own. It stays single-threaded, never touches CUDA and never runs a job: it forks a *keeper*,
-which forks the worker, waits for it, tells the judge how it ended and takes its orphans along.
-It ends when the judge's end of the socket closes, and its keepers end with it.
+Started by `forkserver.Forkserver` as `python -m workbench.isolation.zygote FD`, in an environment
+of its own. It stays single-threaded, never touches CUDA and never runs a job: it forks a keeper
+(`keeper.py`) into fresh namespaces, which forks the worker. It ends when the judge's end of the
+socket closes, in whatever way; keepers watch sockets of their own for the same.
 """
 
-import ctypes
 import gc
 import importlib
 import os
+import re
 import resource
 import signal
 import socket
-import struct
 import sys
 import tempfile
+import traceback
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import msgspec
 from msgspec import Struct
 
+from workbench.isolation import namespaces
 from workbench.isolation.context import JobContext
+from workbench.isolation.device import start_device
+from workbench.isolation.keeper import become_keeper, keep
+from workbench.isolation.landlock import Grant
 from workbench.isolation.records import Flavor, Limits
-from workbench.isolation.serve import flush_and_exit, serve
+from workbench.isolation.sandbox import Confinement, confine
+from workbench.isolation.serve import serve
 from workbench.isolation.wire import Hello
 
-STATUS = struct.Struct("<ii")
-"""What a keeper writes when its worker has ended: exit code or -1, signal or 0."""
-
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
+_CHANNEL = 100
+"""The worker's end of the channel: far from the numbers that a program closes or reopens."""
+_FAILED = 70
+_PRIVATE_COUNT_SINCE = (5, 14)
+"""From this Linux on, RLIMIT_NPROC counts within a user namespace, not all of a user's tasks."""
 
 
 class Setup(Struct, frozen=True, kw_only=True):
@@ -40,19 +45,31 @@ class Setup(Struct, frozen=True, kw_only=True):
     flavor: Flavor
     device: str
     preload: tuple[str, ...]
+    confinement: Confinement
 
 
 class Fork(Struct, frozen=True, kw_only=True):
-    """Ask for a worker; channel, stdout, stderr and status come along as file descriptors."""
+    """Ask for a worker; channel, stdout, stderr and leash come along as file descriptors.
+
+    The answer is a message with the keeper's pidfd.
+    """
 
     scratch: str
     limits: Limits
 
 
-class Forked(Struct, frozen=True, kw_only=True):
-    """The keeper's pid; its pidfd comes along."""
+class _Birth(NamedTuple):
+    """All that a new worker has to know."""
 
-    pid: int
+    setup: Setup
+    request: Fork
+    grants: list[Grant]
+    spaces: int
+    """Namespaces it is forked into."""
+    channel: int
+    out: int
+    err: int
+    leash: int
 
 
 def main() -> None:
@@ -60,10 +77,14 @@ def main() -> None:
     os.environ.pop("PYTHONPATH", None)
     door = socket.socket(fileno=int(sys.argv[1]))
     setup = msgspec.msgpack.decode(door.recv(1 << 20), type=Setup)
+    # Before anything is loaded, because every try is a fork.
+    spaces = namespaces.strictest() if setup.confinement.namespaces else 0
     for module in setup.preload:
         importlib.import_module(module)
+    grants = setup.confinement.common_grants()
     gc.collect()
     gc.freeze()
+    # Ended keepers vanish by themselves: nobody here waits for them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     door.send(b"ready")
     while True:
@@ -71,67 +92,88 @@ def main() -> None:
         if not raw:
             return
         request = msgspec.msgpack.decode(raw, type=Fork)
-        pid = os.fork()
-        if pid == 0:
-            door.close()
-            _keep(setup, request, descriptors)
-        pidfd = os.pidfd_open(pid)
-        socket.send_fds(door, [msgspec.msgpack.encode(Forked(pid=pid))], [pidfd])
+        pidfd = _bear(door, _Birth(setup, request, grants, spaces, *descriptors))
+        socket.send_fds(door, [b"forked"], [pidfd])
         for descriptor in (pidfd, *descriptors):
             os.close(descriptor)
 
 
-def _keep(setup: Setup, request: Fork, descriptors: list[int]) -> NoReturn:
-    """The keeper: fork the worker, wait, report, leave nothing behind."""
-    channel, out, err, status = descriptors
-    libc = ctypes.CDLL(None)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+def _bear(door: socket.socket, birth: _Birth) -> int:
+    """Fork a keeper; its pidfd."""
+    uid, gid = os.geteuid(), os.getegid()
+    pid = namespaces.fork(birth.spaces)
+    if pid:
+        return os.pidfd_open(pid)
+    # Whatever goes wrong from here on must not return into the zygote.
+    try:
+        door.close()
+        os.dup2(birth.err, 2)
+        _keep(birth, uid, gid)
+    except BaseException:  # noqa: BLE001 - the process ends here, and says why on its stderr
+        traceback.print_exc()
+    os._exit(_FAILED)
+
+
+def _keep(birth: _Birth, uid: int, gid: int) -> NoReturn:
+    """The keeper: fork the worker, then wait for it."""
+    private_proc = namespaces.settle(birth.spaces, uid, gid)
+    become_keeper()
     worker = os.fork()
     if worker == 0:
-        os.close(status)
-        _work(setup, request, channel, out, err)
-    for descriptor in (channel, out, err):
+        _work(birth, private_proc=private_proc)
+    for descriptor in (birth.channel, birth.out, birth.err):
         os.close(descriptor)
-    while True:
-        pid, code = os.waitpid(-1, 0)
-        if pid == worker:
-            break
-    exited = os.WEXITSTATUS(code) if os.WIFEXITED(code) else -1
-    killed = os.WTERMSIG(code) if os.WIFSIGNALED(code) else 0
-    os.write(status, STATUS.pack(exited, killed))
+    keep(worker, birth.leash, alone=bool(birth.spaces & namespaces.PROCESSES))
+
+
+def _work(birth: _Birth, *, private_proc: bool) -> NoReturn:
+    """The worker: become private, limited and confined, then serve the judge's calls."""
+    setup, limits = birth.setup, birth.request.limits
+    channel = _own_descriptors(birth)
+    os.setsid()
+    scratch = Path(birth.request.scratch)
+    _settle(scratch)
+    _limit(limits, birth.spaces)
+    layers = confine(
+        setup.confinement, birth.grants, scratch, spaces=birth.spaces, private_proc=private_proc
+    )
+    fault = start_device(setup.device, limits)
+    bench = JobContext(scratch=scratch, flavor=setup.flavor, limits=limits, device=setup.device)
+    rows = [(layer.name, layer.ok, layer.detail) for layer in layers]
+    serve(channel, bench, Hello(layers=rows, pid=os.getpid(), fault=fault))
+    # Neither an exit handler nor a destructor nor a thread of the candidate is waited for.
     os._exit(0)
 
 
-def _work(setup: Setup, request: Fork, channel: int, out: int, err: int) -> NoReturn:
-    """The worker: become private and limited, then serve the judge's calls."""
-    os.setsid()
+def _own_descriptors(birth: _Birth) -> socket.socket:
+    """Nothing stays open but an empty stdin, the two output pipes and the channel."""
     null = os.open(os.devnull, os.O_RDONLY)
-    kept = os.dup2(channel, 100, inheritable=False)
-    for source, target in ((null, 0), (out, 1), (err, 2)):
+    kept = os.dup2(birth.channel, _CHANNEL, inheritable=False)
+    for source, target in ((null, 0), (birth.out, 1), (birth.err, 2)):
         os.dup2(source, target)
     os.closerange(3, kept)
-    os.closerange(kept + 1, 4096)
-    _limit(request.limits)
-    scratch = Path(request.scratch)
-    _settle(scratch)
-    bench = JobContext(
-        scratch=scratch, flavor=setup.flavor, limits=request.limits, device=setup.device
-    )
-    serve(socket.socket(fileno=kept), bench, Hello(layers=[]))
-    flush_and_exit(0)
-    raise AssertionError
+    os.closerange(kept + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    return socket.socket(fileno=kept)
 
 
-def _limit(limits: Limits) -> None:
-    for what, soft, hard in (
+def _limit(limits: Limits, spaces: int) -> None:
+    bounds = [
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1),
         (resource.RLIMIT_DATA, limits.memory_bytes, limits.memory_bytes),
         (resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes),
         (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files),
-    ):
+        (resource.RLIMIT_MSGQUEUE, 0, 0),
+    ]
+    release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    counted_apart = release and (int(release[1]), int(release[2])) >= _PRIVATE_COUNT_SINCE
+    if spaces & namespaces.USER and counted_apart:
+        bounds.append((resource.RLIMIT_NPROC, limits.tasks, limits.tasks))
+    for what, soft, hard in bounds:
+        ceiling = resource.getrlimit(what)[1]
+        if ceiling != resource.RLIM_INFINITY:
+            # The machine's own limit may be lower; a limit can only be tightened.
+            soft, hard = min(soft, ceiling), min(hard, ceiling)  # noqa: PLW2901 - both are bounds
         resource.setrlimit(what, (soft, hard))
 
 
@@ -140,12 +182,13 @@ def _settle(scratch: Path) -> None:
     for variable, folder in (
         ("HOME", "home"),
         ("TMPDIR", "tmp"),
+        ("TRITON_HOME", "home"),
         ("TRITON_CACHE_DIR", "triton"),
         ("TORCHINDUCTOR_CACHE_DIR", "inductor"),
         ("CUDA_CACHE_PATH", "cuda"),
     ):
         path = scratch / folder
-        path.mkdir()
+        path.mkdir(exist_ok=True)
         os.environ[variable] = str(path)
     tempfile.tempdir = None
     os.chdir(scratch)

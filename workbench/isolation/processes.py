@@ -1,0 +1,111 @@
+"""What /proc says of a tree of processes: who is in it, and what all of them use together."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+_PROC = Path("/proc")
+_LISTS_CHILDREN = (_PROC / "thread-self" / "children").exists()
+"""Kernels without CONFIG_PROC_CHILDREN do not; then every process has to be asked."""
+
+
+class Use(Struct, kw_only=True):
+    """What a tree of processes holds at this moment."""
+
+    processes: int = 0
+    tasks: int = 0
+    """Threads of all of them."""
+    memory_bytes: int = 0
+    """Resident anonymous and shared memory; pages that a fork shares count for each process."""
+
+
+def children(pid: int) -> list[int]:
+    """The children of `pid`, zombies included; empty when it is gone."""
+    if not _LISTS_CHILDREN:
+        return [child for child, parent in _parents() if parent == pid]
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in (_PROC / str(pid) / "task").iterdir():
+            with contextlib.suppress(OSError):
+                found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    for entry in _PROC.iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                # The command's name may hold spaces and brackets; the parent follows the last one.
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                yield int(entry.name), int(fields[1])
+
+
+def descendants(pid: int) -> list[int]:
+    """Every process below `pid`, parents before children."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        for child in children(waiting.pop()):
+            found.append(child)
+            waiting.append(child)
+    return found
+
+
+def use(pids: list[int]) -> Use:
+    """What these processes hold; one that has ended meanwhile holds nothing."""
+    total = Use()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            lines = (_PROC / str(pid) / "status").read_text().splitlines()
+            fields = dict(line.split(":", 1) for line in lines)
+            total.processes += 1
+            total.tasks += int(fields.get("Threads", "0"))
+            for name in ("RssAnon", "RssShmem"):
+                total.memory_bytes += 1024 * int(fields.get(name, "0 kB").split()[0])
+    return total
+
+
+def unlinked_bytes(pids: list[int]) -> int:
+    """Bytes of open files that have no name any more, memory files among them."""
+    sizes: dict[tuple[int, int], int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for descriptor in os.scandir(_PROC / str(pid) / "fd"):
+                with contextlib.suppress(OSError):
+                    state = os.stat(descriptor.path)  # noqa: PTH116 - hot: no Path per file
+                    if state.st_nlink == 0:
+                        sizes[state.st_dev, state.st_ino] = state.st_blocks * 512
+    return sum(sizes.values())
+
+
+def kill_below(pid: int, seconds: float) -> bool:
+    """Kill every process below `pid`, the calling process; True when none is left.
+
+    First all are stopped, again and again until none is new, so that none can fork while the
+    others die. The caller must be their reaper (PR_SET_CHILD_SUBREAPER).
+    """
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        stopped: set[int] = set()
+        while fresh := set(descendants(pid)) - stopped:
+            _signal(fresh, signal.SIGSTOP)
+            stopped |= fresh
+        _signal(stopped, signal.SIGKILL)
+        try:
+            while True:
+                os.waitpid(-1, 0)
+        except ChildProcessError:
+            if not children(pid):
+                return True
+    return False
+
+
+def _signal(pids: set[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)

@@ -1,0 +1,213 @@
+"""One worker as the judge holds it: call jobs, survive whatever happens, leave nothing behind."""
+
+import contextlib
+import os
+import secrets
+import signal
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from workbench.errors import WorkbenchError
+from workbench.isolation.forkserver import ended, pid_behind
+from workbench.isolation.link import Ended, Late, Link, OverLimit
+from workbench.isolation.outcome import JobFailed, WorkerBroke, WorkerDied, WorkerTimedOut
+from workbench.isolation.records import Layer, Limits
+from workbench.isolation.sandbox import PID_NAMESPACE, in_force
+from workbench.isolation.scratch import remove_tree
+from workbench.isolation.watch import Watch
+from workbench.isolation.wire import (
+    NONCE_BYTES,
+    Answer,
+    Blob,
+    Call,
+    Failure,
+    FromWorker,
+    Hello,
+    Reply,
+    WireFault,
+    cut,
+    decode_from_worker,
+    frame,
+    heads,
+)
+
+_HELLO_SECONDS = 120.0
+_SWEEP_SECONDS = 30.0
+"""Given to a keeper without a PID namespace, which must find and kill what it adopted."""
+_KILL_SECONDS = 30.0
+
+
+class DeviceFault(Exception):
+    """The worker lives but its GPU did not start; the text says how."""
+
+
+class Worker:
+    """One sandboxed process that runs jobs for one candidate and is then thrown away.
+
+    A context manager, made by `Workshop.worker`. It serves one call at a time; `close` may be
+    called from another thread to cut a call short, which then raises WorkerDied("closed").
+    """
+
+    isolation: str
+    """What is really in force: `bubblewrap`, `landlock+seccomp` or `process only`."""
+    layers: tuple[Layer, ...]
+    """The same, layer by layer."""
+    scratch: Path
+    """The worker's private folder. Its content is the worker's: not to be read as truth."""
+
+    def __init__(self, link: Link, pidfd: int, scratch: Path, limits: Limits) -> None:
+        self.isolation = "process only"
+        self.layers = ()
+        self.scratch = scratch
+        self.keeper_pid = pid_behind(pidfd)
+        """Root of every process that this worker starts."""
+        self._link = link
+        self._pidfd = pidfd
+        self._limits = limits
+        self._watch = Watch(self.keeper_pid, limits, scratch)
+        self._closing = threading.Lock()
+        self._closed = False
+        self._busy = threading.RLock()
+
+    def greet(self) -> None:
+        """Spend the worker's nonce on its first word. The workshop does this, once.
+
+        Raises DeviceFault, WorkerDied, WorkerTimedOut or WorkerBroke; all but the first close it.
+        """
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        message, _ = self._exchange([nonce], nonce, 0, _HELLO_SECONDS)
+        if not isinstance(message, Hello):
+            raise self._broke("said something before its greeting")
+        self.layers = tuple(Layer(name=n, ok=ok, detail=d) for n, ok, d in message.layers)
+        self.isolation = in_force(self.layers)
+        if message.fault:
+            raise DeviceFault(message.fault)
+
+    def call(
+        self,
+        job: str,
+        request: dict[str, Any],
+        tensors: Sequence[Blob] = (),
+        *,
+        deadline: float | None = None,
+    ) -> Reply:
+        """Run `job` (`package.module:function`) in the worker and return what it answers.
+
+        `request` must be msgpack-able. `deadline` in seconds from now; default
+        `Limits.wall_seconds`. Raises JobFailed when the job raised (the worker can be called
+        again), else WorkerDied, WorkerTimedOut or WorkerBroke: then the worker has been killed
+        with everything it started, and its scratch is gone. The reply is what the worker claims;
+        its blobs are views of bytes that the judge owns.
+        """
+        if self._closed:
+            raise WorkerDied("closed")
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        pieces = frame(nonce, Call(job=job, body=request, blobs=heads(tensors)), tensors)
+        seconds = self._limits.wall_seconds if deadline is None else deadline
+        message, data = self._exchange(pieces, nonce, self._limits.reply_bytes, seconds)
+        match message:
+            case Answer(body=body, blobs=described):
+                try:
+                    return Reply(body=body, blobs=cut(described, memoryview(data)))
+                except WireFault as fault:
+                    raise self._broke(str(fault)) from fault
+            case Failure(kind=kind, message=text, line=line, trace=trace):
+                raise JobFailed(kind, text, line, trace)
+            case Hello():
+                raise self._broke("greeted twice")
+
+    def _exchange(
+        self, pieces: Sequence[bytes | memoryview], nonce: bytes, data_cap: int, seconds: float
+    ) -> tuple[FromWorker, bytearray]:
+        with self._busy:
+            try:
+                head, data = self._link.exchange(
+                    pieces, nonce, data_cap=data_cap, seconds=seconds, watch=self._watch
+                )
+                return decode_from_worker(memoryview(head)), data
+            except Ended as end:
+                raise self._died(end) from None
+            except Late:
+                raise WorkerTimedOut(seconds, stderr=self._end()) from None
+            except OverLimit as excess:
+                raise WorkerDied(str(excess), stderr=self._end()) from None
+            except WireFault as fault:
+                raise self._broke(str(fault)) from fault
+            except BaseException:
+                # The reader was interrupted within a frame: there is no next turn.
+                self.close()
+                raise
+
+    def _died(self, end: Ended) -> WorkerDied:
+        how = "lost"
+        if self._closed:
+            how = "closed"
+        elif end.exit_code is not None:
+            how = "exited"
+        elif end.signal is not None:
+            how = "killed by signal"
+        return WorkerDied(how, exit_code=end.exit_code, signal=end.signal, stderr=self._end())
+
+    def _broke(self, fault: str) -> WorkerBroke:
+        return WorkerBroke(fault, stderr=self._end())
+
+    def _end(self) -> str:
+        """Close, and return the tail of stderr: once the worker is dead, no more can come."""
+        self._kill()
+        _, err = self.output()
+        self.close()
+        return err
+
+    def output(self) -> tuple[str, str]:
+        """Tails of what the worker wrote to stdout and stderr; empty once it is closed."""
+        with self._busy:
+            return ("", "") if self._link.closed else self._link.output()
+
+    def close(self) -> None:
+        """Kill the worker and all it started, remove its scratch folder. Twice does no harm.
+
+        Raises WorkbenchError when the kernel cannot end it (a process stuck in a GPU driver).
+        """
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        self._kill()
+        with self._busy:
+            self._link.close()
+            os.close(self._pidfd)
+            remove_tree(self.scratch)
+
+    def _kill(self) -> None:
+        """End every process of this worker and see them gone."""
+        self._link.let_go()
+        alone = any(layer.ok for layer in self.layers if layer.name == PID_NAMESPACE)
+        if not alone and ended(self._pidfd, _SWEEP_SECONDS):
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        if not ended(self._pidfd, _KILL_SECONDS):
+            raise WorkbenchError(
+                "a worker could not be killed",
+                where=f"pid {self.keeper_pid}",
+                todo="look at `dmesg` and `nvidia-smi`: a GPU may hang and need a reset",
+            )
+
+    @property
+    def closed(self) -> bool:
+        """Whether it can no longer be called."""
+        return self._closed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -2,7 +2,9 @@
 
 from workbench.kernels.edits.base import Applied, Edit, EditRefused, Undo, undo
 from workbench.kernels.edits.blocks import BLOCK_SIZE
+from workbench.kernels.edits.hoist import HOIST_LOADS
 from workbench.kernels.edits.launch_options import NUM_STAGES, NUM_WARPS
+from workbench.kernels.edits.order import GROUP_ORDER
 from workbench.kernels.edits.row_on_chip import ROW_ON_CHIP
 
 __all__ = ["EDITS", "Applied", "Edit", "EditRefused", "Undo", "undo"]
@@ -14,5 +16,7 @@ EDITS: dict[str, Edit] = {
         NUM_WARPS,
         NUM_STAGES,
         ROW_ON_CHIP,
+        GROUP_ORDER,
+        HOIST_LOADS,
     )
 }

@@ -83,6 +83,18 @@ class Splice:
         """Put other text where an expression stands."""
         self._put(*self._span(node), text)
 
+    def replace_atom(self, node: ast.AST, text: str) -> None:
+        """As `replace`, with a name or call: parentheses around the expression go with it."""
+        start, end = self._span(node)
+        before, after = self._bytes[:start].rstrip(b" \t"), self._bytes[end:].lstrip(b" \t")
+        if before.endswith(b"(") and after.startswith(b")"):
+            opened = len(before) - 1
+            closed = len(self._bytes) - len(after) + 1
+            # Behind a name or a bracket the parenthesis calls something.
+            if not re.search(rb"[\w\])]$", self._bytes[:opened].rstrip(b" \t")):
+                start, end = opened, closed
+        self._put(start, end, text)
+
     def insert_before(self, statement: ast.stmt, *lines: str) -> None:
         """New lines above a statement, at its indentation."""
         self._alone(statement)

@@ -1,0 +1,113 @@
+"""The main screen: header, gate strip, five panes and key bar, laid out by the terminal."""
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+
+from workbench.engine.view import State
+from workbench.tui.keys import Key, Place, heard
+from workbench.tui.layout import Layout, layout_of
+from workbench.tui.panes.banner import Banner
+from workbench.tui.panes.base import Lines, Pane
+from workbench.tui.panes.budget import Budget
+from workbench.tui.panes.card import Card
+from workbench.tui.panes.header import Header
+from workbench.tui.panes.keybar import KeyBar
+from workbench.tui.panes.lineage import Lineage
+from workbench.tui.panes.profile import Profile
+from workbench.tui.panes.rungs import Rungs
+from workbench.tui.panes.strip import GateStrip
+from workbench.tui.scene import ALIVE, Scene
+
+
+def label(key: Key, scene: Scene) -> str:
+    """What the main screen's bar calls a key now."""
+    state = scene.snapshot.state
+    if key.id == "pause":
+        if state not in ALIVE:
+            return ""
+        return "Go on" if state is State.PAUSED else key.label
+    if key.id in {"review", "diff", "find"} and not scene.snapshot.versions:
+        return ""
+    return key.label
+
+
+class Board(Screen[None]):
+    """Hands every moment to its panes; decides nothing."""
+
+    scene: Scene | None = None
+
+    def __init__(self, table: tuple[Key, ...]) -> None:
+        super().__init__()
+        self._bar = KeyBar(heard(table, Place.BOARD), label, keep=("help", "leave"))
+        self._single = False
+        self._zoomed = False
+
+    def compose(self) -> ComposeResult:
+        """Top to bottom."""
+        yield Header()
+        yield GateStrip()
+        yield Banner()
+        with Horizontal(id="body"):
+            yield Lineage()
+            with Vertical(id="right"):
+                yield Card()
+                yield Profile()
+        with Horizontal(id="meters"):
+            yield Rungs()
+            yield Budget()
+        yield self._bar
+
+    def on_mount(self) -> None:
+        """The lineage has the focus first; a moment that came before the panes is drawn now."""
+        self.query_one(Lineage).focus()
+        if self.scene is not None:
+            self.show_scene(self.scene)
+
+    def show_scene(self, scene: Scene) -> None:
+        """Draw another moment everywhere."""
+        self.scene = scene
+        for lines in self.query(Lines):
+            lines.show_scene(scene)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Choose the layout."""
+        layout = layout_of(event.size.width, event.size.height)
+        for known in Layout:
+            self.set_class(known is layout, known.value)
+        self._single = layout is Layout.SINGLE
+        self._show_one()
+
+    def on_descendant_focus(self) -> None:
+        """With one pane at a time, the one in focus is the one that shows."""
+        self._show_one()
+
+    def _show_one(self) -> None:
+        one = self._single or self._zoomed
+        self.set_class(one, "one")
+        for pane in self.query(Pane):
+            pane.set_class(one and pane is self.pane, "shown")
+        for box in (self.query_one("#body"), self.query_one("#right"), self.query_one("#meters")):
+            box.set_class(one and self.pane in box.query(Pane), "shown")
+
+    @property
+    def pane(self) -> Pane:
+        """The pane in focus, else the lineage."""
+        return self.focused if isinstance(self.focused, Pane) else self.query_one(Lineage)
+
+    def focus_pane(self, number: int) -> None:
+        """Focus a pane by its number."""
+        for pane in self.query(Pane):
+            if pane.number == number:
+                # A hidden pane cannot take the focus, so it is shown first.
+                pane.set_class(True, "shown")
+                for box in pane.ancestors:
+                    if box.id in {"body", "right", "meters"}:
+                        box.add_class("shown")
+                pane.focus()
+
+    def toggle_zoom(self) -> None:
+        """The focused pane alone, or all of them again."""
+        self._zoomed = not self._zoomed
+        self._show_one()

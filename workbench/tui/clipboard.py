@@ -1,0 +1,46 @@
+"""Copying over SSH and tmux: OSC 52, a wrap for tmux, and a file for where neither arrives."""
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+
+from workbench.paths import cache_home
+
+OSC_LIMIT = 74_994
+"""Bytes of text that fit the 100,000 base64 characters many terminals accept."""
+
+
+def osc52(text: str, env: Mapping[str, str]) -> str:
+    """The sequence that asks the terminal to take the text; empty when it is too long to be taken.
+
+    Inside tmux the bare form serves `set-clipboard on`; the wrapped one passes through to the
+    terminal outside where `allow-passthrough on` is set.
+    """
+    payload = text.encode()
+    if len(payload) > OSC_LIMIT:
+        return ""
+    bare = f"\x1b]52;c;{base64.b64encode(payload).decode()}\a"
+    if "TMUX" not in env:
+        return bare
+    wrapped = bare.replace("\x1b", "\x1b\x1b")
+    return f"{bare}\x1bPtmux;{wrapped}\x1b\\"
+
+
+def save(text: str, folder: Path | None = None) -> Path:
+    """Write the text to the one file that copies go to, readable by its owner only.
+
+    Raises OSError when it cannot be written.
+    """
+    path = (folder or cache_home()) / "copied.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def told(text: str, path: Path | None, *, sent: bool) -> str:
+    """An honest account: a terminal never says whether it took the text."""
+    lines = text.count("\n") + 1
+    what = f"{lines} lines" if lines > 1 else text if len(text) <= 40 else f"{len(text)} characters"
+    asked = f"{what}: the terminal was asked to copy" if sent else f"{what}: too long for OSC 52"
+    return f"{asked}; also in {path}" if path else f"{asked}; no file could be written"

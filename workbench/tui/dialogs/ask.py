@@ -1,0 +1,72 @@
+"""Small questions: a reason to type, and a yes that must be said."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from workbench.tui.look import Look, dressed
+
+
+class Reason(ModalScreen[str | None]):
+    """Asks why. A blank reason is no answer; escape takes the question back."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "Back", show=False)]
+
+    def __init__(self, title: str, hint: str, look: Look) -> None:
+        super().__init__()
+        self._title = title
+        self._hint = hint
+        self._look = look
+
+    def compose(self) -> ComposeResult:
+        """One line to type in, one line that says what it is for."""
+        with Vertical(classes="box small") as box:
+            yield Input(placeholder="because…", id="reason")
+            yield Static(self._says(self._hint, self._look.muted), id="hint")
+        box.border_title = dressed(Content(self._title), self._look)
+        box.border_subtitle = dressed(Content("enter send   esc back"), self._look)
+
+    def on_mount(self) -> None:
+        """A blinking cursor would write to an idle terminal."""
+        field = self.query_one(Input)
+        field.cursor_blink = False
+        field.focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Send the reason, unless there is none."""
+        reason = event.value.strip()
+        if reason:
+            self.dismiss(reason)
+        else:
+            says = "a veto needs a reason: the next step reads it"
+            self.query_one("#hint", Static).update(self._says(says, f"bold {self._look.bad}"))
+
+    def _says(self, text: str, style: str) -> Content:
+        return dressed(Content.styled(text, style), self._look)
+
+
+class Confirm(ModalScreen[bool]):
+    """Asks before something that cannot be taken back; only `y` is a yes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "dismiss(True)", "Yes", show=False),
+        Binding("n,escape,q", "dismiss(False)", "No", show=False),
+    ]
+
+    def __init__(self, title: str, says: str, look: Look) -> None:
+        super().__init__()
+        self._title = title
+        self._says = says
+        self._look = look
+
+    def compose(self) -> ComposeResult:
+        """The question in a box."""
+        with Vertical(classes="box small") as box:
+            yield Static(dressed(Content(self._says), self._look))
+        box.border_title = dressed(Content(self._title), self._look)
+        box.border_subtitle = dressed(Content("y yes   n no"), self._look)

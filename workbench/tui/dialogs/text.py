@@ -1,0 +1,105 @@
+"""A box of text that scrolls: the keys of where you are, and the log of events."""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+
+from workbench.engine.view import LogLine
+from workbench.tui.draw import line, wrapped
+from workbench.tui.keys import Key, Place, bindings, heard, shown
+from workbench.tui.look import dressed
+from workbench.tui.panes.base import Scroller
+from workbench.tui.scene import Scene
+
+Draw = Callable[[Scene, int], list[Content]]
+
+
+class Text(Scroller):
+    """The text itself; it has the focus and hears every key."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Place.TEXT)
+
+    def __init__(self, draw: Draw) -> None:
+        super().__init__()
+        self._make = draw
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
+        """Whatever it was made for."""
+        return self._make(scene, width)
+
+    def action_close(self) -> None:
+        """Back to what was there."""
+        self.screen.dismiss()
+
+
+class TextBox(ModalScreen[None]):
+    """Any text over the main screen; the same key that opened it closes it."""
+
+    def __init__(
+        self, title: str, foot: str, draw: Draw, scene: Scene, *, end: bool = False
+    ) -> None:
+        """`end` opens it at its last line."""
+        super().__init__()
+        self._title = title
+        self._foot = foot
+        self._text = Text(draw)
+        self._scene = scene
+        self._end = end
+
+    def compose(self) -> ComposeResult:
+        """The text in a box."""
+        with Vertical(classes="box text") as box:
+            yield self._text
+        box.border_title = dressed(Content(self._title), self._scene.look)
+        box.border_subtitle = dressed(Content(self._foot), self._scene.look)
+
+    def on_mount(self) -> None:
+        """Fill it before it is laid out."""
+        self._text.show_scene(self._scene)
+        self._text.refresh(layout=True)
+        self._text.focus()
+        if self._end:
+            self.call_after_refresh(self._text.action_last)
+
+
+def help_lines(table: Sequence[Key], places: tuple[Place, ...]) -> Draw:
+    """The keys heard in these places, by group; neighbours that say the same share a row."""
+
+    def draw(scene: Scene, width: int) -> list[Content]:
+        look = scene.look
+        lines = []
+        for group, keys in groupby(heard(table, *places), key=lambda key: key.group):
+            for index, (says, alike) in enumerate(groupby(keys, key=lambda key: key.says)):
+                names = " ".join(shown(key) for key in alike)
+                lines.append(
+                    line(
+                        (f"{'' if index else group:<8}", look.muted),
+                        (f"{names:<15}", f"bold {look.accent}"), says[: max(0, width - 23)],
+                    )
+                )  # fmt: skip
+        return lines
+
+    return draw
+
+
+def log_lines(log: Sequence[LogLine]) -> Draw:
+    """Time and sentence of each event; a long sentence goes on below."""
+
+    def draw(scene: Scene, width: int) -> list[Content]:
+        look = scene.look
+        styles = {"error": f"bold {look.bad}", "warning": look.warn}
+        lines = []
+        for entry in log:
+            time = entry.at[11:19]
+            for index, text in enumerate(wrapped(entry.says, width - 10) or [""]):
+                lead = time if index == 0 else ""
+                lines.append(line((f"{lead:<9} ", look.faint), (text, styles.get(entry.level, ""))))
+        return lines or [line(("nothing has happened yet", look.faint))]
+
+    return draw

@@ -1,0 +1,114 @@
+"""The diff on the screen: scrolls, jumps from change to change, fits itself to its width."""
+
+from typing import ClassVar
+
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.visual import Visual
+
+from workbench.tui.diff.paint import SPLIT_FROM, Compared, Painted, paint
+from workbench.tui.keys import Place, bindings
+from workbench.tui.look import Look, dressed
+
+
+class DiffView(ScrollView, can_focus=True):
+    """Draws only the lines in view. Empty until `show` is called."""
+
+    ALLOW_SELECT = False
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Place.DIFF)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.auto_links = False
+        self.look = Look()
+        self.painted = Painted((), ())
+        self._compared: Compared | None = None
+        self._split: bool | None = None
+        self._whole = False
+
+    @property
+    def is_split(self) -> bool:
+        """Whether both sides stand beside each other: as chosen, else by the terminal's width."""
+        return self.app.size.width >= SPLIT_FROM if self._split is None else self._split
+
+    def show(self, compared: Compared, look: Look) -> None:
+        """Show another comparison, from its top."""
+        self._compared = compared
+        self.look = look
+        self._lay_out()
+        self.scroll_to(y=0, animate=False)
+
+    def on_resize(self) -> None:
+        """Another width is another layout."""
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        width = self.scrollable_content_region.width
+        if self._compared is None or width < 1:
+            return
+        self.painted = paint(
+            self._compared, self.look, width, split=self.is_split, whole=self._whole
+        )
+        self.virtual_size = Size(width, len(self.painted.lines))
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The line at `y` of the window."""
+        index = y + self.scroll_offset.y
+        style = self.visual_style
+        if index >= len(self.painted.lines):
+            return Strip.blank(self.size.width, style.rich_style)
+        content = dressed(self.painted.lines[index], self.look)
+        return Visual.to_strips(self, content, self.size.width, 1, style, pad=True)[0]
+
+    @property
+    def hunk(self) -> tuple[int, int]:
+        """Which change is at the top of the window, from 1, and how many there are."""
+        top = self.scroll_offset.y
+        passed = sum(start <= top + 1 for start in self.painted.hunks)
+        return max(1, passed), len(self.painted.hunks)
+
+    def action_split(self) -> None:
+        """Both sides, or one above the other."""
+        self._split = not self.is_split
+        self._lay_out()
+
+    def action_whole(self) -> None:
+        """The whole file, or changes with three lines around them."""
+        self._whole = not self._whole
+        self._lay_out()
+
+    def action_next_hunk(self) -> None:
+        """To the next change below the top of the window."""
+        top = self.scroll_offset.y + 1
+        below = [start for start in self.painted.hunks if start > top]
+        if below:
+            self._to(below[0] - 1)
+
+    def action_previous_hunk(self) -> None:
+        """To the change above."""
+        top = self.scroll_offset.y + 1
+        above = [start for start in self.painted.hunks if start < top]
+        if above:
+            self._to(above[-1] - 1)
+
+    def _to(self, y: int) -> None:
+        self.scroll_to(y=max(0, y), animate=False)
+
+    def action_down(self) -> None:
+        """One line down."""
+        self._to(self.scroll_offset.y + 1)
+
+    def action_up(self) -> None:
+        """One line up."""
+        self._to(self.scroll_offset.y - 1)
+
+    def action_first(self) -> None:
+        """To the top."""
+        self._to(0)
+
+    def action_last(self) -> None:
+        """To the end."""
+        self._to(len(self.painted.lines))

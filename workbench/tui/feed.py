@@ -1,0 +1,95 @@
+"""How news of a session reaches the screen: what a client must offer, and the pace of painting."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+
+from workbench.engine.view import Snapshot
+from workbench.errors import WorkbenchError
+from workbench.session.records import Answer, Transition
+
+
+class Client(Protocol):
+    """A session as the screen needs it. `workbench.engine.client` has the real one."""
+
+    @property
+    def name(self) -> str:
+        """Of the session."""
+
+    def snapshot(self) -> Snapshot:
+        """The newest known moment; cheap."""
+
+    def changes(self) -> AsyncIterator[Snapshot]:
+        """A new snapshot after each change; ends when the session is over for good."""
+
+    def transition(self, number: int) -> Transition:
+        """The full record of a version. Reads git: call it in a thread."""
+
+    def sources(self, number: int) -> tuple[str, str]:
+        """The parent's source and the version's own. Reads git: call it in a thread."""
+
+    async def decide(self, number: int, answer: Answer, reason: str) -> str:
+        """Answer for the pending transition; says what was done.
+
+        Raises WorkbenchError when it is refused: late, already decided, no engine.
+        """
+
+    async def pause(self) -> str:
+        """Wait after the running step."""
+
+    async def go(self) -> str:
+        """End a pause."""
+
+    async def stop(self) -> str:
+        """End the run after the running step."""
+
+
+class Reading:
+    """Records of versions, kept once read; a version that is decided is read anew."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._known: dict[tuple[int, Answer], Transition] = {}
+
+    def known(self, number: int, answer: Answer) -> Transition | None:
+        """The record if it has been read."""
+        return self._known.get((number, answer))
+
+    async def record(self, number: int, answer: Answer) -> Transition:
+        """The record, read in a thread. Raises WorkbenchError when it cannot be read."""
+        known = self.known(number, answer)
+        if known is None:
+            known = await asyncio.to_thread(self._client.transition, number)
+            self._known[number, answer] = known
+        return known
+
+
+async def follow(
+    client: Client, deliver: Callable[[Snapshot], None], lost: Callable[[str], None], hz: float
+) -> None:
+    """Hand over each new moment, at most `hz` times a second; the newest is never held back.
+
+    `lost` is told why when the feed breaks; a feed that ends has said all in its last snapshot.
+    """
+    fresh = asyncio.Event()
+    newest: list[Snapshot] = []
+
+    async def read() -> None:
+        async for snapshot in client.changes():
+            newest[:] = [snapshot]
+            fresh.set()
+
+    reader = asyncio.create_task(read())
+    reader.add_done_callback(lambda _: fresh.set())
+    try:
+        while not reader.done() or newest:
+            await fresh.wait()
+            fresh.clear()
+            if newest:
+                deliver(newest.pop())
+                await asyncio.sleep(1 / hz)
+        await reader
+    except (WorkbenchError, OSError) as fault:
+        lost(fault.what if isinstance(fault, WorkbenchError) else str(fault))
+    finally:
+        reader.cancel()

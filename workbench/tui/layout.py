@@ -1,0 +1,35 @@
+"""What fits on a terminal of a given size, and when the screen must not start at all."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Layout(StrEnum):
+    """How the main screen is laid out; also the name of its style class."""
+
+    WIDE = "wide"
+    NARROW = "narrow"
+    """Everything, with meters of one line."""
+    SINGLE = "single"
+    """One pane at a time."""
+
+
+def layout_of(columns: int, rows: int) -> Layout:
+    """The layout for a terminal of that size."""
+    if columns < 72 or rows < 18:
+        return Layout.SINGLE
+    return Layout.WIDE if columns >= 100 and rows >= 30 else Layout.NARROW
+
+
+def refusal(size: tuple[int, int], env: Mapping[str, str], *, session: str = "NAME") -> str | None:
+    """Why the screen cannot start on this terminal, with the command that shows the same; or None.
+
+    `size` is columns and rows. A dumb terminal would be sent codes that it cannot obey.
+    """
+    instead = f"`workbench status {session}` and `workbench watch {session}` say the same in lines"
+    if env.get("TERM", "") in {"dumb", ""}:
+        return f"the terminal (TERM={env.get('TERM', '')}) cannot show a screen; {instead}"
+    columns, rows = size
+    if columns < 40 or rows < 10:
+        return f"the terminal has {columns}x{rows} cells, the screen needs 40x10; {instead}"
+    return None

@@ -1,0 +1,158 @@
+"""The numbers of a version against its parent's: pure, each with its kind."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from workbench.gate.records import GateReport
+from workbench.kernels.records import Launch, LaunchTrace, StaticProfile
+from workbench.measure.records import Kind, Time
+
+KIB, MIB = 1 << 10, 1 << 20
+SHOWN_PARTS = 4
+"""Of a modeled time, largest first."""
+
+
+class Metric(Struct, frozen=True, kw_only=True):
+    """One row of the profile."""
+
+    name: str
+    value: float
+    parent: float | None
+    """None when the parent has no such number of the same kind."""
+    kind: Kind
+    better: int
+    """1 when more is better, -1 when less is, 0 when neither."""
+    relative: bool = False
+    """Whether a change is told in percent of the parent's number."""
+    note: str = ""
+    """What limits it, how it was read."""
+
+    @property
+    def change(self) -> float | None:
+        """Value less the parent's."""
+        return None if self.parent is None else self.value - self.parent
+
+    @property
+    def worse(self) -> bool:
+        """Whether it moved the wrong way."""
+        return self.change is not None and self.change * self.better < 0
+
+
+def metrics(own: GateReport, parent: GateReport | None) -> tuple[Metric, ...]:
+    """Time first, then what the compiler says, then the traced traffic."""
+    return (*_times(own, parent), *_static(own, parent), *_traffic(own, parent))
+
+
+# -- time ---------------------------------------------------------------------------------------
+
+
+def baseline(own: GateReport, parent: GateReport | None) -> Time | None:
+    """The parent's time: read in the same run where there is one, else on the same ground."""
+    if own.time is None:
+        return None
+    for time in (own.against, parent.time if parent is not None else None):
+        if time is not None and (time.kind, time.device) == (own.time.kind, own.time.device):
+            return time
+    return None
+
+
+def _times(own: GateReport, parent: GateReport | None) -> list[Metric]:
+    time, before = own.time, baseline(own, parent)
+    if time is None:
+        return []
+    spread = "" if time.low is None or time.high is None else f"{time.low:.4g} to {time.high:.4g}"
+    whole = None if before is None else before.microseconds
+    rows = [_time_row("Time us", time, time.microseconds, whole, spread)]
+    for name, value in sorted(time.detail.items(), key=lambda part: -part[1])[:SHOWN_PARTS]:
+        part = None if before is None else before.detail.get(name)
+        rows.append(_time_row(f" {name} us", time, value, part, ""))
+    if own.reference is not None and own.reference.kind is time.kind:
+        rows.append(_time_row("Reference us", own.reference, own.reference.microseconds, None, ""))
+    return rows
+
+
+def _time_row(name: str, time: Time, value: float, before: float | None, note: str) -> Metric:
+    return Metric(
+        name=name, value=value, parent=before, kind=time.kind, better=-1, relative=True, note=note
+    )
+
+
+# -- what the compiler says ------------------------------------------------------------------------
+
+
+_STATIC: tuple[tuple[str, Callable[[Sequence[StaticProfile]], float], int], ...] = (
+    ("Registers/thread", lambda all_: max(s.registers for s in all_), -1),
+    ("Spills B", lambda all_: sum(s.spill_store_bytes + s.spill_load_bytes for s in all_), -1),
+    ("Shared KiB", lambda all_: max(s.shared_bytes for s in all_) / KIB, 0),
+    ("Occupancy %", lambda all_: min(s.occupancy for s in all_) * 100, 1),
+)
+
+
+def _static(own: GateReport, parent: GateReport | None) -> list[Metric]:
+    """Over all kernels of a call: the most registers and shared memory, the least occupancy."""
+    profiles = _profiles(own.launches)
+    if not profiles:
+        return []
+    before = _profiles(parent.launches) if parent is not None else []
+    tightest = min(profiles, key=lambda s: s.occupancy)
+    rows = [
+        Metric(
+            name=name,
+            value=read(profiles),
+            parent=read(before) if before else None,
+            kind=Kind.EXACT,
+            better=better,
+            note=tightest.limiter if name.startswith("Occupancy") else "",
+        )
+        for name, read, better in _STATIC
+    ]
+    launches = len(parent.launches) if parent is not None and parent.launches else None
+    rows.append(
+        Metric(
+            name="Launches", value=len(own.launches), parent=launches, kind=Kind.EXACT, better=-1
+        )
+    )
+    return rows
+
+
+def _profiles(launches: Sequence[Launch]) -> list[StaticProfile]:
+    return [launch.static for launch in launches]
+
+
+# -- what the tracer counted -----------------------------------------------------------------------
+
+
+def _traffic(own: GateReport, parent: GateReport | None) -> list[Metric]:
+    """Counted lane by lane; a count scaled up from sampled programs is modeled, not exact."""
+    if not own.traces:
+        return []
+    before = parent.traces if parent is not None and parent.traces else ()
+    whole = all(trace.sampled == trace.programs for trace in (*own.traces, *before))
+    kind = Kind.EXACT if whole else Kind.MODELED
+    return [
+        Metric(
+            name=name, value=read(own.traces), parent=read(before) if before else None,
+            kind=kind, better=better, relative=name.startswith("Moved"),
+        )
+        for name, read, better in _TRACED
+    ]  # fmt: skip
+
+
+def _moved(traces: Sequence[LaunchTrace]) -> float:
+    return sum(t.loaded + t.stored for trace in traces for t in trace.traffic.values()) / MIB
+
+
+def _efficiency(traces: Sequence[LaunchTrace]) -> float:
+    return min(trace.sector_efficiency for trace in traces) * 100
+
+
+def _masked(traces: Sequence[LaunchTrace]) -> float:
+    return max(trace.masked_fraction for trace in traces) * 100
+
+
+_TRACED: tuple[tuple[str, Callable[[Sequence[LaunchTrace]], float], int], ...] = (
+    ("Moved MiB", _moved, -1),
+    ("Sector use %", _efficiency, 1),
+    ("Masked lanes %", _masked, -1),
+)

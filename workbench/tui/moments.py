@@ -1,0 +1,83 @@
+"""What is known of a session now: news, clocks, the selection, and the records read for it."""
+
+from collections.abc import Callable
+
+from workbench.engine.view import Snapshot, Version
+from workbench.errors import WorkbenchError
+from workbench.session.records import Answer, Transition
+from workbench.tui.feed import Client, Reading
+from workbench.tui.look import Look
+from workbench.tui.scene import WORKING, Scene, rows, version_of
+
+
+class Moments:
+    """Puts the newest moment together whenever it is asked for; draws and decides nothing."""
+
+    def __init__(self, client: Client, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.reading = Reading(client)
+        self.snapshot = client.snapshot()
+        self.chosen: int | None = None
+        """The version that the person went to; None follows the newest."""
+        self.trouble = ""
+        """Why no more news comes."""
+        self._came = self._work_began = clock()
+        self._unreadable: set[tuple[int, Answer]] = set()
+
+    def arrive(self, snapshot: Snapshot) -> None:
+        """Take in a newer snapshot."""
+        before, self.snapshot = self.snapshot, snapshot
+        self._came = self._clock()
+        counted = snapshot.elapsed_seconds != before.elapsed_seconds
+        if counted or before.state not in WORKING:
+            self._work_began = self._came
+
+    @property
+    def selected(self) -> int | None:
+        """The version looked at: the chosen one, else the newest row."""
+        if version_of(self.snapshot, self.chosen) is not None:
+            return self.chosen
+        return next((version.number for version in rows(self.snapshot)), None)
+
+    def scene(self, look: Look) -> Scene:
+        """This moment, for the panes."""
+        now, snapshot, selected = self._clock(), self.snapshot, self.selected
+        version = version_of(snapshot, selected)
+        return Scene(
+            snapshot=snapshot,
+            look=look,
+            selected=selected,
+            record=self._known(selected),
+            parent=self._known(version.parent if version is not None else None),
+            age=now - self._came,
+            at_work=now - self._work_began if snapshot.state in WORKING else 0.0,
+            trouble=self.trouble,
+        )
+
+    def _known(self, number: int | None) -> Transition | None:
+        version = version_of(self.snapshot, number)
+        return None if version is None else self.reading.known(version.number, version.answer)
+
+    def unread(self) -> list[Version]:
+        """The selected version and its parent, as far as their records are still to be read."""
+        version = version_of(self.snapshot, self.selected)
+        parent = version_of(self.snapshot, version.parent) if version is not None else None
+        return [
+            wanted
+            for wanted in (version, parent)
+            if wanted is not None
+            and (wanted.number, wanted.answer) not in self._unreadable
+            and self._known(wanted.number) is None
+        ]
+
+    async def read(self) -> None:
+        """Read those records.
+
+        Raises WorkbenchError or OSError when one cannot be read; it is not tried again.
+        """
+        for wanted in self.unread():
+            try:
+                await self.reading.record(wanted.number, wanted.answer)
+            except (WorkbenchError, OSError):
+                self._unreadable.add((wanted.number, wanted.answer))
+                raise

@@ -1,0 +1,179 @@
+"""A pane that draws itself by line and repaints only the lines that changed."""
+
+from typing import ClassVar
+
+from textual import events
+from textual.binding import BindingType
+from textual.content import Content
+from textual.geometry import Region, Size
+from textual.strip import Strip
+from textual.visual import Visual
+from textual.widget import Widget
+
+from workbench.tui.draw import Part, line
+from workbench.tui.keys import Place, bindings
+from workbench.tui.look import Look, dressed
+from workbench.tui.scene import Scene
+
+
+class Lines(Widget):
+    """A widget whose content is a list of lines; a pane writes `draw` and nothing else."""
+
+    ALLOW_SELECT = False
+    scene: Scene | None = None
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 -- Textual's name
+        super().__init__(id=id, classes=classes)
+        # With links on, every move of the mouse over the pane would repaint it.
+        self.auto_links = False
+        self._drawn: list[Content] = []
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:
+        """The lines, top to bottom; a pane may return more than `height` when it can scroll."""
+        raise NotImplementedError
+
+    def show_scene(self, scene: Scene) -> None:
+        """Draw another moment; lines that stay the same are not sent to the terminal."""
+        self.scene = scene
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Draw again and mark the lines that differ."""
+        width, height = self.size
+        if self.scene is None or not width or not height:
+            return
+        before = self._drawn
+        self._drawn = self.window(self.draw(self.scene, width, height), height)
+        for y in range(max(len(before), len(self._drawn))):
+            if not _same(before, self._drawn, y):
+                self.refresh(Region(0, y, width, 1))
+
+    def window(self, lines: list[Content], height: int) -> list[Content]:
+        """The part of the lines that is in view."""
+        return lines[:height]
+
+    def on_resize(self) -> None:
+        """Another size is another drawing."""
+        self.redraw()
+
+    def render_line(self, y: int) -> Strip:
+        """One line as Textual wants it."""
+        style = self.visual_style
+        if y >= len(self._drawn) or self.scene is None:
+            return Strip.blank(self.size.width, style.rich_style)
+        content = dressed(self._drawn[y], self.scene.look)
+        return Visual.to_strips(self, content, self.size.width, 1, style, pad=True)[0]
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 -- Textual's signature
+        """For `height: auto`: as many lines as there are to draw."""
+        return len(self.draw(self.scene, width, viewport.height)) if self.scene else 0
+
+    @property
+    def shown_lines(self) -> list[str]:
+        """The drawn lines as plain text."""
+        return [content.plain for content in self._drawn]
+
+
+def _same(before: list[Content], after: list[Content], y: int) -> bool:
+    return y < len(before) and y < len(after) and before[y].is_same(after[y])
+
+
+class Scroller(Lines, can_focus=True):
+    """Lines of which only a window is in view; keys and wheel move it."""
+
+    top: int = 0
+    """First line in view."""
+    below: int = 0
+    """Lines under the window."""
+
+    def window(self, lines: list[Content], height: int) -> list[Content]:
+        """The lines from `top` on."""
+        self.top = max(0, min(self.top, len(lines) - height))
+        self.below = max(0, len(lines) - self.top - height)
+        return lines[self.top : self.top + height]
+
+    def scroll_lines(self, step: int) -> None:
+        """Move the window over the lines."""
+        self.top = max(0, self.top + step)
+        self.redraw()
+
+    def action_down(self) -> None:
+        """One line down."""
+        self.scroll_lines(1)
+
+    def action_up(self) -> None:
+        """One line up."""
+        self.scroll_lines(-1)
+
+    def action_page_down(self) -> None:
+        """A page down, one line kept."""
+        self.scroll_lines(max(1, self.size.height - 1))
+
+    def action_page_up(self) -> None:
+        """A page up, one line kept."""
+        self.scroll_lines(-max(1, self.size.height - 1))
+
+    def action_first(self) -> None:
+        """To the top."""
+        self.scroll_lines(-self.top)
+
+    def action_last(self) -> None:
+        """To the end."""
+        self.scroll_lines(self.below)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """The wheel moves what it is over."""
+        event.stop()
+        self.scroll_lines(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """The wheel moves what it is over."""
+        event.stop()
+        self.scroll_lines(-3)
+
+
+class Pane(Scroller):
+    """A bordered pane of the main screen, with a number and a heading."""
+
+    number: ClassVar[int]
+    heading: ClassVar[str]
+    place: ClassVar[Place] = Place.PANE
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Place.PANE)
+    _titles: tuple[str, str, Look] | None = None
+
+    def aside(self, scene: Scene) -> str:  # noqa: ARG002 -- a pane may have none
+        """What the title says beside the heading."""
+        return ""
+
+    def foot(self, scene: Scene) -> str:  # noqa: ARG002 -- a pane may have none
+        """What the lower border says."""
+        return ""
+
+    def show_scene(self, scene: Scene) -> None:
+        """Draw another moment; another version starts at its top."""
+        if self.scene is None or self.scene.selected != scene.selected:
+            self.top = 0
+        super().show_scene(scene)
+
+    def redraw(self) -> None:
+        """Draw the lines, then the border's words where they differ."""
+        super().redraw()
+        if self.scene is not None:
+            self._entitle(self.scene)
+
+    def _entitle(self, scene: Scene) -> None:
+        look = scene.look
+        foot = f"{self.below} more below" if self.below else self.foot(scene)
+        titles = (self.aside(scene), foot, look)
+        if titles == self._titles:
+            return
+        self._titles = titles
+        words: list[Part] = [(str(self.number), look.accent), f" {self.heading}"]
+        if titles[0]:
+            words.append((f"  {titles[0]}", f"not bold {look.muted}"))
+        self.border_title = dressed(line(*words), look)
+        self.border_subtitle = dressed(line((foot, look.muted)), look) if foot else ""
+
+    def copied(self) -> str:
+        """What `y` copies from here: the lines as text."""
+        return "\n".join(text.rstrip() for text in self.shown_lines)

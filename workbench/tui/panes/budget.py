@@ -1,0 +1,173 @@
+"""The budget: what is spent of each limit, what is left, and what it has bought so far."""
+
+from typing import ClassVar
+
+from msgspec import Struct
+from textual.content import Content
+
+from workbench.engine.view import Snapshot
+from workbench.measure.records import Kind, Speed
+from workbench.session.records import Answer
+from workbench.tui.draw import Part, bar, cells, duration, fit, line, sparkline
+from workbench.tui.look import Look
+from workbench.tui.panes.base import Pane
+from workbench.tui.scene import Scene, version_of
+
+AMBER, RED = 0.75, 0.90
+"""Shares of a limit from which its bar warns and alarms."""
+_ONE_LINE_BELOW = 3
+
+
+class Meter(Struct, frozen=True, kw_only=True):
+    """One thing that a run spends."""
+
+    name: str
+    used: float
+    limit: float | None
+    text: str
+    """`1284 of 3600 s`."""
+    left: str
+    """`38 min left`; empty without a limit."""
+
+    @property
+    def share(self) -> float | None:
+        """Of the limit; None without one, 1 for a limit of nothing."""
+        if self.limit is None:
+            return None
+        return min(1.0, self.used / self.limit) if self.limit > 0 else 1.0
+
+
+def meters(snapshot: Snapshot) -> tuple[Meter, ...]:
+    """Steps and working time always; GPU seconds and dollars where there is a limit or a use."""
+    budget, spent = snapshot.budget, snapshot.spent
+    found = [
+        _steps(snapshot.steps, budget.steps),
+        _time("Time", spent.wall_seconds, budget.wall_seconds),
+    ]
+    if spent.gpu_seconds or budget.gpu_seconds is not None:
+        found.insert(0, _time("GPU", spent.gpu_seconds, budget.gpu_seconds))
+    if spent.usd or budget.usd is not None:
+        found.insert(0, _dollars(spent.usd, budget.usd))
+    return tuple(found)
+
+
+def _steps(used: int, limit: int | None) -> Meter:
+    text = f"{used} of {limit}" if limit is not None else str(used)
+    left = f"{max(0, limit - used)} left" if limit is not None else ""
+    return Meter(name="Steps", used=used, limit=limit, text=text, left=left)
+
+
+def _time(name: str, used: float, limit: float | None) -> Meter:
+    if limit is None:
+        return Meter(name=name, used=used, limit=None, text=duration(used), left="")
+    text = f"{used:.0f} of {limit:.0f} s"
+    return Meter(name=name, used=used, limit=limit, text=text, left=f"{_short(limit - used)} left")
+
+
+def _short(seconds: float) -> str:
+    """`38 min`, `2 h 05 min`, `41 s`."""
+    if seconds >= 3600:
+        return duration(seconds)
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{max(0.0, seconds):.0f} s"
+
+
+def _dollars(used: float, limit: float | None) -> Meter:
+    text = f"${used:.2f} of {limit:.2f}" if limit is not None else f"${used:.2f}"
+    left = f"${max(0.0, limit - used):.2f} left" if limit is not None else ""
+    return Meter(name="Model", used=used, limit=limit, text=text, left=left)
+
+
+def best_history(snapshot: Snapshot) -> tuple[float, ...]:
+    """Best speed against the seed after each version, counting accepted ones of one kind only."""
+    best = version_of(snapshot, snapshot.best)
+    kind = best.speed_vs_seed.kind if best and best.speed_vs_seed else Kind.MODELED
+    top = 1.0
+    history = []
+    for version in snapshot.versions:
+        speed = version.speed_vs_seed
+        if version.answer is Answer.ACCEPTED and speed is not None and speed.kind is kind:
+            top = max(top, speed.ratio)
+        history.append(top)
+    return tuple(history)
+
+
+def best_speed(snapshot: Snapshot) -> Speed | None:
+    """Of the best version against the seed."""
+    best = version_of(snapshot, snapshot.best)
+    return best.speed_vs_seed if best is not None else None
+
+
+class Budget(Pane):
+    """A bar a limit and the best so far; one line where there is no room."""
+
+    number: ClassVar[int] = 5
+    heading: ClassVar[str] = "Budget"
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:
+        """Meters, then the best so far on the last line."""
+        found = meters(scene.snapshot)
+        if height < _ONE_LINE_BELOW:
+            return [_one_line(found, scene, width)]
+        lines = [_meter_line(meter, scene.look, width) for meter in found]
+        gap = [line("")] * max(0, min(1, height - len(lines) - 1))
+        return [*lines, *gap, _best_line(scene, width)]
+
+
+def _style(meter: Meter, look: Look) -> str:
+    share = meter.share or 0.0
+    return look.bad if share > RED else look.warn if share > AMBER else look.good
+
+
+def _meter_line(meter: Meter, look: Look, width: int) -> Content:
+    span = max(6, width - 39)
+    high = (meter.share or 0.0) > AMBER
+    fill: list[Part] = (
+        bar(meter.share, span, _style(meter, look), look.line)
+        if meter.share is not None
+        else [(fit("no limit", span).ljust(span), look.faint)]
+    )
+    return line(
+        f" {meter.name:<6}", *fill,
+        (f" {fit(meter.text, 17):>17}", "bold" if high else ""),
+        (f"{fit(meter.left, 13):>13} ", look.warn if high else look.muted),
+    )  # fmt: skip
+
+
+def _best_line(scene: Scene, width: int) -> Content:
+    snapshot, look = scene.snapshot, scene.look
+    speed = best_speed(snapshot)
+    if speed is None:
+        return line(" Best  ", ("nothing is timed yet", look.faint))
+    span = max(6, width - 39)
+    history = sparkline(best_history(snapshot), span)
+    says = f"v{snapshot.best} {speed.ratio:.2f}x"
+    return line(
+        " Best  ", (history.ljust(span), look.primary), " ",
+        (f"{says:>12}", f"bold {look.primary}"), (f"  {speed.kind} ", look.muted),
+    )  # fmt: skip
+
+
+def _one_line(found: tuple[Meter, ...], scene: Scene, width: int) -> Content:
+    look = scene.look
+    speed = best_speed(scene.snapshot)
+    best: list[Part] = []
+    if speed is not None:
+        best = [
+            ("best ", look.muted),
+            (f"{speed.ratio:.2f}x", f"bold {look.primary}"),
+            f" {speed.kind}",
+        ]
+    parts: list[Part] = [" "]
+    for meter in found:
+        share = meter.share
+        shown: list[Part] = [(f"{meter.name} ", look.muted)]
+        if share is None:
+            shown += [meter.text, "   "]
+        else:
+            shown += [
+                *bar(share, 6, _style(meter, look), look.line),
+                (f" {share:>3.0%}", "bold" if share > AMBER else ""), "   ",
+            ]  # fmt: skip
+        if cells(parts) + cells(shown) + cells(best) <= width:
+            parts += shown
+    return line(*parts, *best)

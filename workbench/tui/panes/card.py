@@ -1,0 +1,127 @@
+"""The card that a version rests on: each condition with its evidence, the effect, and why now."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.content import Content
+
+from workbench.session.records import Transition
+from workbench.skills.records import Check, Plan, Truth
+from workbench.tui.draw import Part, cells, fit, line, padded, spread, wrapped
+from workbench.tui.look import Look
+from workbench.tui.panes.base import Pane
+from workbench.tui.scene import Scene
+
+_ORDER = {Truth.NO: 0, Truth.UNKNOWN: 1, Truth.YES: 2}
+_COLUMNS_FROM = 60
+"""From this width on, evidence stands in a column of its own; below, at the right edge."""
+
+
+class Card(Pane):
+    """Plan of the selected version; longer than the pane, it scrolls."""
+
+    number: ClassVar[int] = 2
+    heading: ClassVar[str] = "Card"
+
+    def aside(self, scene: Scene) -> str:
+        """The card's id."""
+        version = scene.version
+        return version.card if version is not None else ""
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:
+        """Title, effect and conditions first, then why, then all the rest."""
+        room = width - 1
+        if scene.plan is not None:
+            return plan_lines(scene.plan, scene.look, room, height)
+        if scene.record is not None:
+            return seed_lines(scene.record, scene.look, room)
+        if scene.version is None:
+            return [line((" the plan of the selected version stands here", scene.look.faint))]
+        return [line((f" {fit(scene.version.title, room)}", "bold"))]
+
+
+def plan_lines(plan: Plan, look: Look, width: int, height: int) -> list[Content]:
+    """The plan as lines; a blank line after the head when everything essential fits with it."""
+    head = [line((f" {fit(plan.title, width)}", "bold"))]
+    if plan.expected:
+        head.append(line((" expected ", look.muted), (fit(plan.expected, width - 10), look.good)))
+    body = check_lines(sorted(plan.checks, key=lambda c: _ORDER[c.truth]), look, width)
+    body += [_risk(risk, look, width) for risk in plan.risks if risk.truth is not Truth.NO]
+    body += told("why", plan.reason, look, width)
+    body += told("limit", plan.bottleneck, look, width)
+    if len(head) + len(body) < height:
+        head.append(line(""))
+    return [*head, *body, *_rest(plan, look, width)]
+
+
+def _rest(plan: Plan, look: Look, width: int) -> list[Content]:
+    """What the card is for and how the choice was made."""
+    values = ", ".join(f"{name}={value}" for name, value in plan.parameters.items())
+    how = f"{plan.edit or 'candidate'} on {plan.kernel}" + (f": {values}" if values else "")
+    lines = told("edit", how, look, width) + told("intent", plan.intent, look, width)
+    for number, step in enumerate(plan.trail):
+        lines += told("choice" if number == 0 else "", step, look, width)
+    return lines
+
+
+def told(label: str, text: str, look: Look, width: int) -> list[Content]:
+    """A labelled sentence over as many lines as it needs."""
+    if not text:
+        return []
+    lines = wrapped(text, width - 8)
+    first = [line((f" {label:<7}", look.muted), lines[0])] if lines else []
+    return first + [line(" " * 8, rest) for rest in lines[1:]]
+
+
+def sign(truth: Truth, look: Look) -> tuple[str, str]:
+    """Mark and style of a three-valued answer."""
+    return {
+        Truth.YES: ("✓", look.good),
+        Truth.NO: ("✗", f"bold {look.bad}"),
+        Truth.UNKNOWN: ("?", look.warn),
+    }[truth]
+
+
+def check_lines(checks: Sequence[Check], look: Look, width: int) -> list[Content]:
+    """A line a condition: mark, words, evidence."""
+    if width < _COLUMNS_FROM:
+        return [_narrow(check, look, width) for check in checks]
+    column = min(max((len(check.says) for check in checks), default=0), width * 11 // 20)
+    return [_columns(check, look, width, column) for check in checks]
+
+
+def _evidence_style(check: Check, look: Look) -> str:
+    return {Truth.NO: look.bad, Truth.UNKNOWN: look.warn}.get(check.truth, look.muted)
+
+
+def _columns(check: Check, look: Look, width: int, column: int) -> Content:
+    mark, style = sign(check.truth, look)
+    evidence = fit(check.because, width - column - 5)
+    return line(
+        f" {'' if mark else ' '}", (mark, style), " ",
+        (padded(check.says, column), "bold" if check.truth is Truth.NO else ""),
+        "  ", (evidence, _evidence_style(check, look)),
+    )  # fmt: skip
+
+
+def _narrow(check: Check, look: Look, width: int) -> Content:
+    mark, style = sign(check.truth, look)
+    says = fit(check.says, width - 4 - min(len(check.because), width * 2 // 5))
+    left: list[Part] = [" ", (mark, style), " ", (says, "bold" if check.truth is Truth.NO else "")]
+    room = width - cells(left) - 1
+    evidence = fit(check.because, room) if room >= 4 else ""
+    return spread(left, [(evidence, _evidence_style(check, look))], width)
+
+
+def _risk(risk: Check, look: Look, width: int) -> Content:
+    style = look.warn if risk.truth is Truth.YES else look.muted
+    text = f"risk: {risk.says}" + (f" ({risk.because})" if risk.because else "")
+    return line(" ", ("!", f"bold {style}"), f" {fit(text, width - 3)}")
+
+
+def seed_lines(record: Transition, look: Look, width: int) -> list[Content]:
+    """A version without a plan: where it came from and what the gate said."""
+    lines = [line((f" {fit(record.origin or 'no plan', width)}", "bold"))]
+    lines += told("gate", record.gate.says, look, width)
+    lines += told("reason", record.decision.reason, look, width)
+    return lines

@@ -1,0 +1,95 @@
+"""The first line: which session this is, on what, and what it is doing."""
+
+from textual.content import Content
+
+from workbench.engine.view import State
+from workbench.tui.draw import Part, cells, duration, fit, spread
+from workbench.tui.look import Look
+from workbench.tui.panes.base import Lines
+from workbench.tui.scene import Scene, under_way
+
+WIDE = 100
+
+
+class Header(Lines):
+    """Session, problem, device, target and mode on the left; state, step and time on the right."""
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
+        """One line."""
+        return [header(scene, width)]
+
+
+def header(scene: Scene, width: int) -> Content:
+    """The line; what matters least is dropped first when it does not fit."""
+    snapshot, look = scene.snapshot, scene.look
+    right = _right(scene, wide=width >= WIDE - 2)
+    left: list[Part] = [
+        ("◆ ", look.accent),
+        (fit(snapshot.problem, max(8, width - cells(right) - 4)), "bold"),
+    ]
+    extras = [f"session {snapshot.name}", _ground(scene), f"{snapshot.mode} mode"]
+    for extra in extras:
+        if cells(left) + cells(right) + len(extra) + 4 > width:
+            break
+        left.append(("  " + extra, look.muted))
+    return spread(left, right, width)
+
+
+def _ground(scene: Scene) -> str:
+    """`H200, sm90`; a processor says that its speed is a model of the target."""
+    snapshot = scene.snapshot
+    if snapshot.device == "cpu":
+        return f"no GPU, {snapshot.target} modeled"
+    return f"{snapshot.device}, {snapshot.target}"
+
+
+def _right(scene: Scene, *, wide: bool) -> list[Part]:
+    look = scene.look
+    mark, word, style = state_sign(scene)
+    parts: list[Part] = [(f"{mark} ", style), (word, f"bold {style}")]
+    steps = _steps(scene, wide=wide)
+    if steps:
+        parts.append((f"  {steps}", look.muted))
+    if wide and scene.elapsed:
+        parts.append((f"  {duration(float(int(scene.elapsed)))}", look.faint))
+    return parts
+
+
+def _steps(scene: Scene, *, wide: bool) -> str:
+    snapshot = scene.snapshot
+    running = under_way(snapshot)
+    step = snapshot.steps + (1 if running is not None and snapshot.versions else 0)
+    limit = snapshot.budget.steps
+    if not wide:
+        return f"{step}/{limit}" if limit is not None else f"{step} steps"
+    return f"step {step} of {limit}" if limit is not None else f"step {step}"
+
+
+def state_sign(scene: Scene) -> tuple[str, str, str]:
+    """Mark, word and style of what the session is doing."""
+    look, state = scene.look, scene.snapshot.state
+    if scene.trouble:
+        return "✗", "no connection", look.bad
+    if scene.stale:
+        return "●", f"no news for {int(scene.age // 10 * 10)} s", look.warn
+    return {**_calm(look), **_loud(look)}[state]
+
+
+def _calm(look: Look) -> dict[State, tuple[str, str, str]]:
+    return {
+        State.STARTING: ("●", "starting", look.accent),
+        State.RUNNING: ("●", "running", look.accent),
+        State.PAUSED: ("○", "paused", look.muted),
+        State.SAVED: ("○", "saved", look.muted),
+        State.STOPPED: ("○", "stopped", look.muted),
+        State.FINISHED: ("✓", "finished", look.good),
+    }
+
+
+def _loud(look: Look) -> dict[State, tuple[str, str, str]]:
+    return {
+        State.WAITING: ("●", "your review", look.accent),
+        State.BUDGET: ("✓", "budget spent", look.warn),
+        State.FAILED: ("✗", "failed", look.bad),
+        State.LOST: ("✗", "interrupted", look.bad),
+    }

@@ -1,0 +1,190 @@
+"""The lineage: every version as one row of a graph, newest on top, and more on the selected one."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import events
+from textual.binding import BindingType
+from textual.content import Content
+from textual.message import Message
+
+from workbench.engine.view import State, Version
+from workbench.lineage.lanes import Lanes, Role
+from workbench.measure.records import Kind
+from workbench.session.records import Answer
+from workbench.tui.draw import Part, cells, line, wrapped
+from workbench.tui.keys import Place, bindings
+from workbench.tui.panes.base import Pane
+from workbench.tui.panes.detail import DETAIL_LINES, detail
+from workbench.tui.panes.version import lost, mark, speed_style, times, title
+from workbench.tui.scene import Scene, rows
+
+NARROW = 45
+_DETAIL_FROM = 20
+"""Rows of the pane from which the selected version always gets its lines under the graph."""
+_FREE_ROWS = 6
+"""Rows left over by the graph that give it them too."""
+_TEXT_ROOM = 24
+"""Cells that stay for name, speed and title however many lanes there are."""
+
+
+class Lineage(Pane):
+    """Moves a selection over the versions; draws only the rows in view."""
+
+    number: ClassVar[int] = 1
+    heading: ClassVar[str] = "Lineage"
+    place: ClassVar[Place] = Place.LINEAGE
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Place.LINEAGE)
+
+    class Picked(Message):
+        """The person looks at another version; None follows the newest."""
+
+        def __init__(self, number: int | None) -> None:
+            super().__init__()
+            self.number = number
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: tuple[Version, ...] = ()
+        self._graph = Lanes(())
+        self._index: dict[int, int] = {}
+
+    def aside(self, scene: Scene) -> str:
+        """What the speeds mean."""
+        kinds = {v.speed_vs_seed.kind for v in scene.snapshot.versions[-50:] if v.speed_vs_seed}
+        if not kinds:
+            return ""
+        return "vs seed" + (", ~ modeled" if Kind.MODELED in kinds else "")
+
+    def foot(self, scene: Scene) -> str:
+        """How many there are."""
+        versions = scene.snapshot.versions
+        gone = sum(lost(version) for version in versions)
+        return f"{len(versions)} version{'' if len(versions) == 1 else 's'}, {gone} not kept"
+
+    def show_scene(self, scene: Scene) -> None:
+        """Lay the graph out anew only when a version came or was decided."""
+        now = rows(scene.snapshot)
+        if now != self._rows:
+            self._rows = now
+            self._index = {version.number: at for at, version in enumerate(now)}
+            self._graph = Lanes(now)
+        super().show_scene(scene)
+
+    def window(self, lines: list[Content], height: int) -> list[Content]:
+        """`draw` has already taken its window."""
+        return lines[:height]
+
+    # -- drawing --------------------------------------------------------------------------------
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:
+        """The rows around the selection, then its detail."""
+        if not self._rows:
+            return _empty(scene, width)
+        detailed = height >= _DETAIL_FROM or height - len(self._rows) >= _FREE_ROWS
+        room = height - DETAIL_LINES if detailed else height
+        at = self._index.get(scene.selected if scene.selected is not None else -1, 0)
+        self.top = max(min(self.top, at), at - room + 1, 0)
+        self.top = min(self.top, max(0, len(self._rows) - room))
+        shown = range(self.top, min(self.top + room, len(self._rows)))
+        drawn = [self._row(index, scene, width, selected=index == at) for index in shown]
+        if detailed:
+            drawn += [line("")] * (room - len(drawn))
+            drawn += detail(scene, width)
+        return drawn
+
+    def _row(self, index: int, scene: Scene, width: int, *, selected: bool) -> Content:
+        version, look = self._rows[index], scene.look
+        quiet = "" if not lost(version) else look.muted if selected else look.faint
+        parts: list[Part] = [" ", *self._lanes(index, scene, width)]
+        digits = max(4, len(str(self._rows[0].number)) + 2)
+        parts.append((f"v{version.number}".ljust(digits), quiet or "bold"))
+        speed = f"{times(version.speed_vs_seed):>6}"
+        strong = speed_style(version, look)
+        parts += [(speed, quiet or strong), "  " if width >= NARROW else " "]
+        parts += title(version, look, width - cells(parts), quiet)
+        text = line(*parts)
+        if not selected:
+            return text
+        padded = text.pad_right(max(0, width - text.cell_length))
+        return padded.stylize_before(look.cursor)
+
+    def _lanes(self, index: int, scene: Scene, width: int) -> list[Part]:
+        """The graph's cells; lanes for which there is no room end in a sign that they go on."""
+        look, row = scene.look, self._graph[index]
+        room = max(2, min(2 * self._graph.width, width - _TEXT_ROOM))
+        parts: list[Part] = []
+        for cell in row.cells[:room]:
+            style = look.faint if cell.faint else look.lanes[cell.lane % len(look.lanes)]
+            if cell.role is Role.NODE:
+                sign, sign_style = mark(self._rows[index], look)
+                parts.append((sign, sign_style or style))
+            else:
+                parts.append((cell.glyph, style))
+        if len(row.cells) > room:
+            hidden = 2 * row.lane >= room
+            parts[-1] = mark(self._rows[index], look) if hidden else ("…", look.faint)
+        return [*parts, " " * (room - len(parts))]
+
+    # -- moving ---------------------------------------------------------------------------------
+
+    @property
+    def at(self) -> int:
+        """Row of the selection."""
+        selected = self.scene.selected if self.scene is not None else None
+        return self._index.get(selected, 0) if selected is not None else 0
+
+    def pick(self, index: int) -> None:
+        """Select a row; the top one means to follow the newest."""
+        if self._rows:
+            index = max(0, min(index, len(self._rows) - 1))
+            self.post_message(self.Picked(self._rows[index].number if index else None))
+
+    def scroll_lines(self, step: int) -> None:
+        """Moving is selecting."""
+        self.pick(self.at + step)
+
+    def action_first(self) -> None:
+        """The newest."""
+        self.pick(0)
+
+    def action_last(self) -> None:
+        """The seed."""
+        self.pick(len(self._rows) - 1)
+
+    def action_newer_kept(self) -> None:
+        """Up to the next accepted version."""
+        self._to_kept(range(self.at - 1, -1, -1))
+
+    def action_older_kept(self) -> None:
+        """Down to the next accepted version."""
+        self._to_kept(range(self.at + 1, len(self._rows)))
+
+    def _to_kept(self, indices: Iterable[int]) -> None:
+        for index in indices:
+            if self._rows[index].answer is Answer.ACCEPTED:
+                self.pick(index)
+                return
+
+    def on_click(self, event: events.Click) -> None:
+        """A click selects its row."""
+        row = event.y - self.gutter.top
+        if 0 <= row < len(self._rows) - self.top and row < self.size.height:
+            self.pick(self.top + row)
+
+    def copied(self) -> str:
+        """The selected version's commit."""
+        version = self.scene.version if self.scene is not None else None
+        return version.commit if version is not None else ""
+
+
+def _empty(scene: Scene, width: int) -> list[Content]:
+    look = scene.look
+    starting = scene.snapshot.state in {State.STARTING, State.RUNNING}
+    says = "The seed is in the gate; it comes first." if starting else "No version was committed."
+    keys: tuple[tuple[str, str], ...] = (("?", "see every key"), ("q", "leave; the run goes on"))
+    lines = [line(""), line((" Nothing here yet.", "bold"))]
+    lines += [*(line(f" {text}") for text in wrapped(says, width - 1)), line("")]
+    return lines + [
+        line((f" {key} ", f"bold {look.accent}"), (text, look.muted)) for key, text in keys
+    ]

@@ -1,0 +1,106 @@
+"""The numbers of the selected version against its parent's, each with its kind."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.content import Content
+
+from workbench.measure.records import Kind
+from workbench.tui.draw import Part, cells, figure, fit, line, padded
+from workbench.tui.look import Look
+from workbench.tui.metrics import Metric, metrics
+from workbench.tui.panes.base import Pane
+from workbench.tui.scene import Scene
+
+_KIND_COLUMN_FROM = 56
+"""From this width on each row says its kind; below, a modeled value carries a tilde."""
+_CELL, _CHANGE = 8, 9
+
+
+class Profile(Pane):
+    """A table of metrics; what got worse is marked by sign and colour."""
+
+    number: ClassVar[int] = 3
+    heading: ClassVar[str] = "Profile"
+
+    def aside(self, scene: Scene) -> str:
+        """Which versions are compared, for what."""
+        version, record = scene.version, scene.record
+        if version is None or record is None:
+            return ""
+        against = f" against v{record.parent}" if record.parent is not None else ""
+        return f"v{version.number}{against}, {record.gate.target}"
+
+    def foot(self, scene: Scene) -> str:
+        """How to read a row without a kind."""
+        record = scene.record
+        if self.size.width >= _KIND_COLUMN_FROM or record is None or record.gate.time is None:
+            return ""
+        measured = record.gate.time.kind is Kind.MEASURED
+        return "time measured, the rest exact" if measured else "~ modeled, the rest exact"
+
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
+        """The table, or why there is none."""
+        look, record = scene.look, scene.record
+        if record is None:
+            pending = "its gate still runs" if scene.version and not scene.version.commit else ""
+            return [line((f" {pending}", look.faint))]
+        found = metrics(record.gate, scene.parent.gate if scene.parent else None)
+        if not found:
+            return _stopped(scene, width)
+        head = _head(record.number, record.parent, look, width)
+        return [head, *(_row(metric, look, width) for metric in found)]
+
+
+def _stopped(scene: Scene, width: int) -> list[Content]:
+    record = scene.record
+    says = "" if record is None else f"{record.gate.stage}: {record.gate.says}"
+    return [
+        line((" no numbers: the gate ended before the compiler's", scene.look.muted)),
+        line((f" {fit(says, width - 1)}", scene.look.faint)),
+    ]
+
+
+def _name_width(width: int) -> int:
+    kind = 10 if width >= _KIND_COLUMN_FROM else 0
+    return max(8, min(20, width - 2 * _CELL - _CHANGE - kind - 1))
+
+
+def _head(number: int, parent: int | None, look: Look, width: int) -> Content:
+    name = " " * (_name_width(width) + 1)
+    before = f"v{parent}" if parent is not None else ""
+    return line(
+        (f"{name}{f'v{number}':>{_CELL}}{before:>{_CELL}}{'change' if before else '':>{_CHANGE}}",
+         look.muted)
+    )  # fmt: skip
+
+
+def _row(metric: Metric, look: Look, width: int) -> Content:
+    wide = width >= _KIND_COLUMN_FROM
+    before = "" if metric.parent is None else figure(metric.parent)
+    tilde = "~" if metric.kind is Kind.MODELED and not wide else ""
+    parts: list[Part] = [
+        " ", (padded(metric.name, _name_width(width)), look.muted if metric.name[0] == " " else ""),
+        (f"{tilde + figure(metric.value):>{_CELL}}", "bold"),
+        (f"{before and tilde + before:>{_CELL}}", look.muted),
+        *_change(metric, look),
+    ]  # fmt: skip
+    if wide:
+        parts.append((f" {metric.kind:<9}", look.faint if metric.kind is Kind.EXACT else look.warn))
+        parts.append((fit(metric.note, max(0, width - cells(parts))), look.muted))
+    return line(*parts)
+
+
+def _change(metric: Metric, look: Look) -> Sequence[Part]:
+    change = metric.change
+    if change is None:
+        return [" " * _CHANGE]
+    if not change:
+        return [(f"{'same':>{_CHANGE - 2}}  ", look.faint)]
+    arrow = "▲" if change > 0 else "▼"
+    size = figure(abs(change))
+    if metric.relative and metric.parent:
+        size = f"{abs(change) / metric.parent:.0%}"
+    style = look.muted if not metric.better else look.bad if metric.worse else look.good
+    alarm: Part = ("!", f"bold {look.bad}") if metric.worse else " "
+    return [(f" {arrow}{size:>{_CHANGE - 4}} ", style), alarm]

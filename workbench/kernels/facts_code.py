@@ -1,0 +1,162 @@
+"""Facts that the text of a kernel alone can tell."""
+
+import ast
+from collections.abc import Iterator
+
+from workbench.kernels.edits.blocks import tunable
+from workbench.kernels.edits.hoist import invariant_loads
+from workbench.kernels.edits.order import tile_order
+from workbench.kernels.source import Source
+from workbench.kernels.source_kernel import Access, JitKernel
+
+Row = tuple[str, bool | int | float | str | tuple[str, ...] | None, str]
+"""Name, value, evidence."""
+
+
+def code_facts(source: Source, kernel: JitKernel) -> Iterator[Row]:
+    """Facts of the catalogue's `code` part."""
+    yield "code.kernel_count", len(source.launched), ", ".join(source.launched)
+    launches = source.launches_of(kernel.name)
+    yield "code.launch_count", len(launches), _lines(s.line for s in launches)
+    yield from _loops(kernel)
+    yield from _accesses(kernel)
+    yield from _arithmetic(source, kernel)
+    yield "code.tile_order", tile_order(kernel), ""
+    yield "code.is_persistent", _persistent(kernel), ""
+    yield "code.is_autotuned", source.autotuned(kernel), ""
+    yield "code.block_parameters", kernel.blocks, ""
+    blocks = tunable(source, kernel)
+    yield "code.tunable_blocks", len(blocks), ", ".join(blocks)
+    held = invariant_loads(kernel)
+    yield "code.invariant_loads", len(held), _lines(a.line for a in held)
+
+
+def _lines(lines: Iterator[int]) -> str:
+    numbers = sorted(set(lines))
+    word = "line" if len(numbers) == 1 else "lines"
+    return f"{word} {', '.join(map(str, numbers))}" if numbers else ""
+
+
+def _loops(kernel: JitKernel) -> Iterator[Row]:
+    loops = kernel.loops
+    yield "code.loop_count", len(loops), _lines(loop.line for loop in loops)
+    yield "code.loop_depth", max((loop.depth + 1 for loop in loops), default=0), ""
+    readers: dict[str, set[int]] = {}
+    for access in kernel.loads:
+        if access.loops and access.base:
+            readers.setdefault(access.base, set()).add(access.loops[0].line)
+    most = max(readers.values(), key=len, default=set())
+    yield "code.passes_over_input", len(most), _lines(iter(most))
+    yield "code.rereads_input", len(most) > 1, _lines(iter(most)) if len(most) > 1 else ""
+
+
+def _accesses(kernel: JitKernel) -> Iterator[Row]:
+    by_kind: dict[str, list[Access]] = {"load": [], "store": [], "atomic": []}
+    for access in kernel.accesses:
+        by_kind[access.kind].append(access)
+    for kind, found in by_kind.items():
+        yield f"code.{kind}_count", len(found), _lines(a.line for a in found)
+    masked = [a for a in kernel.accesses if a.mask is not None]
+    yield "code.has_mask", bool(masked), _lines(a.line for a in masked)
+    inside = [a for a in masked if a.kind == "load" and a.loops]
+    yield "code.mask_in_loop", bool(inside), _lines(a.line for a in inside)
+    descriptors = kernel.calls("make_tensor_descriptor", "make_block_ptr")
+    methods = [
+        a
+        for a in kernel.accesses
+        if isinstance(a.call.func, ast.Attribute)
+        and a.op in {"load", "store"}
+        and not kernel.names.op(a.call)
+    ]
+    yield "code.uses_descriptors", bool(descriptors or methods), ""
+    stated = [
+        a for a in kernel.accesses if a.option("eviction_policy") or a.option("cache_modifier")
+    ]
+    yield "code.has_eviction_policy", bool(stated), _lines(a.line for a in stated)
+    wrapped = [a for a in kernel.accesses if _has_modulo(kernel, a.pointer)]
+    yield "code.has_modulo_offsets", bool(wrapped), _lines(a.line for a in wrapped)
+    wide = [n for n in ast.walk(kernel.node) if kernel.names.dotted(n) == "tl.int64"]
+    yield "code.has_wide_offsets", bool(wide), ""
+
+
+def _has_modulo(kernel: JitKernel, pointer: ast.expr) -> bool:
+    """Whether an address is built from a block of offsets taken modulo something."""
+    roots = [pointer]
+    for name in kernel.flow.reaches(pointer):
+        roots += [d.value for d in kernel.flow.definitions.get(name, []) if d.value is not None]
+    return any(
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Mod)
+        and bool(kernel.flow.aranges(node.left))
+        for root in roots
+        for node in ast.walk(root)
+    )
+
+
+def _arithmetic(source: Source, kernel: JitKernel) -> Iterator[Row]:
+    family = _with_helpers(source, kernel)
+    dots = [d for k in family for d in k.dots]
+    yield "code.dot_count", len(dots), _lines(d.lineno for d in dots)
+    yield "code.dot_precision", _precision(dots), ""
+    reductions = [r for k in family for r in k.reductions]
+    yield "code.reduction_count", len(reductions), _lines(r.lineno for r in reductions)
+    looped = [r for r in kernel.reductions if kernel.loops_of(r)]
+    yield "code.reduction_in_loop", bool(looped), _lines(r.lineno for r in looped)
+    yield "code.scan_count", sum(len(k.scans) for k in family), ""
+    special = [c for k in family for c in k.transcendentals]
+    yield "code.special_count", len(special), _lines(c.lineno for c in special)
+    divided = [
+        n
+        for k in family
+        for n in ast.walk(k.node)
+        if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)
+    ]
+    yield "code.division_count", len(divided), _lines(n.lineno for n in divided)
+    dimensions = set(kernel.constexprs) - set(kernel.blocks)
+    masked = {b[0] for _, c in kernel.masks() if (b := kernel.bound(c)) is not None}
+    walked = {n.id for loop in kernel.loops for n in [loop.stop] if isinstance(n, ast.Name)}
+    constant = sorted(dimensions & (masked | walked))
+    yield "code.has_constant_dims", bool(constant), ", ".join(constant)
+
+
+def _with_helpers(source: Source, kernel: JitKernel) -> list[JitKernel]:
+    """The kernel and the jit functions that it calls, directly or not."""
+    found: dict[str, JitKernel] = {}
+    ahead = [kernel]
+    while ahead:
+        current = ahead.pop()
+        if current.name in found:
+            continue
+        found[current.name] = current
+        ahead += [k for n in sorted(current.helpers) if (k := source.kernel(n)) is not None]
+    return list(found.values())
+
+
+def _precision(dots: list[ast.Call]) -> str:
+    stated = {_precision_of(d) for d in dots}
+    if not stated:
+        return "none"
+    return stated.pop() if len(stated) == 1 else "mixed"
+
+
+def _precision_of(dot: ast.Call) -> str:
+    for keyword in dot.keywords:
+        match keyword.arg, keyword.value:
+            case "input_precision", ast.Constant(value=str(value)):
+                return value
+            case "allow_tf32", ast.Constant(value=bool(value)):
+                return "tf32" if value else "ieee"
+            case "input_precision" | "allow_tf32", _:
+                return "mixed"
+            case _:
+                pass
+    return "default"
+
+
+def _persistent(kernel: JitKernel) -> bool:
+    return any(
+        kernel.names.op(node) == "num_programs"
+        for loop in kernel.loops
+        if loop.step is not None
+        for node in ast.walk(loop.step)
+    )

@@ -1,0 +1,175 @@
+"""Facts of a kernel as it was launched: grid, options, loops with their trip counts, arguments."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from workbench.kernels.facts_code import Row
+from workbench.kernels.records import (
+    Argument,
+    DescriptorArgument,
+    Launch,
+    ScalarArgument,
+    TensorArgument,
+)
+from workbench.kernels.source_flow import Number
+from workbench.kernels.source_kernel import JitKernel, Loop
+from workbench.kernels.target import Target
+
+_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
+
+
+def chosen_launch(kernel: str, launches: Sequence[Launch]) -> Launch | None:
+    """The launch that facts speak of: of several of one kernel, the first with most programs."""
+    ours = [launch for launch in launches if launch.kernel == kernel]
+    return max(ours, key=lambda launch: launch.programs, default=None)
+
+
+def known_values(launch: Launch) -> dict[str, Number]:
+    """Numbers that the launch gave the kernel, by parameter."""
+    scalars = {n: a.value for n, a in launch.arguments.items() if isinstance(a, ScalarArgument)}
+    every = {**scalars, **launch.constexprs}
+    return {name: value for name, value in every.items() if isinstance(value, int | float)}
+
+
+def launch_facts(
+    kernel: JitKernel, launch: Launch, total: int, target: Target | None
+) -> Iterator[Row]:
+    """Facts of the catalogue's `launch` part: `launch.*`, `loop.*` and `arg.*`."""
+    known = known_values(launch)
+    yield "launch.num_warps", launch.num_warps, ""
+    yield "launch.num_stages", launch.num_stages, ""
+    yield "launch.num_ctas", launch.num_ctas, ""
+    yield "launch.programs", launch.programs, f"grid {launch.grid}"
+    yield "launch.grid_rank", sum(extent > 1 for extent in launch.grid), f"grid {launch.grid}"
+    yield "launch.total", total, ""
+    if target is not None and launch.static.programs_per_sm > 0:
+        at_once = target.sms * launch.static.programs_per_sm
+        yield "launch.waves", launch.programs / at_once, f"{launch.programs} / {at_once}"
+    elements = _block_elements(kernel, known)
+    if elements is not None:
+        yield "launch.block_elements", elements, ""
+        yield "launch.elements_per_thread", elements / (32 * max(launch.num_warps, 1)), ""
+    yield from _loop_facts(kernel, launch, known)
+    yield from _argument_facts(kernel, launch)
+    yield from _divisibility(kernel, known)
+
+
+def _block_elements(kernel: JitKernel, known: Mapping[str, Number]) -> int | None:
+    sizes = [_elements(kernel, a.pointer, known) for a in kernel.accesses]
+    counted = [size for size in sizes if size is not None]
+    return max(counted, default=None)
+
+
+def _elements(kernel: JitKernel, pointer: object, known: Mapping[str, Number]) -> int | None:
+    """Elements of a block of addresses: the product of the extents that build it."""
+    product = 1
+    for extent in kernel.flow.aranges(pointer):  # type: ignore[arg-type]  # an access's pointer
+        value = kernel.flow.evaluate(extent, known)
+        if value is None:
+            return None
+        product *= int(value)
+    return product
+
+
+def trip_count(kernel: JitKernel, loop: Loop, known: Mapping[str, Number]) -> int | None:
+    """Iterations of one loop as launched; None where a bound is unknown or the program's own."""
+    start = kernel.flow.evaluate(loop.start, known)
+    stop = kernel.flow.evaluate(loop.stop, known)
+    step = 1 if loop.step is None else kernel.flow.evaluate(loop.step, known)
+    if start is None or stop is None or not step:
+        return None
+    return max(0, -int(-(stop - start) // step))
+
+
+def _loop_facts(kernel: JitKernel, launch: Launch, known: Mapping[str, Number]) -> Iterator[Row]:
+    trips = {loop: n for loop in kernel.loops if (n := trip_count(kernel, loop, known)) is not None}
+    if not trips:
+        return
+    longest = max(trips, key=lambda loop: trips[loop])
+    yield "loop.trip_count", trips[longest], f"line {longest.line}"
+    step = 1 if longest.step is None else kernel.flow.evaluate(longest.step, known)
+    if step is not None:
+        yield "loop.step", step, f"line {longest.line}"
+    stop = kernel.flow.evaluate(longest.stop, known)
+    width = _element_bytes(kernel, launch)
+    if stop is not None:
+        yield "loop.extent", stop, f"line {longest.line}"
+        if width is not None:
+            yield "loop.extent_bytes", stop * width, f"{stop} x {width} B"
+    held = [
+        trips[a.loops[0]] * size
+        for a in kernel.loads
+        if a.loops and a.loops[0] in trips and (size := _elements(kernel, a.pointer, known))
+    ]
+    if held and width is not None:
+        yield "loop.tile_bytes", max(held) * width, f"{max(held)} elements x {width} B"
+
+
+def _tensor(argument: Argument | None) -> TensorArgument | None:
+    match argument:
+        case TensorArgument():
+            return argument
+        case DescriptorArgument(base=base):
+            return base
+        case _:
+            return None
+
+
+def _element_bytes(kernel: JitKernel, launch: Launch) -> int | None:
+    """Size of the widest floating element that is loaded."""
+    loaded = [_tensor(launch.arguments.get(a.base)) for a in kernel.loads]
+    sizes = [_BYTES[t.dtype] for t in loaded if t is not None and t.dtype in _BYTES]
+    return max(sizes, default=None)
+
+
+def _argument_facts(kernel: JitKernel, launch: Launch) -> Iterator[Row]:
+    tensors = {n: t for n, a in launch.arguments.items() if (t := _tensor(a)) is not None}
+    if not tensors:
+        return
+    least = min(tensors, key=lambda n: tensors[n].alignment)
+    yield "arg.alignment_min", tensors[least].alignment, least
+    loose = [n for n, t in tensors.items() if not _contiguous(t)]
+    yield "arg.contiguous", not loose, ", ".join(loose)
+    yield "arg.dtypes", tuple(sorted({t.dtype for t in tensors.values()})), ""
+    yield "arg.bytes", sum(t.bytes for t in tensors.values()), ""
+    largest = max(tensors, key=lambda n: tensors[n].bytes)
+    yield "arg.largest_bytes", tensors[largest].bytes, largest
+    stored = [a.base for a in kernel.accesses if a.kind != "load" and a.base in tensors]
+    if stored:
+        yield "arg.output_dtype", tensors[stored[0]].dtype, stored[0]
+    loaded = [a.base for a in kernel.loads if a.base in tensors]
+    if loaded and kernel.dots:
+        yield "arg.dot_dtype", tensors[loaded[0]].dtype, loaded[0]
+    width = _element_bytes(kernel, launch)
+    if width is not None:
+        yield "arg.element_bytes", width, ""
+
+
+def _contiguous(tensor: TensorArgument) -> bool:
+    expected = 1
+    for extent, stride in zip(reversed(tensor.shape), reversed(tensor.strides), strict=True):
+        if extent != 1 and stride != expected:
+            return False
+        expected *= max(extent, 1)
+    return True
+
+
+def _divisibility(kernel: JitKernel, known: Mapping[str, Number]) -> Iterator[Row]:
+    """Whether masked dimensions are multiples of the blocks that walk them."""
+    answers: dict[str, bool] = {}
+    complete = True
+    for _, conjunct in kernel.masks():
+        bound = kernel.bound(conjunct)
+        length = None if bound is None else known.get(bound[0])
+        extents = () if bound is None else kernel.flow.aranges(bound[1])
+        sizes = [kernel.flow.evaluate(extent, known) for extent in extents]
+        if bound is None or length is None or not sizes or None in sizes:
+            complete = False
+            continue
+        fits = all(size and length % size == 0 for size in sizes)
+        answers[bound[0]] = answers.get(bound[0], True) and fits
+    if not answers:
+        return
+    yield "arg.divisible_dims", tuple(sorted(n for n, fits in answers.items() if fits)), ""
+    loose = sorted(n for n, fits in answers.items() if not fits)
+    if loose or complete:
+        yield "arg.divisible", not loose, ", ".join(loose)

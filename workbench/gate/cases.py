@@ -1,0 +1,109 @@
+"""Which calls a candidate must get right: value cases, poison and storage, drawn from a seed.
+
+Pure: the same seed and shape name give the same calls. The candidate's worker never sees a case's
+name, its seed or the order; it gets tensors.
+"""
+
+import hashlib
+import random
+from enum import StrEnum
+
+from msgspec import Struct
+
+SEED_BYTES = 16
+
+
+class Case(StrEnum):
+    """What the inputs of one call are like. Integers and plain values always stay as drawn."""
+
+    FRESH = "fresh"
+    """As the problem's own `get_inputs()` draws them."""
+    KEPT_ENDS = "same storage, new contents"
+    """Fresh contents at the addresses of the call before; the first and last element of each tensor
+    keep their value and no version counter moves, so that a cheap fingerprint sees no change."""
+    CENTRED = "centred"
+    """Fresh minus 0.37: takes the mean out of U(0, 1) inputs."""
+    LARGE = "magnitude x64"
+    TINY = "magnitude x2^-20"
+    ZEROS = "zeros"
+    OUTLIER = "one outlier"
+    """Fresh, one element of each tensor at a random place is 300."""
+
+
+class Poison(StrEnum):
+    """What uninitialised memory holds during a call."""
+
+    NAN = "nan"
+    """NaN, the largest integer, True: `torch.utils.deterministic.fill_uninitialized_memory`."""
+    PATTERN = "pattern"
+    """A large finite number left in the allocator's free blocks."""
+
+
+class Effort(StrEnum):
+    """How many of the cases a shape gets."""
+
+    ALL = "all"
+    FEW = "few"
+    """A fresh call and one more at the same addresses: for shapes that cost."""
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """One checked call."""
+
+    number: int
+    case: Case
+    seed: int
+    """Of its inputs."""
+    same_storage: bool
+    """Written into the tensors of the call before, instead of into new ones."""
+    poison: Poison
+    watched: bool
+    """Run under a log of the torch operators that the candidate's host code dispatches."""
+    perturb: int | None = None
+    """Seed of new weights that are put in before this call."""
+
+
+def derive(seed: bytes, *labels: str | int) -> int:
+    """A 63-bit number for one purpose; numbers for different labels tell nothing of each other."""
+    text = "/".join(str(label) for label in labels).encode()
+    digest = hashlib.blake2b(text, key=seed, digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def plan(seed: bytes, shape: str, effort: Effort, *, floats: bool) -> tuple[Call, ...]:
+    """The calls of one shape, in the order they are made.
+
+    All of them are 11 (gate protocol, section 8): the first is fresh, the order of the seven in the
+    middle is drawn, three fresh ones end it, one of them on new weights. Without floating-point
+    inputs (`floats` false) every value case but the storage one is a fresh draw. Half of the calls
+    run on NaN-filled memory and half, drawn apart, are watched.
+    """
+    rng = random.Random(derive(seed, shape, "plan"))  # noqa: S311  # keyed by the judge's secret seed
+    cases = _cases(rng, effort, floats)
+    count = len(cases)
+    poisons = [Poison.NAN if i % 2 else Poison.PATTERN for i in range(count)]
+    watched = [i % 2 == 0 for i in range(count)]
+    rng.shuffle(poisons)
+    rng.shuffle(watched)
+    new_weights = count - rng.randint(1, min(3, count - 1))
+    return tuple(
+        Call(
+            number=number,
+            case=case,
+            seed=derive(seed, shape, "inputs", number),
+            same_storage=number > 0 and (case is Case.KEPT_ENDS or rng.random() < 0.5),
+            poison=poisons[number],
+            watched=watched[number],
+            perturb=derive(seed, shape, "weights", number) if number == new_weights else None,
+        )
+        for number, case in enumerate(cases)
+    )
+
+
+def _cases(rng: random.Random, effort: Effort, floats: bool) -> list[Case]:
+    if effort is Effort.FEW:
+        return [Case.FRESH, Case.KEPT_ENDS]
+    values = [Case.CENTRED, Case.LARGE, Case.TINY, Case.ZEROS, Case.OUTLIER]
+    middle = [Case.FRESH, Case.KEPT_ENDS] + (values if floats else [Case.FRESH] * len(values))
+    rng.shuffle(middle)
+    return [Case.FRESH, *middle, Case.FRESH, Case.FRESH, Case.FRESH]

@@ -1,0 +1,76 @@
+"""Which torch operators a candidate's host code really dispatched. Runs in candidate workers only.
+
+Backs the static policy up: whatever name a call went by, the dispatcher sees the operator. What
+this log says is the worker's own word, so it can only convict, never clear.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from workbench.gate.protocol import Operator
+
+ALLOWED_OPERATORS = frozenset(
+    {
+        # allocation and constants
+        "arange", "empty", "empty_like", "empty_strided", "empty_permuted", "fill", "fill_", "full",
+        "full_like", "lift", "lift_fresh", "lift_fresh_copy", "new_empty", "new_empty_strided",
+        "new_full", "new_ones", "new_zeros", "ones", "ones_like", "resize_", "scalar_tensor",
+        "zero_", "zeros", "zeros_like",
+        # views
+        "_reshape_alias", "_unsafe_view", "alias", "as_strided", "chunk", "detach", "diagonal",
+        "expand", "flatten", "movedim", "narrow", "permute", "reshape", "select", "set_", "slice",
+        "split", "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze",
+        "view", "view_as", "view_as_complex", "view_as_real", "real", "imag", "_conj",
+        # copies and casts: they move data, they compute nothing
+        "_copy_from", "_to_copy", "clone", "contiguous", "copy", "copy_", "pin_memory", "to",
+        # metadata and single values read by the host
+        "_local_scalar_dense", "is_pinned", "is_same_size", "is_nonzero", "item", "numel",
+        "record_stream", "size", "stride", "storage_offset", "sym_numel", "sym_size", "sym_stride",
+        "dim",
+    }
+)  # fmt: skip
+"""By the operator's name without namespace and overload. Everything else is compute."""
+
+
+class HostLog(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
+    """Counts the operators of one call and where in the candidate's file they came from."""
+
+    def __init__(self, filename: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
+        self._filename = filename
+        self._counts: Counter[str] = Counter()
+        self._lines: dict[str, int | None] = {}
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True would wrap the method for torch.compile and import torch._dynamo: two seconds.
+        return False
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        name = str(getattr(func, "overloadpacket", func))
+        if name not in self._counts:
+            self._lines[name] = self._line()
+        self._counts[name] += 1
+        return func(*args, **(kwargs or {}))
+
+    def operators(self) -> list[Operator]:
+        """What was dispatched, in the order of first use."""
+        return [
+            Operator(name, times, self._lines[name], name.split(".")[-1] in ALLOWED_OPERATORS)
+            for name, times in self._counts.items()
+        ]
+
+    def _line(self) -> int | None:
+        frame = sys._getframe(2)  # noqa: SLF001  # the way to a caller's line without a traceback
+        while frame is not None and frame.f_code.co_filename != self._filename:
+            frame = frame.f_back  # type: ignore[assignment]  # None ends the walk
+        return None if frame is None else frame.f_lineno

@@ -1,0 +1,229 @@
+"""Reads a skill card: TOML, decoded strictly, with errors that name file, key and value."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.kernels.edits.base import Edit
+from workbench.kernels.edits.registry import EDITS
+from workbench.skills.conditions import Condition, ConditionFault, parse, parse_value
+from workbench.skills.records import (
+    Admission,
+    Card,
+    Carrier,
+    Effect,
+    EvidenceRow,
+    Parameter,
+    Precondition,
+    Risk,
+    Scope,
+)
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
+_AT = re.compile(r" - at `([^`]*)`")
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
+_TABLES: dict[str, type[Struct]] = {
+    "scope": Scope,
+    "carrier": Carrier,
+    "precondition": Precondition,
+    "effect": Effect,
+    "risk": Risk,
+    "evidence": EvidenceRow,
+    "admission": Admission,
+}
+
+
+class Skill(Struct, frozen=True, kw_only=True):
+    """A card whose conditions have been read and whose edit is known to exist."""
+
+    card: Card
+    path: Path
+    origin: str
+    """`shipped` or `user`."""
+    replaces: Path | None = None
+    """The shipped card of the same id that a user's card stands in for."""
+    preconditions: tuple[Condition, ...]
+    """In the card's order."""
+    risks: tuple[Condition | None, ...]
+    """In the card's order; None for a risk without a condition."""
+
+    @property
+    def admitted(self) -> bool:
+        """Whether a held-out roundtrip proved it: otherwise the card is a draft."""
+        return any(a.held_out and a.accepted and a.effect_observed for a in self.card.admission)
+
+    @property
+    def edit(self) -> Edit | None:
+        """What carries it into code by itself; None for a sketch only."""
+        return EDITS.get(self.card.carrier.edit)
+
+
+class CardFault(WorkbenchError):
+    """A card that cannot be used: the file, the key, its value and what was expected."""
+
+
+def read_card(path: Path, origin: str = "user") -> Skill:
+    """The card in a file. Raises CardFault."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as fault:
+        raise CardFault(f"the card cannot be read: {fault.strerror}", where=str(path)) from fault
+    except UnicodeDecodeError as fault:
+        line = path.read_bytes()[: fault.start].count(b"\n") + 1
+        raise CardFault(
+            "the card is not UTF-8 text", where=f"{path}, line {line}", todo="save it as UTF-8"
+        ) from fault
+    return parse_card(text, path, origin)
+
+
+def parse_card(text: str, path: Path, origin: str = "user") -> Skill:
+    """The card in a text; `path` is only named in errors. Raises CardFault."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as fault:
+        raise CardFault(f"the card is not TOML: {fault}", where=str(path)) from fault
+    except RecursionError as fault:
+        raise CardFault("the card is nested too deeply", where=str(path)) from fault
+    try:
+        card = msgspec.convert(raw, Card)
+    except msgspec.ValidationError as fault:
+        raise _decode_fault(str(fault), raw, path) from fault
+    _check_words(card, path)
+    _check_carrier(card, path)
+    return Skill(
+        card=card,
+        path=path,
+        origin=origin,
+        preconditions=tuple(
+            _condition(p.when, path, f"precondition[{i}].when")
+            for i, p in enumerate(card.precondition)
+        ),
+        risks=tuple(
+            _condition(r.when, path, f"risk[{i}].when") if r.when else None
+            for i, r in enumerate(card.risk)
+        ),
+    )
+
+
+def _fault(path: Path, key: str, value: object, wrong: str, todo: str = "") -> CardFault:
+    shown = "" if value is None else f" = {_short(value)}"
+    return CardFault(f"`{key}`{shown}: {wrong}", where=str(path), todo=todo)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _decode_fault(message: str, raw: dict[str, object], path: Path) -> CardFault:
+    """msgspec's message with the key, its value and, for a wrong name, the nearest right one."""
+    found = _AT.search(message)
+    steps = found.group(1).removeprefix("$").removeprefix(".") if found else ""
+    wrong = _AT.sub("", message)
+    unknown = _UNKNOWN_FIELD.search(message)
+    if unknown is not None:
+        key = f"{steps}.{unknown.group(1)}" if steps else unknown.group(1)
+        table = _TABLES.get(re.split(r"[.\[]", steps)[0], Card)
+        return _fault(
+            path,
+            key,
+            _value_at(raw, key),
+            "there is no such key",
+            _nearest(unknown.group(1), get_type_hints(table)),
+        )
+    wrong = wrong[:1].lower() + wrong[1:]
+    return _fault(path, steps or "card", _value_at(raw, steps) if steps else None, wrong)
+
+
+def _value_at(raw: object, key: str) -> object:
+    for name, index in _STEP.findall(key):
+        if name and isinstance(raw, dict):
+            raw = raw.get(name)
+        elif index and isinstance(raw, list) and int(index) < len(raw):
+            raw = raw[int(index)]
+        else:
+            return None
+    return raw
+
+
+def _nearest(wrong: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.0)
+    return f"the nearest is `{near[0]}`" if near else ""
+
+
+def _check_words(card: Card, path: Path) -> None:
+    if not _ID.fullmatch(card.id):
+        raise _fault(path, "id", card.id, "must be lower-case words joined by hyphens")
+    for key, value in (("title", card.title), ("intent", card.intent)):
+        if not value.strip():
+            raise _fault(path, key, value, "must say something")
+    for index, condition in enumerate(card.precondition):
+        if not condition.says.strip():
+            raise _fault(path, f"precondition[{index}].says", "", "must say something")
+    for index, effect in enumerate(card.effect):
+        if effect.low is not None and effect.high is not None and effect.low > effect.high:
+            raise _fault(path, f"effect[{index}].low", effect.low, f"is above high, {effect.high}")
+
+
+def _check_carrier(card: Card, path: Path) -> None:
+    carrier = card.carrier
+    if not carrier.edit and not carrier.sketch.strip():
+        raise _fault(path, "carrier", None, "needs an edit or a sketch")
+    if not carrier.edit:
+        if carrier.grid:
+            raise _fault(path, "carrier.grid", carrier.grid, "a sketch has no parameters")
+        return
+    edit = EDITS.get(carrier.edit)
+    if edit is None:
+        raise _fault(
+            path,
+            "carrier.edit",
+            carrier.edit,
+            "there is no such edit",
+            _nearest(carrier.edit, EDITS),
+        )
+    known = {p.name: p for p in edit.parameters}
+    for name, values in carrier.grid.items():
+        key = f"carrier.grid.{name}"
+        if name not in known:
+            todo = _nearest(name, known) if known else "it has no parameters"
+            raise _fault(path, key, values, f"the edit `{edit.id}` has no such parameter", todo)
+        if not values:
+            raise _fault(path, key, values, "must hold at least one value")
+        for value in values:
+            _check_value(value, known[name].kind, path, key)
+
+
+def _check_value(value: Parameter, kind: str, path: Path, key: str) -> None:
+    """A whole number may also be written as an expression over facts."""
+    if kind == "int" and isinstance(value, str):
+        try:
+            expression = parse_value(value)
+        except ConditionFault as fault:
+            raise CardFault(
+                f"`{key}` = {_short(value)}: {fault.what}", where=str(path), todo=fault.todo
+            ) from fault
+        if expression.type != "number":
+            raise _fault(path, key, value, "must be a number or an expression of numbers")
+        return
+    wanted = {"int": int, "text": str, "flag": bool}[kind]
+    if not isinstance(value, wanted) or (kind == "int" and isinstance(value, bool)):
+        word = {"int": "a whole number", "text": "a text", "flag": "true or false"}[kind]
+        raise _fault(path, key, value, f"expected {word}")
+
+
+def _condition(text: str, path: Path, key: str) -> Condition:
+    try:
+        return parse(text)
+    except ConditionFault as fault:
+        raise CardFault(
+            f"`{key}` = {_short(text)}: {fault.what}", where=str(path), todo=fault.todo
+        ) from fault

@@ -1,0 +1,140 @@
+"""The skills at hand: shipped cards, and a person's own, which stand in for them by id."""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.paths import config_home, shipped
+from workbench.skills.card import CardFault, Skill, read_card
+
+
+class Library(Struct, frozen=True):
+    """Skills by card id, in the plain order of techniques."""
+
+    skills: dict[str, Skill]
+
+    def skill(self, card_id: str) -> Skill:
+        """The skill of a card; WorkbenchError with the nearest id when there is none."""
+        found = self.skills.get(card_id)
+        if found is None:
+            near = difflib.get_close_matches(card_id, self.skills, n=1, cutoff=0.0)
+            raise WorkbenchError(
+                f"there is no card `{card_id}`",
+                todo=f"the nearest is `{near[0]}`" if near else "`workbench skills list` shows all",
+            )
+        return found
+
+
+def user_folder() -> Path:
+    """Where a person keeps their own cards."""
+    return config_home() / "skills"
+
+
+def load_library(user: Path | None = None, *, shipped_folder: Path | None = None) -> Library:
+    """All skills. `user` is the folder of a person's cards, by default the one in the settings.
+
+    A folder that does not exist holds no cards. Raises CardFault for a card that cannot be used,
+    for two files of one folder with one id and different content, and for cards whose requirements
+    or order run in a circle.
+    """
+    ours = _read_folder(shipped("skills") if shipped_folder is None else shipped_folder, "shipped")
+    theirs = _read_folder(user_folder() if user is None else user, "user")
+    merged = dict(ours)
+    for card_id, skill in theirs.items():
+        before = ours.get(card_id)
+        merged[card_id] = (
+            skill if before is None else msgspec.structs.replace(skill, replaces=before.path)
+        )
+    _check_references(merged)
+    _check_circles(merged)
+    ordered = sorted(merged.values(), key=lambda s: (s.card.order, s.card.id))
+    return Library({s.card.id: s for s in ordered})
+
+
+def _read_folder(folder: Path, origin: str) -> dict[str, Skill]:
+    found: dict[str, Skill] = {}
+    if not folder.is_dir():
+        return found
+    for path in sorted(folder.glob("*.toml")):
+        skill = read_card(path, origin)
+        before = found.get(skill.card.id)
+        if before is None:
+            found[skill.card.id] = skill
+        elif before.card != skill.card:
+            raise CardFault(
+                f"`id` = '{skill.card.id}': another card with other content has this id",
+                where=f"{path} and {before.path}",
+                todo="give one of them another id, or remove it",
+            )
+    return found
+
+
+def _check_references(skills: dict[str, Skill]) -> None:
+    """`after` and `not_after` name cards; `requires` names features that some card provides."""
+    provided = {feature for s in skills.values() for feature in s.card.provides}
+    for skill in skills.values():
+        scope = skill.card.scope
+        for key, names in (("after", scope.after), ("not_after", scope.not_after)):
+            for name in names:
+                if name not in skills:
+                    raise _unknown(skill, f"scope.{key}", name, "card", skills)
+        for feature in skill.card.requires:
+            if feature not in provided:
+                raise _unknown(skill, "requires", feature, "feature that a card provides", provided)
+
+
+def _unknown(skill: Skill, key: str, name: str, what: str, known: Iterable[str]) -> CardFault:
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)
+    return CardFault(
+        f"`{key}` = '{name}': there is no such {what}",
+        where=str(skill.path),
+        todo=f"the nearest is `{near[0]}`" if near else "",
+    )
+
+
+def _check_circles(skills: dict[str, Skill]) -> None:
+    """A card that, through others, must come after itself could never be chosen."""
+    providers: dict[str, list[str]] = {}
+    for card_id, skill in skills.items():
+        for feature in skill.card.provides:
+            providers.setdefault(feature, []).append(card_id)
+    before = {card_id: _before(skill, providers) for card_id, skill in skills.items()}
+    done: set[str] = set()
+    for start in sorted(before):
+        circle = _circle(start, before, done)
+        if circle:
+            raise CardFault(
+                f"`requires` runs in a circle: {' -> '.join(circle)}",
+                where=str(skills[circle[0]].path),
+                todo="let one of these cards do without the other",
+            )
+
+
+def _before(skill: Skill, providers: dict[str, list[str]]) -> list[str]:
+    """Cards that must come first: those named, and the only provider of a feature."""
+    only = [providers[f][0] for f in skill.card.requires if len(providers.get(f, [])) == 1]
+    return [*skill.card.scope.after, *only]
+
+
+def _circle(start: str, before: dict[str, list[str]], done: set[str]) -> list[str]:
+    """The circle that a walk from one card ends in; empty when there is none."""
+    path: list[str] = []
+    ahead = [(start, iter(before[start]))]
+    path.append(start)
+    while ahead:
+        current, rest = ahead[-1]
+        following = next(rest, None)
+        if following is None:
+            ahead.pop()
+            path.pop()
+            done.add(current)
+        elif following in path:
+            return [*path[path.index(following) :], following]
+        elif following not in done:
+            path.append(following)
+            ahead.append((following, iter(before[following])))
+    return []

@@ -1,0 +1,163 @@
+"""Operators that Inductor has no Triton for, written in operators for which it has."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._decomp import decomposition_table
+from torch._inductor.decomposition import select_decomp_table
+from torch.nn import functional
+
+_UNROLLED = 25
+"""Windows up to here Inductor unrolls by itself; larger ones it leaves to a library."""
+
+_TEMPLATE_MIN_CHANNELS = 16
+"""`tl.dot` takes no fewer: below that, Inductor's template multiplies mostly padding."""
+
+
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """Inductor's own table, what PyTorch can take apart besides, and ours on top."""
+    aten = torch.ops.aten
+    besides = (
+        aten._adaptive_avg_pool2d.default,
+        aten.adaptive_max_pool2d.default,
+        aten.upsample_bilinear2d.default,
+        aten.upsample_bicubic2d.default,
+        aten.upsample_trilinear3d.default,
+        aten.grid_sampler_2d.default,
+    )
+    return {
+        **select_decomp_table(),
+        **{op: decomposition_table[op] for op in besides if op in decomposition_table},
+        aten.convolution.default: convolution,
+        aten.avg_pool2d.default: average_pool,
+        aten.avg_pool3d.default: average_pool,
+    }
+
+
+def convolution(  # noqa: PLR0913, PLR0917 - aten's signature
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Any:
+    """Direct convolution as one product and one sum, of any dimension, dilation and grouping.
+
+    NotImplemented leaves the operator to Inductor's implicit-GEMM template where that fits.
+    """
+    dims = weight.dim() - 2
+    if _has_template(weight, dilation, transposed) or x.dim() != dims + 2:
+        return NotImplemented
+    kernel = weight.shape[2:]
+    stride, padding, dilation, output_padding = (
+        list(values) * (dims // len(values))
+        for values in (stride, padding, dilation, output_padding)
+    )
+    if transposed:
+        x, pads = _stretched(x, stride, padding, output_padding, dilation, kernel)
+        weight = _turned(weight, groups)
+        stride = [1] * dims
+    else:
+        pads = [(p, p) for p in padding]
+    x = _windows(functional.pad(x, _flat(pads)), kernel, stride, dilation)
+    batch, channels, *out = x.shape[: 2 + dims]
+    x = x.reshape(batch, groups, 1, channels // groups, *out, *kernel)
+    w = weight.reshape(1, groups, -1, channels // groups, *[1] * dims, *kernel)
+    summed = [3, *range(4 + dims, 4 + 2 * dims)]
+    y = (x * w).sum(summed).reshape(batch, -1, *out)
+    return y if bias is None else y + bias.reshape(-1, *[1] * dims)
+
+
+def average_pool(  # noqa: PLR0913, PLR0917 - aten's signature
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor: int | None = None,
+) -> Any:
+    """Average pooling with a large window, as a sum over windows.
+
+    NotImplemented leaves small windows, and the rarer options, to Inductor.
+    """
+    dims = 2 if x.dim() == 4 else 3
+    kernel = _each(kernel, dims)
+    if prod(kernel) <= _UNROLLED or ceil_mode or x.dim() != dims + 2:
+        return NotImplemented
+    pads = [(p, p) for p in _each(padding, dims)]
+    step = _each(stride or kernel, dims)
+    around = list(range(-dims, 0))
+
+    def summed(values: Tensor) -> Tensor:
+        return _windows(functional.pad(values, _flat(pads)), kernel, step, [1] * dims).sum(around)
+
+    if divisor or count_include_pad:
+        return summed(x) / (divisor or prod(kernel))
+    return summed(x) / summed(torch.ones_like(x))
+
+
+def _each(values: Sequence[int], dims: int) -> list[int]:
+    return list(values) * (dims // len(values))
+
+
+def _flat(pads: Sequence[tuple[int, int]]) -> list[int]:
+    """As `functional.pad` takes them: the last dimension first."""
+    return [p for pair in reversed(pads) for p in pair]
+
+
+def _windows(
+    x: Tensor, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> Tensor:
+    """View [batch, channels, *out, *kernel] of the windows over [batch, channels, *size]."""
+    for i, size in enumerate(kernel):
+        x = x.unfold(2 + i, dilation[i] * (size - 1) + 1, stride[i])[..., :: dilation[i]]
+    return x
+
+
+def _has_template(weight: Tensor, dilation: Sequence[int], transposed: bool) -> bool:
+    return (
+        weight.dim() in (4, 5)
+        and not transposed
+        and all(d == 1 for d in dilation)
+        and weight.shape[1] >= _TEMPLATE_MIN_CHANNELS
+    )
+
+
+def _stretched(
+    x: Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_padding: Sequence[int],
+    dilation: Sequence[int],
+    kernel: Sequence[int],
+) -> tuple[Tensor, list[tuple[int, int]]]:
+    """A transposed convolution's input with `stride - 1` zeros between elements, and its padding.
+
+    A negative pad crops.
+    """
+    dims = len(stride)
+    pads = []
+    for i, step in enumerate(stride):
+        size = x.shape[2 + i]
+        if step > 1:
+            after = [0, 0] * (dims - 1 - i)
+            x = functional.pad(x.unsqueeze(3 + i), [*after, 0, step - 1])
+            x = x.flatten(2 + i, 3 + i).narrow(2 + i, 0, (size - 1) * step + 1)
+        reach = dilation[i] * (kernel[i] - 1) - padding[i]
+        pads.append((reach, reach + output_padding[i]))
+    return x, pads
+
+
+def _turned(weight: Tensor, groups: int) -> Tensor:
+    """A transposed convolution's weight as the plain convolution wants it: out before in, flipped."""
+    inputs, outputs, *kernel = weight.shape
+    turned = weight.reshape(groups, inputs // groups, outputs, *kernel).transpose(1, 2)
+    return turned.reshape(groups * outputs, inputs // groups, *kernel).flip(*range(2, weight.dim()))

@@ -1,0 +1,49 @@
+"""Writes the candidate: lifted kernels, a module with the reference's state, and the launches."""
+
+from collections.abc import Iterator, Sequence
+
+from workbench.kernels.inductor.forward import Forward
+from workbench.kernels.inductor.functions import OURS, library_functions, needed
+from workbench.kernels.inductor.heuristics import read_heuristics
+from workbench.kernels.inductor.kernel_text import PlainKernel, plain_function, plain_kernel
+from workbench.kernels.inductor.state import constructor
+from workbench.kernels.inductor.trace import Traced
+from workbench.kernels.inductor.wrapper import Program
+
+_IMPORTS = "import torch\nimport triton\nimport triton.language as tl\nfrom torch import nn\n"
+
+
+def emit(traced: Traced, program: Program, title: str) -> str:
+    """The candidate's text. `title` becomes its docstring."""
+    heuristics = {name: read_heuristics(name, text) for name, text in program.kernels.items()}
+    kernels = {
+        name: plain_kernel(name, text, heuristics[name]) for name, text in program.kernels.items()
+    }
+    grids = {name: found.grid for name, found in heuristics.items()}
+    forward = Forward(traced, program, kernels, grids)
+    parts = [
+        *_functions(list(kernels.values())),
+        *(f"@triton.jit\n{kernel.source}" for kernel in kernels.values()),
+        _module(constructor(traced.model), forward.inputs, forward.lines()),
+    ]
+    return f'"""{title}"""\n\n{_IMPORTS}' + "".join(f"\n\n{part.strip()}\n" for part in parts)
+
+
+def _functions(kernels: Sequence[PlainKernel]) -> list[str]:
+    """Device functions that the kernels call, each before those that use it."""
+    known = {name: text.strip() for name, text in OURS.items()}
+    library = {n: t for n, t in library_functions().items() if n not in known}
+    for kernel in kernels:
+        known |= kernel.helpers
+    # What Inductor's helpers call may itself be something of ours, so they are rewritten first.
+    for name in needed([*known.values(), *(kernel.source for kernel in kernels)], library):
+        known[name] = plain_function(library[name])
+    return [known[name] for name in needed([kernel.source for kernel in kernels], known)]
+
+
+def _module(init: str, inputs: Sequence[str], body: Iterator[str]) -> str:
+    lines = "\n".join(" " * 8 + line for entry in body for line in entry.splitlines())
+    return (
+        f"class ModelNew(nn.Module):\n{init}\n"
+        f"    def forward({', '.join(['self', *inputs])}):\n{lines}\n"
+    )

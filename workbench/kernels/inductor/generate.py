@@ -1,0 +1,71 @@
+"""From an operator graph to the text of the module that Inductor writes for it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch._inductor import config
+from torch._inductor.debug import DebugContext
+from torch._inductor.fx_passes.post_grad import post_grad_passes
+from torch._inductor.graph import GraphLowering
+from torch._inductor.select_algorithm import AlgorithmSelectorCache
+from torch._inductor.virtualized import V
+
+from workbench.kernels.inductor.tiles import best_choice
+from workbench.kernels.inductor.trace import Traced
+from workbench.kernels.target import Target
+
+_SETTINGS = {
+    "compile_threads": 1,
+    "fx_graph_cache": False,
+    "autotune_local_cache": False,
+    "layout_optimization": False,  # no copies of weights and inputs to channels-last
+    "max_autotune_gemm": True,
+    "max_autotune_gemm_backends": "TRITON",
+    "max_autotune_conv_backends": "TRITON",
+    "pattern_matcher": False,  # its patterns would put fused library attention back
+    "comprehensive_padding": False,  # buffers keep the strides that PyTorch gives them
+    "triton.unique_kernel_names": True,
+    "triton.descriptive_names": "original_aten",
+}
+
+
+def generate(traced: Traced, target: Target) -> str:
+    """The text of the module that Inductor writes for the graph; nothing is compiled or run.
+
+    Raises whatever Inductor raises for a graph it cannot lower to Triton.
+    """
+    with (
+        config.patch(_SETTINGS),
+        _choosing(target),
+        traced.mode,
+        torch.no_grad(),
+        V.set_fake_mode(traced.mode),
+    ):
+        post_grad_passes(traced.graph, is_inference=True)
+        lowering = GraphLowering(
+            traced.graph, example_inputs=list(traced.placeholders), is_inference=True
+        )
+        with V.set_graph_handler(lowering), V.set_debug_handler(DebugContext()):
+            lowering.run(*traced.placeholders)
+            code, _ = lowering.codegen()
+    return str(getattr(code, "value", code))
+
+
+@contextmanager
+def _choosing(target: Target) -> Iterator[None]:
+    """Hand Inductor's selector one choice at a time, so that it has nothing to time."""
+    select: Any = AlgorithmSelectorCache.__call__
+
+    def select_one(self: Any, name: str, choices: Any, *args: Any, **kwargs: Any) -> Any:
+        if choices:
+            choices = [best_choice(choices, target)]
+        return select(self, name, choices, *args, **kwargs)
+
+    selector: Any = AlgorithmSelectorCache
+    selector.__call__ = select_one
+    try:
+        yield
+    finally:
+        selector.__call__ = select

@@ -1,0 +1,45 @@
+"""Which of Inductor's GEMM and convolution templates to take, where none of them can be timed."""
+
+import re
+from collections.abc import Sequence
+from math import ceil, prod
+from typing import Any
+
+from workbench.kernels.target import Target
+
+_LARGEST_ACCUMULATOR = 128
+"""Accumulator registers of a thread. Ours: half of what a thread can have."""
+
+
+def best_choice(choices: Sequence[Any], target: Target) -> Any:
+    """The template whose tiling asks for the least work, waves and operand traffic counted.
+
+    `choices` are Inductor's ChoiceCallers of one operator, Triton templates only.
+    """
+    return min(choices, key=lambda choice: _cost(choice, target))
+
+
+def _cost(choice: Any, target: Target) -> tuple[bool, float, int]:
+    """First whether the tile does not fit, then the cost in multiply-adds per SM, then stages.
+
+    Ours: `waves * (tile + 32 * edges)`, where 32 multiply-adds pay for loading one operand element.
+    """
+    settings = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)\b", choice.description)}
+    m, n, k = (settings.get(f"BLOCK_{axis}", 16) for axis in "MNK")
+    warps, stages = settings.get("num_warps", 4), settings.get("num_stages", 1)
+    sizes = [int(size) for size in choice.layout.size]
+    item = choice.layout.dtype.itemsize
+    rows, cols, batch = _extent(choice, sizes)
+    waves = ceil(ceil(rows / m) * ceil(cols / n) * batch / target.sms)
+    fits = (
+        m * n / (32 * warps) <= _LARGEST_ACCUMULATOR
+        and stages * (m + n) * k * item <= target.shared_per_program
+    )
+    return not fits, waves * (m * n + 32 * (m + n)), stages
+
+
+def _extent(choice: Any, sizes: Sequence[int]) -> tuple[int, int, int]:
+    """Rows, columns and batch of the output as its template tiles it."""
+    if "conv" in choice.name:
+        return sizes[0] * prod(sizes[2:]), sizes[1], 1
+    return sizes[-2], sizes[-1], prod(sizes[:-2])

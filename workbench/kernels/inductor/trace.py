@@ -1,0 +1,175 @@
+"""From a reference to the operator graph that Inductor is given, traced on tensors without storage."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import ModuleType
+from typing import Any
+
+import torch
+from msgspec import Struct
+from torch import nn
+from torch._inductor import config
+from torch._inductor.fx_passes import joint_graph
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx import GraphModule, Node
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+from workbench.kernels.inductor.decompositions import decompositions
+from workbench.kernels.inductor.records import LiftRefused
+from workbench.problems.module import build_model, make_inputs, reference_flags
+from workbench.problems.records import Precision
+
+_GPU = torch.device("cuda", 0)
+_RANDOM = ("rand", "bernoulli", "dropout", "normal_functional", "multinomial", "exponential")
+
+
+class Traced(Struct):
+    """A reference as a graph of functional operators whose tensors claim to be on the GPU."""
+
+    graph: GraphModule
+    """Its placeholders stand for the state, then the inputs."""
+    model: nn.Module
+    state: tuple[str, ...]
+    """Names of parameters and buffers, as `state_dict` has them."""
+    placeholders: tuple[Any, ...]
+    """The fake tensors of state and inputs."""
+    inputs: tuple[Any, ...]
+    output: Any
+    """The pytree spec of what `forward` returns."""
+    mode: FakeTensorMode
+
+
+def trace(module: ModuleType, precision: Precision) -> Traced:
+    """Trace the reference in `module` on its own inputs to operators as Inductor wants them.
+
+    Built and traced without storage; where a constructor needs values, or the graph holds
+    constants, built again for real. Raises LiftRefused for inputs that are no tensors, randomness,
+    hidden constants and written inputs; and what the file itself raises.
+    """
+    try:
+        traced = _trace(module, "meta", precision)
+    except LiftRefused:
+        raise
+    # Meta tensors refuse `.item()`, printing, numpy and more, each with an exception of its own.
+    except Exception:  # noqa: BLE001
+        traced = _trace(module, "cpu", precision)
+    else:
+        if any(node.op == "get_attr" for node in traced.graph.graph.nodes):
+            traced = _trace(module, "cpu", precision)
+    _refuse_what_cannot_be_lifted(traced)
+    with _no_patterns(), traced.mode:
+        joint_graph.joint_graph_passes(traced.graph)
+    _move_to_gpu(traced.graph, traced.mode)
+    return traced
+
+
+def _trace(module: ModuleType, device: str, precision: Precision) -> Traced:
+    with torch.device(device):
+        model = build_model(module, seed=0)
+    inputs = make_inputs(module, seed=0, device=device)
+    for i, value in enumerate(inputs):
+        if not isinstance(value, torch.Tensor):
+            raise LiftRefused(f"input {i} is a {type(value).__name__}, not a tensor")
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    # CPU is the device whose operators all accept fake tensors; the GPU comes afterwards.
+    cpu = torch.device("cpu")
+    _replace_state(model, lambda tensor: _fake(mode, tensor, cpu))
+    state = dict(model.named_parameters()) | dict(model.named_buffers())
+    values = (*state.values(), *(_fake(mode, tensor, cpu) for tensor in inputs))
+    specs: list[Any] = []
+
+    def forward(*flat: Any) -> list[Any]:
+        own = dict(zip(state, flat, strict=False))
+        out = torch.func.functional_call(model, own, flat[len(own) :])
+        leaves, spec = pytree.tree_flatten(out)
+        specs.append(spec)
+        return leaves
+
+    with _plain_operators(precision), mode, torch.no_grad():
+        graph = make_fx(
+            torch.func.functionalize(forward, remove="mutations"),
+            decomposition_table=decompositions(),
+            tracing_mode="real",
+        )(*values)
+    graph.graph.eliminate_dead_code()
+    return Traced(
+        graph=graph,
+        model=model,
+        state=tuple(state),
+        placeholders=tuple(_fake(mode, value, _GPU) for value in values),
+        inputs=tuple(inputs),
+        output=specs[-1],
+        mode=mode,
+    )
+
+
+def _fake(mode: FakeTensorMode, tensor: torch.Tensor, device: torch.device) -> Any:
+    return FakeTensor(mode, tensor.detach().to("meta"), device)
+
+
+def _replace_state(model: nn.Module, replace: Callable[[torch.Tensor], Any]) -> None:
+    for part in model.modules():
+        for name, value in part._parameters.items():
+            if value is not None:
+                part._parameters[name] = nn.Parameter(replace(value), requires_grad=False)
+        for name, buffer in part._buffers.items():
+            if buffer is not None:
+                part._buffers[name] = replace(buffer)
+
+
+@contextmanager
+def _plain_operators(precision: Precision) -> Iterator[None]:
+    """Keep PyTorch from choosing operators fused for a vendor's library."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    with ExitStack() as stack:
+        stack.enter_context(torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH))
+        stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+        stack.enter_context(reference_flags(precision))
+        torch.backends.mha.set_fastpath_enabled(False)
+        stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
+        yield
+
+
+@contextmanager
+def _no_patterns() -> Iterator[None]:
+    """Without Inductor's pattern tables: they are traced on a GPU and put library attention back."""
+    passes: Any = joint_graph
+    before = passes.lazy_init
+    passes.lazy_init = lambda *_args, **_kwargs: None
+    try:
+        with config.patch(pattern_matcher=False):
+            yield
+    finally:
+        passes.lazy_init = before
+
+
+def _refuse_what_cannot_be_lifted(traced: Traced) -> None:
+    inputs = traced.graph.graph.find_nodes(op="placeholder")[len(traced.state) :]
+    for node in traced.graph.graph.nodes:
+        name = str(node.target)
+        if node.op == "call_function" and any(word in name for word in _RANDOM):
+            raise LiftRefused(
+                f"the reference draws random numbers ({name})",
+                todo="set its dropout to 0 or put the model in eval mode",
+            )
+        if name == "aten.copy_.default" and node.args[0] in inputs:
+            raise LiftRefused("the reference writes into its own input")
+
+
+def _move_to_gpu(graph: GraphModule, mode: FakeTensorMode) -> None:
+    """Let every tensor of the graph, made or passed, claim to be on the GPU."""
+
+    def moved(value: Any) -> Any:
+        return _fake(mode, value, _GPU) if isinstance(value, torch.Tensor) else value
+
+    def device(value: Any) -> Any:
+        return _GPU if isinstance(value, torch.device) else value
+
+    for node in graph.graph.nodes:
+        assert isinstance(node, Node)
+        node.args = pytree.tree_map(device, node.args)
+        node.kwargs = pytree.tree_map(device, node.kwargs)
+        if "val" in node.meta:
+            node.meta["val"] = pytree.tree_map(moved, node.meta["val"])
+    graph.recompile()

@@ -1,0 +1,275 @@
+"""What the policy can know of a value before anything runs: the kinds of thing it may be.
+
+A `Value` is a set of possibilities. The empty set is "nothing reached this yet". Abstract
+interpretation after Cousot and Cousot (POPL 1977); objects are named by where they are made.
+"""
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+FunctionNode = ast.FunctionDef | ast.Lambda
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+class Phase(Enum):
+    """When code runs. Before any input exists, tensor arithmetic can only make constants."""
+
+    SETUP = "while the module is imported and constructed"
+    CALL = "while ModelNew is called"
+
+
+class Scope:
+    """The names of one activation as inner functions see them: every value ever bound."""
+
+    def __init__(self, parent: "Scope | None", node: ast.AST) -> None:
+        self.parent = parent
+        self.node = node
+        self.ever: dict[str, Value] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A number, string, dtype, device, shape or setting: holds no tensor data."""
+
+    address: bool = False
+    """From `data_ptr()`: harmless as a number, a replay when it is the key of a cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """None: calling it or asking it for a member raises, so nothing follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A torch tensor."""
+
+    origin: Literal["input", "state", "buffer", "fresh"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A library object with its full dotted name; members of a library reached through aliases."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decorator:
+    """`triton.autotune(...)` and the like, waiting for the function."""
+
+    path: str
+    arguments: "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A function that Triton compiles."""
+
+    node: ast.FunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """`kernel[grid]`."""
+
+    kernel: Kernel
+    grid: "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """An nn module made by the library."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function or lambda of the candidate."""
+
+    node: FunctionNode
+    scope: Scope
+    cached: bool = False
+    """Under `functools.lru_cache`."""
+    owner: ast.ClassDef | None = None
+    """The class whose body defines it, for `super()`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A function with its first argument."""
+
+    function: Function
+    owner: "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """`functools.partial`."""
+
+    target: "Value"
+    arguments: tuple["Value", ...]
+    keywords: tuple[tuple[str, "Value"], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class of the candidate."""
+
+    node: ast.ClassDef
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """Every object of a class of the candidate."""
+
+    node: ast.ClassDef
+
+
+@dataclass(frozen=True, slots=True)
+class Super:
+    """`super()` in a method of that class."""
+
+    node: ast.ClassDef
+    owner: "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """A tuple whose length is known."""
+
+    items: tuple["Value", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A mutable container, named by the place that makes it; its contents are on the heap."""
+
+    site: ast.AST
+    kind: Literal["list", "dict", "meta", "record", "modules", "sequential"]
+    """`meta` is what a grid function gets; `record` is read by attributes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A library method that was looked up and not yet called."""
+
+    owner: "Atom"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """Declares how a class member is reached: `property`, `staticmethod`, `classmethod`."""
+
+    kind: Literal["property", "staticmethod", "classmethod"]
+    function: "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """What follows from something that was refused: its finding exists, so nothing more is said."""
+
+
+Atom = (
+    Plain
+    | Nothing
+    | Tensor
+    | Known
+    | Decorator
+    | Kernel
+    | Launcher
+    | Holder
+    | Function
+    | Bound
+    | Partial
+    | Class
+    | Instance
+    | Super
+    | Tuple
+    | Items
+    | Method
+    | Descriptor
+    | Unknown
+)
+Value = frozenset[Atom]
+
+EMPTY: Value = frozenset()
+PLAIN: Value = frozenset({Plain()})
+ADDRESS: Value = frozenset({Plain(address=True)})
+NOTHING: Value = frozenset({Nothing()})
+FRESH: Value = frozenset({Tensor("fresh")})
+INPUT: Value = frozenset({Tensor("input")})
+STATE: Value = frozenset({Tensor("state")})
+BUFFER: Value = frozenset({Tensor("buffer")})
+UNKNOWN: Value = frozenset({Unknown()})
+ANYTHING: Value = PLAIN | INPUT
+"""What a library may pass to a function that it is given."""
+
+_DEEPEST_TUPLE = 4
+_MOST_ATOMS = 24
+
+
+@dataclass(slots=True)
+class Contents:
+    """What one container may hold."""
+
+    elements: Value = EMPTY
+    """Under keys or positions that are not known."""
+    keyed: dict[str | int, Value] = field(default_factory=dict)
+    keys: Value = EMPTY
+
+    def all(self) -> Value:
+        """Every element."""
+        return join([self.elements, *self.keyed.values()])
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of one call."""
+
+    positional: tuple[Value, ...] = ()
+    keywords: tuple[tuple[str, Value], ...] = ()
+    rest: Value = EMPTY
+    """Elements of `*args` and `**kwargs` whose place is not known."""
+
+    def all(self) -> Value:
+        """Every argument."""
+        return join([*self.positional, *(value for _, value in self.keywords), self.rest])
+
+    def get(self, position: int, name: str) -> Value:
+        """The argument at that place or of that name; empty when it is not given."""
+        if position < len(self.positional):
+            return self.positional[position]
+        return dict(self.keywords).get(name, self.rest)
+
+    def after(self, first: Value) -> "Arguments":
+        """With one more argument in front."""
+        return Arguments((first, *self.positional), self.keywords, self.rest)
+
+
+def join(values: Iterable[Value]) -> Value:
+    """Any of these."""
+    return EMPTY.union(*values)
+
+
+def value_depth(value: Value) -> int:
+    """How deep tuples nest in a value."""
+    inner = [item for atom in value if isinstance(atom, Tuple) for item in atom.items]
+    if not inner:
+        return int(any(isinstance(atom, Tuple) for atom in value))
+    return 1 + max(value_depth(item) for item in inner)
+
+
+def too_wide(value: Value) -> bool:
+    """Whether a value must lose detail, or the analysis might never end."""
+    return len(value) > _MOST_ATOMS or value_depth(value) >= _DEEPEST_TUPLE
+
+
+def has_tensor(value: Value) -> bool:
+    """Whether the value itself may be a tensor."""
+    return any(isinstance(atom, Tensor) for atom in value)

@@ -92,6 +92,12 @@ def test_a_convolution_without_sidecar_keeps_the_tf32_that_cudnn_defaults_to(wri
     assert load_problem(write(source)).precision is Precision.TF32
 
 
+@pytest.mark.parametrize(("said", "precision"), [("True", "tf32"), ("False", "ieee")])
+def test_a_file_may_promise_tf32_itself(write, said, precision):
+    convolving = PROBLEM.replace("nn.Parameter(torch.randn(half, n))", "nn.Conv2d(n, half, 3)")
+    assert load_problem(write(f"ALLOW_TF32 = {said}\n{convolving}")).precision == precision
+
+
 def test_a_sidecar_is_read_whole(write):
     problem = load_problem(
         write(

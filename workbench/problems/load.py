@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
+from workbench.problems.constants import constants
 from workbench.problems.records import Precision, Problem, Shape
 from workbench.problems.sidecar import Sidecar, read_sidecar
 
@@ -195,7 +196,14 @@ def _form() -> str:
 
 
 def _usual_precision(tree: ast.Module) -> Precision:
-    """PyTorch's own default where no sidecar speaks: TF32 for convolutions, IEEE for the rest."""
+    """What the file itself promises where no sidecar speaks.
+
+    A module-level `ALLOW_TF32` says it outright; else PyTorch's own default holds: TF32 for
+    convolutions, IEEE for the rest.
+    """
+    said = constants(tree).get("ALLOW_TF32")
+    if isinstance(said, bool):
+        return Precision.TF32 if said else Precision.IEEE
     names = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
     names |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     convolves = any(name.lower().startswith("conv") for name in names)

@@ -43,10 +43,11 @@ FILE = "kernel.py"
 class _Loaded:
     """The candidate between two calls."""
 
-    def __init__(self, model: nn.Module, file: Path, device: str) -> None:
+    def __init__(self, model: nn.Module, file: Path, device: str, target: str) -> None:
         self.model = model
         self.file = file
         self.device = device
+        self.target = target
         self.pristine: dict[str, torch.Tensor] = {}
         """The weights as the judge gave them."""
         self.inputs: list[torch.Tensor] = []
@@ -87,11 +88,13 @@ def open_candidate(
     file.write_text(message.source, encoding="utf-8")
     init = rebuild(message.init, [from_blob(blob) for blob in blobs])
     try:
-        module = _load(file)
+        # Inside: the interpreter's libdevice functions are bound when the file imports them.
+        with carried_out(interpreted=bench.device == "cpu", target=message.target):
+            module = _load(file)
         torch.manual_seed(message.build_seed)
         model: nn.Module = applied(module.ModelNew, init)
         model = model.to(bench.device)
-        loaded = _Loaded(model, file, bench.device)
+        loaded = _Loaded(model, file, bench.device, message.target)
         entries = tuple(entry(name, tensor) for name, tensor in loaded.state().items())
     except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
         return encode(Opened(raised=raised_by(fault, file))), []
@@ -154,7 +157,12 @@ def call(
         with ExitStack() as around:
             around.enter_context(uninitialised(message.poison, loaded.device))
             launches = around.enter_context(
-                carried_out(message.mode, loaded.device, message.order_seed)
+                carried_out(
+                    message.mode,
+                    interpreted=loaded.device == "cpu",
+                    target=loaded.target,
+                    order_seed=message.order_seed,
+                )
             )
             if message.watched:
                 around.enter_context(log)

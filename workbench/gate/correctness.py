@@ -52,6 +52,8 @@ class CorrectnessSettings(Struct, frozen=True, kw_only=True):
     """Of everything that is drawn; empty: from the system, told in every finding for replay."""
     device_index: int | None = None
     """None: the candidate runs in Triton's interpreter."""
+    target: str = "sm90"
+    """The GPU that host code believes in, where there is none."""
     call_seconds: float = 60.0
     """Deadline of one call of the candidate (gate protocol, section 10)."""
     open_seconds: float = 60.0
@@ -133,6 +135,7 @@ class _Judge:
                     seed=seed,
                     interpreted=settings.device_index is None,
                     repeats=settings.repeats,
+                    target=settings.target,
                 ),
                 lambda done, total, name=one.shape: self._listen(done, total, name),  # type: ignore[misc]  # mypy cannot infer a lambda with a default
             )

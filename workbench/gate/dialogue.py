@@ -74,11 +74,13 @@ class Dialogue:
         self._open_seconds = open_seconds
         self._state: tuple[TensorEntry, ...] = ()
 
-    def open(self, problem: OpenReference, source: str) -> tuple[Reference, Opened]:
+    def open(self, problem: OpenReference, source: str, target: str) -> tuple[Reference, Opened]:
         """Build the reference and the candidate at one shape."""
         reference, init = self._ask_reference("open_reference", problem, Reference)
         self._state = reference.state
-        message = OpenCandidate(source=source, init=reference.init, build_seed=problem.build_seed)
+        message = OpenCandidate(
+            source=source, init=reference.init, build_seed=problem.build_seed, target=target
+        )
         reply = self._candidate_call("open_candidate", message, init, seconds=self._open_seconds)
         return reference, _decoded(reply, Opened)
 

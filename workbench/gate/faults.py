@@ -4,6 +4,7 @@ import traceback
 from pathlib import Path
 
 from workbench.gate.protocol import Raised
+from workbench.kernels.faults import AccessOutOfBounds, CannotJudge, KernelFault
 
 _LONGEST = 600
 """Characters of a message. Ours: enough for Triton's own errors, short enough for a screen."""
@@ -12,8 +13,17 @@ _LONGEST = 600
 def raised_by(fault: BaseException, file: Path) -> Raised:
     """Describe what came out of the candidate's code.
 
-    Triton's interpreter wraps what a kernel raises; the innermost cause is what is told.
+    The interpreter's own faults say what they are; of anything else the innermost cause is told.
     """
+    if isinstance(fault, KernelFault):
+        return Raised(
+            kind=type(fault).__name__,
+            message=fault.what[:_LONGEST],
+            line=fault.line or None,
+            kernel=fault.kernel,
+            out_of_bounds=fault.record if isinstance(fault, AccessOutOfBounds) else None,
+            not_judged=fault.thing if isinstance(fault, CannotJudge) else "",
+        )
     chain = [fault]
     while chain[-1].__cause__ is not None and len(chain) < 20:
         chain.append(chain[-1].__cause__)
@@ -23,12 +33,7 @@ def raised_by(fault: BaseException, file: Path) -> Raised:
     line = own[-1] if own else None
     if line is None and isinstance(root, SyntaxError):
         line = root.lineno
-    return Raised(
-        kind=type(root).__name__,
-        message=_text(root)[:_LONGEST],
-        line=line,
-        module=frames[-1].filename if frames else "",
-    )
+    return Raised(kind=type(root).__name__, message=_text(root)[:_LONGEST], line=line)
 
 
 def _text(fault: BaseException) -> str:

@@ -15,21 +15,21 @@ from workbench.gate.protocol import Operator
 ALLOWED_OPERATORS = frozenset(
     {
         # allocation and constants
-        "arange", "empty", "empty_like", "empty_strided", "empty_permuted", "fill", "fill_", "full",
-        "full_like", "lift", "lift_fresh", "lift_fresh_copy", "new_empty", "new_empty_strided",
-        "new_full", "new_ones", "new_zeros", "ones", "ones_like", "resize_", "scalar_tensor",
-        "zero_", "zeros", "zeros_like",
+        "arange", "empty", "empty_like", "empty_permuted", "empty_strided", "eye", "fill", "fill_",
+        "full", "full_like", "lift", "lift_fresh", "lift_fresh_copy", "new_empty",
+        "new_empty_strided", "new_full", "new_ones", "new_zeros", "ones", "ones_like", "resize_",
+        "scalar_tensor", "zero_", "zeros", "zeros_like",
         # views
-        "_reshape_alias", "_unsafe_view", "alias", "as_strided", "chunk", "detach", "diagonal",
-        "expand", "flatten", "movedim", "narrow", "permute", "reshape", "select", "set_", "slice",
-        "split", "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze",
-        "view", "view_as", "view_as_complex", "view_as_real", "real", "imag", "_conj",
+        "_conj", "_reshape_alias", "_unsafe_view", "alias", "as_strided", "chunk", "detach",
+        "diagonal", "expand", "flatten", "imag", "movedim", "narrow", "permute", "real", "reshape",
+        "select", "set_", "slice", "split", "split_with_sizes", "squeeze", "t", "transpose",
+        "unbind", "unfold", "unsqueeze", "view", "view_as", "view_as_complex", "view_as_real",
         # copies and casts: they move data, they compute nothing
-        "_copy_from", "_to_copy", "clone", "contiguous", "copy", "copy_", "pin_memory", "to",
-        # metadata and single values read by the host
-        "_local_scalar_dense", "is_pinned", "is_same_size", "is_nonzero", "item", "numel",
-        "record_stream", "size", "stride", "storage_offset", "sym_numel", "sym_size", "sym_stride",
-        "dim",
+        "_copy_from", "_to_copy", "cat", "clone", "constant_pad_nd", "contiguous", "copy", "copy_",
+        "pin_memory", "repeat", "stack", "to",
+        # metadata, and single values read by the host
+        "_local_scalar_dense", "dim", "is_nonzero", "is_pinned", "is_same_size", "item", "numel",
+        "record_stream", "size", "storage_offset", "stride", "sym_numel", "sym_size", "sym_stride",
     }
 )  # fmt: skip
 """By the operator's name without namespace and overload. Everything else is compute."""

@@ -11,30 +11,43 @@ from workbench.gate.protocol import Mode
 
 
 @contextmanager
-def carried_out(mode: Mode, device: str, order_seed: int) -> Iterator[list[Any]]:
-    """Run the body's launches in `mode`; yields the list that its launches are noted in."""
-    launches: list[Any] = []
-    if mode is Mode.GHOST:
+def carried_out(
+    mode: Mode = Mode.PLAIN, *, interpreted: bool, target: str, order_seed: int = 0
+) -> Iterator[list[Any]]:
+    """Run the body's launches in `mode`; yields the list that interpreted launches are noted in.
+
+    The interpreter checks every access against the tensor that its pointer came from and raises
+    the faults of `workbench.kernels.faults`; `target` is the GPU that host code believes in.
+    """
+    if interpreted:
+        from workbench.kernels.interpret import tracing
+        from workbench.kernels.target import target as known
+
+        with tracing(
+            count=False,
+            shuffle=order_seed if mode is Mode.SHUFFLED else None,
+            ghost=mode is Mode.GHOST,
+            stands_for=known(target),
+        ) as trace:
+            yield trace.launches
+    elif mode is Mode.GHOST:
         with _nothing_runs():
-            yield launches
+            yield []
     else:
-        yield launches
+        yield []
 
 
 @contextmanager
 def _nothing_runs() -> Iterator[None]:
-    """Make every launch a no-op, compiled or interpreted."""
-    from triton.runtime.interpreter import InterpretedFunction
+    """Make every launch of a compiled kernel a no-op."""
     from triton.runtime.jit import JITFunction
 
-    before = [(kind, kind.run) for kind in (JITFunction, InterpretedFunction)]
-    for kind, _ in before:
-        kind.run = _skip
+    before = JITFunction.run
+    JITFunction.run = _skip
     try:
         yield
     finally:
-        for kind, run in before:
-            kind.run = run
+        JITFunction.run = before
 
 
 def _skip(*_arguments: object, **_options: object) -> None:

@@ -185,6 +185,8 @@ class OpenCandidate(Struct, frozen=True, kw_only=True):
     source: str
     init: Nest
     build_seed: int
+    target: str
+    """Name of the GPU that host code believes in, where there is none."""
 
 
 class Lend(Struct, frozen=True, kw_only=True):
@@ -237,9 +239,11 @@ class Raised(Struct, frozen=True, kw_only=True):
     message: str
     line: int | None
     """In the candidate's file."""
-    module: str
-    """Of the deepest frame: tells an interpreter that lacks a feature from the candidate."""
+    kernel: str = ""
+    """The jit function that was running; empty for host code."""
     out_of_bounds: OutOfBounds | None = None
+    not_judged: str = ""
+    """What the interpreter says it would get wrong, so that it did not try."""
 
 
 class Opened(Struct, frozen=True, kw_only=True):

@@ -4,32 +4,31 @@ from workbench.gate.protocol import Raised
 from workbench.gate.records import Blame, Finding
 from workbench.kernels.records import OutOfBounds
 
-_INTERPRETER = "triton/runtime/interpreter.py"
-_LACKS = ("NotImplementedError", "AttributeError", "KeyError")
-"""What Triton's interpreter raises of itself for a feature that it does not have."""
-
 _BAD_ADDRESS = ("illegal memory access", "misaligned address", "device-side assert")
 """How CUDA tells it."""
 
 
-def explain(raised: Raised, doing: str, *, interpreted: bool) -> Finding:
+def explain(raised: Raised, doing: str) -> Finding:
     """The finding for what came out of the candidate while it was `doing` something."""
     if raised.out_of_bounds is not None:
         return _out_of_bounds(raised.out_of_bounds)
-    if raised.kind == "SystemExit":
-        says = f"{doing} ends the process instead of returning"
-        return Finding(code="correctness.exited-early", says=says, line=raised.line)
-    says = f"{doing} raises {raised.kind}: {raised.message}"
-    if not interpreted and any(words in raised.message for words in _BAD_ADDRESS):
-        return Finding(code="correctness.out-of-bounds", says=says, line=raised.line)
-    if interpreted and raised.module.endswith(_INTERPRETER) and raised.kind in _LACKS:
+    if raised.not_judged:
         return Finding(
             code="correctness.cannot-judge",
-            says=f"Triton's interpreter cannot run this kernel: {raised.kind}: {raised.message}",
+            says=f"{raised.kernel or 'the kernel'}: {raised.message}",
             line=raised.line,
             blame=Blame.MACHINE,
             evidence={"needs": "a GPU"},
         )
+    if raised.kind == "SystemExit":
+        says = f"{doing} ends the process instead of returning"
+        return Finding(code="correctness.exited-early", says=says, line=raised.line)
+    if raised.kernel:
+        says = f"kernel {raised.kernel} fails: {raised.message}"
+    else:
+        says = f"{doing} raises {raised.kind}: {raised.message}"
+    if any(words in raised.message for words in _BAD_ADDRESS):
+        return Finding(code="correctness.out-of-bounds", says=says, line=raised.line)
     return Finding(code="correctness.raised", says=says, line=raised.line)
 
 

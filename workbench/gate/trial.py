@@ -42,6 +42,7 @@ class TrialSettings(Struct, frozen=True, kw_only=True):
     seed: bytes
     interpreted: bool
     repeats: int
+    target: str
 
 
 class Trial:
@@ -63,7 +64,7 @@ class Trial:
 
     def run(self, problem: OpenReference, source: str) -> None:
         """Make every call. Raises Wrong at the first that is wrong, Ended when a worker is lost."""
-        reference, opened = self._dialogue.open(problem, source)
+        reference, opened = self._dialogue.open(problem, source, self._settings.target)
         if opened.raised is not None:
             raise Wrong([self._explain(opened.raised, "building ModelNew")])
         findings = check_state(reference.state, opened.state)
@@ -202,7 +203,7 @@ class Trial:
         return derive(self._settings.seed, self._settings.shape, *labels)
 
     def _explain(self, raised: Raised, doing: str) -> Finding:
-        return explain(raised, doing, interpreted=self._settings.interpreted)
+        return explain(raised, doing)
 
     def _placed(self, finding: Finding, call: Call) -> Finding:
         evidence: Evidence = {"case": str(call.case), "call": call.number}

@@ -131,6 +131,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """GPU function that the edit works on."""
     edit: str = ""
     parameters: dict[str, Parameter] = {}
+    was: dict[str, Parameter] = {}
+    """What the code said for those parameters before, where it said it plainly."""
     checks: tuple[Check, ...] = ()
     risks: tuple[Check, ...] = ()
     bottleneck: str = ""

@@ -1,0 +1,95 @@
+"""In which order the values of a card's parameters are tried at one anchor."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import TypeGuard
+
+from workbench.search.records import Tried
+from workbench.skills.records import Parameter
+
+Axes = Mapping[str, Sequence[Parameter]]
+"""Values of each free parameter, the most promising first."""
+Point = dict[str, Parameter]
+
+
+def patience(axes: Axes) -> int:
+    """Refused trials after which an anchor is left alone: two, and one more for each further axis
+    that offers a choice (ours)."""
+    choices = sum(len(values) > 1 for values in axes.values())
+    return 2 + max(0, choices - 1)
+
+
+def points(
+    axes: Axes, current: Mapping[str, Parameter], trials: Sequence[Tried]
+) -> Iterator[Point]:
+    """Points still worth trying, best first.
+
+    A value that helped is pushed further the same way. Else the grid's own order is kept, points
+    that differ least from its first come first, and nothing is tried beyond a value that was worse.
+    """
+    tried = [_free(t, axes) for t in trials]
+    now = {name: current[name] for name in axes if name in current}
+    yielded: list[Point] = []
+    for point in (*_pushed(axes, trials), *_in_order(axes)):
+        known = point in tried or point in yielded
+        unchanged = bool(now) and now.items() <= point.items() and len(now) == len(point)
+        if known or unchanged or _beyond_failure(point, now, trials, axes):
+            continue
+        yielded.append(point)
+        yield point
+
+
+def _free(trial: Tried, axes: Axes) -> Point:
+    return {name: trial.parameters[name] for name in axes if name in trial.parameters}
+
+
+def _in_order(axes: Axes) -> Iterator[Point]:
+    names = list(axes)
+    places = product(*(range(len(axes[name])) for name in names))
+    for place in sorted(places, key=lambda p: (sum(p), p)):
+        yield {name: axes[name][i] for name, i in zip(names, place, strict=True)}
+
+
+def _pushed(axes: Axes, trials: Sequence[Tried]) -> Iterator[Point]:
+    """The next value the same way, when the last trial helped by moving one number."""
+    if not trials or not trials[-1].accepted:
+        return
+    last = trials[-1]
+    point = _free(last, axes)
+    moved = [n for n in point if n in last.was and last.was[n] != point[n]]
+    if len(moved) != 1 or len(point) != len(axes):
+        return
+    name = moved[0]
+    here, before = point[name], last.was[name]
+    if not _is_number(here) or not _is_number(before):
+        return
+    numbers = sorted(v for v in axes[name] if _is_number(v))
+    up = here > before
+    further = [v for v in numbers if (v > here if up else v < here)]
+    for value in further if up else reversed(further):
+        yield {**point, name: value}
+
+
+def _beyond_failure(
+    point: Point, now: Mapping[str, Parameter], trials: Sequence[Tried], axes: Axes
+) -> bool:
+    """Whether a point lies on the far side of a worse value, seen from where we stand.
+
+    Worse are values that failed, and values that an accepted step moved away from.
+    """
+    if len(axes) != 1 or not now:
+        return False
+    (name,) = axes
+    here, wanted = now[name], point[name]
+    if not _is_number(here) or not _is_number(wanted):
+        return False
+    worse = [t.was.get(name) if t.accepted else t.parameters.get(name) for t in trials]
+    return any(
+        wanted > value > here or wanted < value < here
+        for value in worse
+        if value is not None and _is_number(value)
+    )
+
+
+def _is_number(value: Parameter) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,6 +1,8 @@
 """Writes the candidate: lifted kernels, a module with the reference's state, and the launches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
 
 from workbench.kernels.inductor.forward import Forward
 from workbench.kernels.inductor.functions import OURS, library_functions, needed
@@ -12,21 +14,29 @@ from workbench.kernels.inductor.wrapper import Program
 
 _IMPORTS = "import torch\nimport triton\nimport triton.language as tl\nfrom torch import nn\n"
 
+_LIBDEVICE = "from triton.language.extra import libdevice\n"
 
-def emit(traced: Traced, program: Program, title: str) -> str:
+
+def emit(
+    traced: Traced, program: Program, constants: Mapping[str, torch.Tensor], title: str
+) -> str:
     """The candidate's text. `title` becomes its docstring."""
     heuristics = {name: read_heuristics(name, text) for name, text in program.kernels.items()}
     kernels = {
         name: plain_kernel(name, text, heuristics[name]) for name, text in program.kernels.items()
     }
     grids = {name: found.grid for name, found in heuristics.items()}
-    forward = Forward(traced, program, kernels, grids)
+    known = {name: f"constant_{i}" for i, name in enumerate(constants)}
+    forward = Forward(traced, program, kernels, grids, known)
+    values = {known[name]: tensor for name, tensor in constants.items()}
     parts = [
         *_functions(list(kernels.values())),
         *(f"@triton.jit\n{kernel.source}" for kernel in kernels.values()),
-        _module(constructor(traced.model), forward.inputs, forward.lines()),
+        _module(constructor(traced.model, values), forward.inputs, forward.lines()),
     ]
-    return f'"""{title}"""\n\n{_IMPORTS}' + "".join(f"\n\n{part.strip()}\n" for part in parts)
+    rest = "".join(f"\n\n{part.strip()}\n" for part in parts)
+    library = _LIBDEVICE if "libdevice." in rest else ""
+    return f'"""{title}"""\n\n{_IMPORTS}{library}{rest}'
 
 
 def _functions(kernels: Sequence[PlainKernel]) -> list[str]:

@@ -28,6 +28,7 @@ class Forward:
         program: Program,
         kernels: Mapping[str, PlainKernel],
         grids: Mapping[str, str],
+        constants: Mapping[str, str],
     ) -> None:
         self.inputs = _input_names(traced)
         self._traced = traced
@@ -38,6 +39,7 @@ class Forward:
         nodes = traced.graph.graph.find_nodes(op="placeholder")
         plain = [*self._states.values(), *self.inputs]
         self._names = {node.name: name for node, name in zip(nodes, plain, strict=True)}
+        self._names |= {name: f"self.{buffer}" for name, buffer in constants.items()}
         self._dense = {
             name for name, t in zip(plain, traced.placeholders, strict=True) if t.is_contiguous()
         }

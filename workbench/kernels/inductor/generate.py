@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from msgspec import Struct
 from torch._inductor import config
 from torch._inductor.debug import DebugContext
 from torch._inductor.fx_passes.post_grad import post_grad_passes
@@ -31,8 +32,17 @@ _SETTINGS = {
 }
 
 
-def generate(traced: Traced, target: Target) -> str:
-    """The text of the module that Inductor writes for the graph; nothing is compiled or run.
+class Generated(Struct, frozen=True):
+    """What Inductor wrote for a graph."""
+
+    text: str
+    """A Python module: kernels and the code that calls them."""
+    constants: dict[str, torch.Tensor]
+    """Tensors that the text refers to by name, which are neither state nor input."""
+
+
+def generate(traced: Traced, target: Target) -> Generated:
+    """Let Inductor write its module for the graph; nothing is compiled or run.
 
     Raises whatever Inductor raises for a graph it cannot lower to Triton.
     """
@@ -50,7 +60,7 @@ def generate(traced: Traced, target: Target) -> str:
         with V.set_graph_handler(lowering), V.set_debug_handler(DebugContext()):
             lowering.run(*traced.placeholders)
             code, _ = lowering.codegen()
-    return str(getattr(code, "value", code))
+    return Generated(str(getattr(code, "value", code)), dict(lowering.constants))
 
 
 @contextmanager

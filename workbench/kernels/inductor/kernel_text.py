@@ -34,7 +34,7 @@ class PlainKernel(Struct, frozen=True, kw_only=True):
 
 
 def plain_kernel(name: str, text: str, heuristics: Heuristics) -> PlainKernel:
-    """Rewrite one kernel's text. Raises LiftRefused for a function that plain Triton lacks."""
+    """Rewrite one kernel's text."""
     tree = ast.parse(text)
     functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
     main = functions.pop(name)
@@ -184,8 +184,9 @@ def _plain_if_call(node: ast.AST) -> str | None:
 
 
 def _without_aliases(text: str) -> str:
-    """`A = arg_A` goes: the parameter is called A."""
-    return re.sub(r"^ +(\w+) = arg_\1\n", "", text, flags=re.M)
+    """A template's parameter is called A, not arg_A; `A = arg_A` goes."""
+    text = re.sub(r"\barg_(\w+)", r"\1", text)
+    return re.sub(r"^ +(\w+) = \1\n", "", text, flags=re.MULTILINE)
 
 
 def _without_unused(text: str) -> str:

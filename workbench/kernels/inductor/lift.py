@@ -32,11 +32,14 @@ def lift(
     from workbench.kernels.inductor.wrapper import read_wrapper
 
     traced = trace(module, precision)
-    program = read_wrapper(generate(traced, target))
+    generated = generate(traced, target)
+    program = read_wrapper(generated.text)
     if not program.kernels:
         raise LiftRefused("the reference launches no kernel: it only makes views")
     title = f"Kernels that TorchInductor writes for {name}, at one size, without TorchInductor."
-    return LiftedSeed(source=emit(traced, program, title), notes=_notes(program, values))
+    return LiftedSeed(
+        source=emit(traced, program, generated.constants, title), notes=_notes(program, values)
+    )
 
 
 def _notes(program: object, values: Mapping[str, Constant]) -> tuple[str, ...]:

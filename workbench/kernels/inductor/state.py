@@ -1,7 +1,7 @@
 """The constructor of a lifted candidate: the reference's parameters and buffers, by the same names."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -11,12 +11,16 @@ from workbench.kernels.inductor.records import LiftRefused
 
 _INDENT = " " * 8
 
+_LONGEST_CONSTANT = 64
+"""Elements of a constant that is written into the candidate's text."""
 
-def constructor(model: nn.Module) -> str:
+
+def constructor(model: nn.Module, constants: Mapping[str, torch.Tensor]) -> str:
     """The text of `__init__`, which builds the state of `model` and none of its behaviour.
 
     A layer of torch.nn is built again from its own description where that gives the same state;
-    otherwise its parameters and buffers are registered one by one.
+    otherwise its parameters and buffers are registered one by one. `constants` become buffers that
+    no state_dict has. Raises LiftRefused for a constant too long to be written out.
     """
     if any(name.isdigit() for name, _ in model.named_children()):
         raise LiftRefused("the reference is a Sequential itself: its layers have no names")
@@ -24,6 +28,7 @@ def constructor(model: nn.Module) -> str:
         "    def __init__(self, *_sizes):",
         f"{_INDENT}super().__init__()",
         *(_INDENT + line for line in _parts(model, "self")),
+        *(_INDENT + _constant(name, tensor) for name, tensor in constants.items()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -102,6 +107,16 @@ def _layer(module: nn.Module) -> str:
 
 def _form(module: nn.Module) -> dict[str, tuple[Any, ...]]:
     return {k: (tuple(v.shape), v.dtype) for k, v in module.state_dict().items()}
+
+
+def _constant(name: str, tensor: torch.Tensor) -> str:
+    if tensor.numel() > _LONGEST_CONSTANT:
+        raise LiftRefused(
+            f"the reference holds a constant tensor of {tensor.numel()} elements",
+            todo="register it with register_buffer, so that it is part of the state_dict",
+        )
+    value = f"torch.tensor({tensor.tolist()}, dtype={tensor.dtype})"
+    return f'self.register_buffer("{name}", {value}, persistent=False)'
 
 
 def _empty(tensor: torch.Tensor) -> str:

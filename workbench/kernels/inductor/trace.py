@@ -92,6 +92,11 @@ def _trace(module: ModuleType, device: str, precision: Precision) -> Traced:
             decomposition_table=decompositions(),
             tracing_mode="real",
         )(*values)
+        if any(_writes(node) for node in graph.graph.nodes):
+            # Some operators only show their writes once they are taken apart.
+            graph = make_fx(
+                torch.func.functionalize(graph, remove="mutations"), tracing_mode="real"
+            )(*values)
     graph.graph.eliminate_dead_code()
     return Traced(
         graph=graph,
@@ -102,6 +107,12 @@ def _trace(module: ModuleType, device: str, precision: Precision) -> Traced:
         output=specs[-1],
         mode=mode,
     )
+
+
+def _writes(node: Node) -> bool:
+    """Whether an operator writes in place; the last copies into buffers are no such thing."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and schema.is_mutable and "copy_" not in str(node.target)
 
 
 def _fake(mode: FakeTensorMode, tensor: torch.Tensor, device: torch.device) -> Any:

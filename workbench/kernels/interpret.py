@@ -1,0 +1,225 @@
+"""Run a candidate's kernels on the CPU: correct, checked and counted, program by program."""
+
+import contextlib
+import math
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from msgspec import Struct
+from torch.utils._python_dispatch import _disable_current_modes
+from triton import knobs
+from triton.runtime import interpreter as triton_interpreter
+from triton.runtime.autotuner import Config
+from triton.runtime.errors import InterpreterError
+
+from workbench.errors import WorkbenchError
+from workbench.kernels.autotune import choosing
+from workbench.kernels.faults import CannotJudge, KernelFault, KernelRaised
+from workbench.kernels.interpret_arguments import Converter, bind
+from workbench.kernels.interpret_language import language
+from workbench.kernels.records import LaunchTrace
+from workbench.kernels.standin import standing_in
+from workbench.kernels.target import Target, target
+from workbench.kernels.trace_launch import (
+    Grid,
+    LaunchWatch,
+    ProbeDone,
+    candidate_line,
+    is_library,
+)
+from workbench.kernels.untyped import Untyped
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+_PROBES = 256
+"""Consecutive programs whose first reads show what neighbours share: about one wave."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """How launches are interpreted; see `tracing`."""
+
+    sample: int | None
+    work: int | None
+    raising: bool
+    counting: bool
+    shuffle: int | None
+    ghost: bool
+    configs: dict[str, int]
+
+
+class Trace:
+    """The launches of one block, in order."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.launches: list[LaunchTrace] = []
+        self._settings = settings
+
+    def launch(self, executor: Untyped, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Interpret one `kernel[grid](...)`; triton's executor hands its call over."""
+        function = executor.fn
+        bound = bind(function, args, named)
+        for hook in executor.pre_run_hooks:
+            hook(*bound.values())
+        asked = executor.grid(bound) if callable(executor.grid) else executor.grid
+        x, y, z = (*(int(g) for g in asked), 1, 1)[:3]
+        grid = (x, y, z)
+        converter = Converter()
+        values = {
+            name: value if name in executor.constexprs else converter.convert(name, value)
+            for name, value in bound.items()
+        }
+        watch = LaunchWatch(
+            function.__name__,
+            converter.regions,
+            line=candidate_line(),
+            counting=self._settings.counting,
+            raising=self._settings.raising,
+        )
+        ran = 0 if self._settings.ghost else self._run(watch, function, values, grid)
+        self.launches.append(watch.trace(grid, ran))
+
+    def choose(self, kernel: str, configs: list[Config], launch: Untyped) -> Untyped:
+        """Take the configuration that was recorded for this kernel, or the first."""
+        return launch(configs[min(self._settings.configs.get(kernel, 0), len(configs) - 1)])
+
+    def _run(
+        self, watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid
+    ) -> int:
+        """The programs of one launch; how many of them ran."""
+        builder = triton_interpreter.interpreter_builder
+        builder.watch = watch
+        builder.grid_dim = grid
+        ran = 0
+        with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch):
+            if self._settings.sample is not None and watch.counting:
+                _probe(watch, function, values, grid)
+            for program in _order(grid, self._settings):
+                builder.grid_idx = program
+                watch.begin_program(program)
+                function(**values)
+                watch.end_program()
+                ran += 1
+                if self._settings.work is not None and watch.work > self._settings.work:
+                    break
+        return ran
+
+
+@contextlib.contextmanager
+def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
+    *,
+    sample: int | None = None,
+    work: int | None = None,
+    on_out_of_bounds: Literal["raise", "report"] = "raise",
+    count: bool = True,
+    shuffle: int | None = None,
+    ghost: bool = False,
+    stands_for: Target | None = None,
+    configs: Mapping[str, int] | None = None,
+) -> Iterator[Trace]:
+    """Interpret every launch on CPU tensors until the block ends.
+
+    `sample` runs that many programs of each launch, spread evenly over its grid, and scales the
+    counts; `work` (lanes moved and a hundredth of the flops) stops a launch after the program that
+    passes it. Out of bounds: raise AccessOutOfBounds before the access, or mask the lanes and
+    report. `count` False only checks bounds, which is faster. `shuffle` runs programs in an order
+    drawn from that seed. `ghost` launches nothing. `stands_for` is the GPU that host code believes
+    in (sm90). `configs` picks an autotuned kernel's configuration by index, else its first.
+
+    Raises CannotJudge where the interpreter would be wrong, KernelRaised where the kernel itself
+    fails. Import the candidate inside the block or after one was entered: libdevice functions are
+    bound at import. Needs TRITON_INTERPRET=1 before triton is imported.
+    """
+    if not knobs.runtime.interpret:
+        raise WorkbenchError(
+            "kernels cannot be interpreted: TRITON_INTERPRET was not set",
+            todo="set TRITON_INTERPRET=1 before triton is imported",
+        )
+    settings = Settings(
+        sample=sample,
+        work=work,
+        raising=on_out_of_bounds == "raise",
+        counting=count,
+        shuffle=shuffle,
+        ghost=ghost,
+        configs=dict(configs or {}),
+    )
+    trace = Trace(settings)
+    with language(trace.launch), standing_in(stands_for or target("sm90")), choosing(trace.choose):
+        yield trace
+
+
+@contextlib.contextmanager
+def _host_modes_off() -> Iterator[None]:
+    """Torch means torch while a kernel runs, whatever modes the host code is under."""
+    with torch._C.DisableTorchFunction(), _disable_current_modes():  # noqa: SLF001
+        yield
+
+
+@contextlib.contextmanager
+def _blamed(watch: LaunchWatch) -> Iterator[None]:
+    """Whatever a kernel raises becomes a fault with its name and line."""
+    try:
+        yield
+    except KernelFault:
+        raise
+    except NotImplementedError as missing:
+        line = _line_of(missing)
+        raise CannotJudge(str(missing), kernel=watch.kernel, line=line) from missing
+    except Exception as error:
+        said = str(error) or repr(error)
+        if not isinstance(error, InterpreterError):
+            said = f"{type(error).__name__}: {said}"
+        raise KernelRaised(said[:400], kernel=watch.kernel, line=_line_of(error)) from error
+
+
+def _line_of(error: BaseException) -> int:
+    """The candidate's innermost line that the traceback passes."""
+    line = 0
+    step = error.__traceback__
+    while step is not None:
+        if not is_library(step.tb_frame.f_code.co_filename):
+            line = step.tb_lineno
+        step = step.tb_next
+    return line
+
+
+def _order(grid: Grid, settings: Settings) -> Iterator[Grid]:
+    """Program ids in the order in which they run; x is fastest, as the hardware numbers them."""
+    total = grid[0] * grid[1] * grid[2]
+    linear: Any = range(total)
+    if settings.sample is not None and settings.sample < total:
+        linear = _spread(total, settings.sample)
+    if settings.shuffle is not None:
+        linear = list(linear)
+        random.Random(settings.shuffle).shuffle(linear)  # noqa: S311 - an order, not a secret
+    for number in linear:
+        yield _place(number, grid)
+
+
+def _place(number: int, grid: Grid) -> Grid:
+    return number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
+
+
+def _spread(total: int, count: int) -> list[int]:
+    """Distinct program numbers, every prefix spread evenly: Weyl's sequence of the golden ratio."""
+    chosen: dict[int, None] = {}
+    step = 0
+    while len(chosen) < count:
+        chosen[int((0.5 + step * _GOLDEN) % 1.0 * total)] = None
+        step += 1
+    return list(chosen)
+
+
+def _probe(watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid) -> None:
+    """Start the first programs, only until each has shown where it reads."""
+    builder = triton_interpreter.interpreter_builder
+    watch.probing = True
+    for number in range(min(_PROBES, grid[0] * grid[1] * grid[2])):
+        program = _place(number, grid)
+        builder.grid_idx = program
+        watch.begin_probe(program)
+        with contextlib.suppress(ProbeDone):
+            function(**values)
+    watch.end_probes()

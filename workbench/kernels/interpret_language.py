@@ -1,0 +1,132 @@
+"""Triton's language in the interpreter's hands: what is put in its place, and taken out again."""
+
+import contextlib
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.runtime import interpreter as triton_interpreter
+
+from workbench.kernels import interpret_reduce
+from workbench.kernels.interpret_builder import TracedBuilder
+from workbench.kernels.interpret_rewrite import KernelRewriter, TracedSemantic
+from workbench.kernels.untyped import Untyped
+
+Launch = Callable[[Untyped, tuple[Any, ...], dict[str, Any]], None]
+"""Gets triton's grid executor, the positional and the named arguments of one launch."""
+
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift")
+_LOGICAL = ("and", "or", "xor")
+_OPERATORS = {
+    *(f"{side}{name}" for name in (*_BINARY, *_LOGICAL) for side in ("", "r")),
+    *("lt", "le", "gt", "ge", "eq", "ne"),
+}
+_ADDRESS = np.dtype(np.uint64)
+_rewritten: dict[Any, Any] = {}
+"""Kernels as `KernelRewriter` leaves them, apart from what triton's own rewriter made."""
+
+
+@contextlib.contextmanager
+def language(launch: Launch) -> Iterator[None]:
+    """Triton's language is our interpreter's until the block ends; `launch` gets every launch."""
+    interpreter = triton_interpreter
+    scope = interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))  # noqa: SLF001
+    builder, semantic = interpreter.interpreter_builder, interpreter.interpreter_semantic
+    try:
+        scope.set_attr(builder, "__class__", TracedBuilder)
+        scope.set_attr(builder, "options", builder.adapted())
+        scope.set_attr(semantic, "__class__", TracedSemantic)
+        scope.set_attr(interpreter.FunctionRewriter, "ast_transformer", KernelRewriter())
+        scope.set_attr(interpreter.InterpretedFunction, "rewritten_fn", _rewritten)
+        scope.set_attr(interpreter.InterpretedFunction, "__call__", _call_device_function)
+        scope.set_attr(
+            interpreter.GridExecutor,
+            "__call__",
+            lambda executor, *args, **named: launch(executor, args, named),
+        )
+        for module in (tl, tl.core):
+            scope.set_attr(module, "static_range", _static_range)
+        scope.set_attr(
+            tl.core.tensor, "__index__", lambda tensor: int(tensor.handle.data.reshape(-1)[0])
+        )
+        scope.set_attr(interpreter, "_get_np_dtype", _numpy_types(interpreter._get_np_dtype))  # noqa: SLF001
+        _patch_constants(scope)
+        interpret_reduce.patch(scope)
+        _patch_libdevice(scope, semantic)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            yield
+    finally:
+        scope.restore()
+
+
+def _call_device_function(function: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
+    """A jit function called by another: the language is patched already."""
+    return function.rewrite()(*args, **named)
+
+
+def _static_range(
+    first: int, second: int | None = None, step: int = 1, **_: object
+) -> Iterator[int]:
+    """An unrolled loop: its trips are side by side for the hardware, unlike a real loop's."""
+    watch = triton_interpreter.interpreter_builder.watch
+    outer = watch.unrolled
+    try:
+        for value in range(first) if second is None else range(first, second, step):
+            watch.unrolled = (*outer, value)
+            yield value
+    finally:
+        watch.unrolled = outer
+
+
+def _patch_constants(scope: Untyped) -> None:
+    """A constant combined with a tensor is a tensor; triton would wrap it as a constant again."""
+    for name in dir(tl.constexpr):
+        operator = getattr(tl.constexpr, name)
+        if name.strip("_") in _OPERATORS and inspect.isfunction(operator):
+            scope.set_attr(tl.constexpr, name, _without_wrapping(operator))
+
+
+def _without_wrapping(operator: Untyped) -> Untyped:
+    def operate(constant: Untyped, other: Untyped) -> Untyped:
+        result = operator(constant, other)
+        value = getattr(result, "value", None)
+        return value if isinstance(value, tl.tensor) else result
+
+    return operate
+
+
+def _numpy_types(original: Untyped) -> Untyped:
+    """Triton's mapping to numpy types, remembered: it builds its table anew for every handle."""
+    known: dict[str, Any] = {}
+
+    def numpy_type(kind: Untyped) -> Untyped:
+        element = kind.element_ty if isinstance(kind, tl.block_type) else kind
+        if isinstance(element, tl.pointer_type):
+            return _ADDRESS
+        if element.name not in known:
+            known[element.name] = original(element)
+        return known[element.name]
+
+    return numpy_type
+
+
+def _patch_libdevice(scope: Untyped, semantic: Untyped) -> None:
+    """libdevice's functions call the builder; outside a compiler the stubs would return None."""
+    from triton.language.extra import libdevice as stubs
+    from triton.language.extra.cuda import libdevice
+
+    for name, function in list(vars(libdevice).items()):
+        if tl.core.is_builtin(function):
+            bound = _with_semantic(function, semantic)
+            scope.set_attr(libdevice, name, bound)
+            if hasattr(stubs, name):
+                scope.set_attr(stubs, name, bound)
+
+
+def _with_semantic(function: Untyped, semantic: Untyped) -> Untyped:
+    return lambda *args, **named: function(*args, **{**named, "_semantic": semantic})

@@ -1,0 +1,247 @@
+"""What one launch does while it is interpreted: every access checked, work counted where asked."""
+
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal
+
+import numpy as np
+import triton
+from numpy.typing import NDArray
+
+from workbench.kernels.faults import AccessOutOfBounds
+from workbench.kernels.records import LaunchTrace, OutOfBounds
+from workbench.kernels.trace_memory import (
+    Region,
+    in_lane_order,
+    nearest,
+    outside,
+    region_of,
+    requested_sectors,
+    touched_sectors,
+)
+from workbench.kernels.untyped import Untyped
+
+Access = Literal["load", "store", "atomic"]
+Grid = tuple[int, int, int]
+Array = NDArray[Any]
+
+_LIBRARY = (str(Path(triton.__file__).parent), str(Path(__file__).parent))
+_MOST_REPORTS = 100
+
+
+class ProbeDone(Exception):
+    """A probed program has shown where it begins to read."""
+
+
+class LaunchWatch:
+    """The books of one launch."""
+
+    def __init__(
+        self, kernel: str, regions: list[Region], *, line: int, counting: bool, raising: bool
+    ) -> None:
+        self.kernel = kernel
+        self.regions = regions
+        self.line = line
+        self.counting = counting
+        self.probing = False
+        self.program: Grid = (0, 0, 0)
+        self.unrolled: tuple[int, ...] = ()
+        """Trip numbers of the static loops that are being unrolled right now."""
+        self.work = 0
+        """Lanes moved and a hundredth of the flops done: what makes a program slow to interpret."""
+        self._raising = raising
+        self._reports: list[OutOfBounds] = []
+        self._lanes = self._masked = self._useful = self._requested = 0
+        self._vector = self._special = self._reduced = self._atomics = 0
+        self._steps = self._reductions = 0
+        self._waiting: set[object] = set()
+        self._dots: Counter[str] = Counter()
+        self._tiles: defaultdict[str, Counter[tuple[int, int, int]]] = defaultdict(Counter)
+
+    def begin_program(self, program: Grid) -> None:
+        """A new program starts; nothing waits yet."""
+        self.program = program
+        self._waiting.clear()
+
+    def end_program(self) -> None:
+        """The program is over: its footprint joins the launch's."""
+        for region in self.regions:
+            region.close_program()
+
+    def access(self, kind: Access, pointers: Untyped, mask: Array) -> Array:
+        """Check one access before it happens and count it; the mask of lanes that may go on.
+
+        Raises AccessOutOfBounds, or masks the offending lanes off and reports them.
+        """
+        addresses: Array = pointers.data
+        mask = np.broadcast_to(mask, addresses.shape)
+        width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+        region = region_of(pointers.dtype)
+        full = bool(mask.all())
+        active = addresses.reshape(-1) if full else addresses[mask]
+        bad = outside(active, width, self.regions if region is None else [region])
+        if bad.any():
+            mask = self._out_of_bounds(kind, addresses, mask, bad, region)
+            full, active = False, addresses[mask]
+        if self.counting:
+            self._count(kind, addresses, mask, active, width, region)
+        return mask
+
+    def begins(self, pointers: Untyped, mask: Array) -> None:
+        """In a probe: note where the program first reads each tensor; ProbeDone once it repeats."""
+        region = region_of(pointers.dtype)
+        self._wait(region)
+        if self._steps > 1:
+            raise ProbeDone
+        if region is None or region.begins[-1] is not None:
+            return
+        active = pointers.data[np.broadcast_to(mask, pointers.data.shape)]
+        if active.size:
+            region.begins[-1] = int(active.min())
+
+    def begin_probe(self, program: Grid) -> None:
+        """A new probed program starts."""
+        self.begin_program(program)
+        self._steps = 0
+        for region in self.regions:
+            region.begins.append(None)
+
+    def end_probes(self) -> None:
+        """Probing is over; its waits do not count."""
+        self.probing = False
+        self._steps = 0
+
+    def vector(self, elements: int) -> None:
+        """Elementwise float arithmetic."""
+        self._vector += elements
+        self.work += elements
+
+    def special(self, elements: int) -> None:
+        """Elementwise functions of the MUFU pipe."""
+        self._special += elements
+
+    def reduction(self, elements: int) -> None:
+        """One reduction or scan over so many elements."""
+        self._reductions += 1
+        self._reduced += elements
+        self.work += elements
+
+    def dot(self, pipe: str, batch: int, tile: tuple[int, int, int]) -> None:
+        """One `tl.dot` of batch times M, N, K."""
+        m, n, k = tile
+        flops = 2 * batch * m * n * k
+        self._dots[pipe] += flops
+        self._tiles[pipe][tile] += flops
+        self.work += flops // 100
+
+    def trace(self, grid: Grid, programs: int) -> LaunchTrace:
+        """The record, scaled from the `programs` that ran to the whole grid."""
+        total = grid[0] * grid[1] * grid[2]
+        scale = total / programs if programs else 0.0
+        each = 1 / programs if programs else 0.0
+        return LaunchTrace(
+            kernel=self.kernel,
+            grid=grid,
+            programs=total,
+            sampled=programs,
+            traffic={r.name: r.traffic(scale, programs) for r in self.regions},
+            masked_fraction=self._masked / self._lanes if self._lanes else 0.0,
+            sector_efficiency=min(1.0, self._useful / self._requested) if self._requested else 1.0,
+            dot_flops={pipe: flops * scale for pipe, flops in self._dots.items()},
+            vector_flops=self._vector * scale,
+            special_ops=self._special * scale,
+            reduced_elements=self._reduced * scale,
+            atomics=self._atomics * scale,
+            out_of_bounds=tuple(self._reports),
+            line=self.line,
+            load_steps=self._steps * each,
+            reductions=self._reductions * each,
+            dot_tiles={pipe: tiles.most_common(1)[0][0] for pipe, tiles in self._tiles.items()},
+        )
+
+    def _out_of_bounds(
+        self, kind: Access, addresses: Array, mask: Array, bad: Array, region: Region | None
+    ) -> Array:
+        lanes = np.flatnonzero(mask.reshape(-1))[bad]
+        first = int(addresses.reshape(-1)[lanes[0]])
+        near = region or (nearest(first, self.regions) if self.regions else None)
+        report = OutOfBounds(
+            kernel=self.kernel,
+            line=candidate_line(),
+            program=self.program,
+            access=kind,
+            lanes=int(lanes.size),
+            argument=near.name if near else "",
+            offset_bytes=first - near.low if near else first,
+        )
+        if self._raising:
+            raise AccessOutOfBounds(report, storage_bytes=near.nbytes if near else 0)
+        if len(self._reports) < _MOST_REPORTS:
+            self._reports.append(report)
+        allowed = mask.copy()
+        allowed.reshape(-1)[lanes] = False
+        return allowed
+
+    def _count(
+        self,
+        kind: Access,
+        addresses: Array,
+        mask: Array,
+        active: Array,
+        width: int,
+        region: Region | None,
+    ) -> None:
+        lanes = addresses.size
+        self.work += lanes
+        self._lanes += lanes
+        self._masked += lanes - active.size
+        if kind == "atomic":
+            self._atomics += active.size
+        else:
+            ordered, lit = in_lane_order(addresses, mask)
+            inner = addresses.shape[-1] if addresses.ndim else 1
+            requested = requested_sectors(ordered, lit, width, inner) * 32
+            self._requested += requested
+            self._useful += active.size * width
+            if region is not None:
+                region.requested += requested
+            active = ordered if lit.all() else ordered[lit]
+        if kind == "load":
+            self._wait(region)
+        if region is None:
+            return
+        if kind != "store":
+            region.loaded += active.size * width
+        if kind != "load":
+            region.stored += active.size * width
+        region.touch(touched_sectors(active), write=kind != "load")
+
+    def _wait(self, tensor: object) -> None:
+        """A load waits with those beside it, and anew when the same place loads again."""
+        frame = _candidate_frame()
+        place = (tensor, frame and (frame.f_code, frame.f_lasti), self.unrolled)
+        if place in self._waiting or not self._waiting:
+            self._steps += 1
+            self._waiting.clear()
+        self._waiting.add(place)
+
+
+def _candidate_frame() -> FrameType | None:
+    """The innermost frame that is neither triton's nor ours."""
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - no public walk up the stack
+    while frame is not None and is_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def is_library(filename: str) -> bool:
+    """Whether code of that file is triton's, ours or generated: not the candidate's."""
+    return filename.startswith((*_LIBRARY, "<"))
+
+
+def candidate_line() -> int:
+    """The line that the candidate's code stands at; 0 when none of it is running."""
+    frame = _candidate_frame()
+    return frame.f_lineno if frame is not None else 0

@@ -7,9 +7,7 @@ from torch import nn
 
 
 @triton.jit
-def top_k_kernel(
-    x_ptr, values_ptr, places_ptr, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
-):
+def top_k_kernel(x_ptr, values_ptr, places_ptr, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     row = tl.program_id(1).to(tl.int64)
     mine = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     x = tl.load(x_ptr + row * N + mine, mask=mine < N, other=0.0)

@@ -1,6 +1,7 @@
 """All of stdout: text for a person or JSON for a machine, made from the same record."""
 
 import sys
+
 import msgspec
 
 

@@ -73,3 +73,7 @@ def _usage(fault: BaseException) -> int | None:
         show()
         return Exit.BAD
     return None
+
+
+if __name__ == "__main__":
+    main()

@@ -4,20 +4,19 @@ import importlib.metadata
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.engine.devices import choose_place
+from workbench.engine.opening import lock_path
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import read_candidate
 from workbench.problems.load import load_problem
+from workbench.session.lock import EngineLock
 from workbench.session.names import check_name, fresh_name
 from workbench.session.records import Budget, Mode, SessionSettings
 from workbench.session.store import SessionStore
-
-_T = TypeVar("_T")
 
 
 class RunRequest(Struct, frozen=True, kw_only=True):
@@ -34,15 +33,6 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     sessions: Path
 
 
-class Start(Struct, frozen=True, kw_only=True):
-    """What an engine is to do with the session next; written before the engine starts."""
-
-    mode: Mode
-    budget: Budget
-    seed: tuple[str, str] | None = None
-    """A person's own candidate: source and path."""
-
-
 def create_session(request: RunRequest) -> Path:
     """Make the session's repository and return its folder; nothing is left behind on a fault.
 
@@ -57,7 +47,7 @@ def create_session(request: RunRequest) -> Path:
     problem = load_problem(request.problem)
     seed = None
     if request.kernel is not None:
-        seed = (read_candidate(request.kernel).source, str(request.kernel))
+        seed = read_candidate(request.kernel).source
     place = choose_place(request.device, request.target)
     name = check_name(request.name) if request.name else fresh_name(problem.name, request.sessions)
     settings = SessionSettings(
@@ -72,12 +62,16 @@ def create_session(request: RunRequest) -> Path:
         toolchain=toolchain(),
     )
     store = SessionStore.create(request.sessions / name, settings, problem.source, problem.sidecar)
-    write_start(store, Start(mode=request.mode, budget=request.budget, seed=seed))
+    if seed is not None:
+        note_seed(store, seed, Path(str(request.kernel)))
     return store.folder
 
 
 def request_run(path: Path, *, mode: Mode | None, budget: Budget) -> None:
-    """Note how a session is to go on; limits that are None keep what they were."""
+    """Note how a session is to go on; limits that are None keep what they were.
+
+    Raises WorkbenchError for a session that is no run, and when an engine holds it now.
+    """
     store = SessionStore.open(path)
     settings = store.settings()
     if settings.kind != "run":
@@ -86,34 +80,27 @@ def request_run(path: Path, *, mode: Mode | None, budget: Budget) -> None:
             where=str(path),
             todo=f"workbench attach {path.name} shows it",
         )
-    before = read_start(store)
-    write_start(
-        store,
-        Start(
-            mode=mode or before.mode,
-            budget=Budget(
-                steps=_either(budget.steps, before.budget.steps),
-                usd=_either(budget.usd, before.budget.usd),
-                gpu_seconds=_either(budget.gpu_seconds, before.budget.gpu_seconds),
-                wall_seconds=_either(budget.wall_seconds, before.budget.wall_seconds),
-            ),
-            seed=before.seed,
-        ),
+    now = structs.replace(
+        settings, mode=mode or settings.mode, budget=_widened(settings.budget, budget)
     )
+    if now == settings:
+        return
+    with EngineLock(lock_path(store), session=path.name):
+        store.save_settings(now)
 
 
-def _either(new: _T | None, old: _T | None) -> _T | None:
-    return old if new is None else new
+def _widened(old: Budget, new: Budget) -> Budget:
+    given = {name: value for name, value in structs.asdict(new).items() if value is not None}
+    return structs.replace(old, **given)
 
 
-def write_start(store: SessionStore, start: Start) -> None:
-    """Durably, in one move: a torn file can never be read."""
-    target = store.state / "start.json"
+def note_seed(store: SessionStore, source: str, path: Path) -> None:
+    """Keep a person's own candidate until it is gated; in one move, so it is never half there."""
+    target = seed_path(store)
     draft = target.with_suffix(".tmp")
     try:
-        store.state.mkdir(parents=True, exist_ok=True)
         with draft.open("wb") as file:
-            file.write(msgspec.json.encode(start))
+            file.write(msgspec.json.encode((source, str(path))))
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
@@ -125,13 +112,17 @@ def write_start(store: SessionStore, start: Start) -> None:
         ) from fault
 
 
-def read_start(store: SessionStore) -> Start:
-    """How the session was last asked to go; from its settings when nothing was noted here."""
+def noted_seed(store: SessionStore) -> tuple[str, str] | None:
+    """The candidate that `run --kernel` was given, as source and path; None without one."""
     try:
-        return msgspec.json.decode((store.state / "start.json").read_bytes(), type=Start)
-    except (FileNotFoundError, msgspec.DecodeError):
-        settings = store.settings()
-        return Start(mode=settings.mode, budget=settings.budget)
+        return msgspec.json.decode(seed_path(store).read_bytes(), type=tuple[str, str])
+    except FileNotFoundError:
+        return None
+
+
+def seed_path(store: SessionStore) -> Path:
+    """Where `note_seed` keeps it."""
+    return store.state / "seed.json"
 
 
 def toolchain() -> dict[str, str]:

@@ -39,13 +39,13 @@ from workbench.skills.records import Plan
 class Store(Protocol):
     """What the loop needs of a session repository; every method returns once it is durable."""
 
-    def record(self, transition: Transition, source: str) -> str:
+    def record(self, transition: Transition, source: str, *, best: bool = False) -> str:
         """Commit a decided transition; returns the commit id."""
 
     def record_pending(self, transition: Transition, source: str) -> str:
         """Commit a transition that waits for a person."""
 
-    def decide(self, number: int, decision: Decision) -> str:
+    def decide(self, number: int, decision: Decision, *, best: bool = False) -> str:
         """Finish a pending transition; returns the final commit id."""
 
     def source(self, number: int) -> str:
@@ -250,12 +250,13 @@ class Engine:
             self._deciding = None
             self._answer = None
         decision = Decision(answer=wish.answer, by="person", reason=wish.reason, at=now())
+        decided = structs.replace(transition, decision=decision)
         try:
-            commit = self._store.decide(transition.number, decision)
+            commit = self._store.decide(transition.number, decision, best=self._is_best(decided))
         except WorkbenchError as fault:
             reply.set_result(Refused(what=fault.what, todo=fault.todo))
             raise
-        self._remember(structs.replace(transition, decision=decision), commit, decided=True)
+        self._remember(decided, commit, decided=True)
         reply.set_result(
             Granted(says=f"v{transition.number} {decision.answer}, commit {commit[:9]}")
         )
@@ -283,7 +284,12 @@ class Engine:
             raise Stopped
 
     def _commit(self, transition: Transition, source: str) -> None:
-        self._remember(transition, self._store.record(transition, source), decided=True)
+        commit = self._store.record(transition, source, best=self._is_best(transition))
+        self._remember(transition, commit, decided=True)
+
+    def _is_best(self, transition: Transition) -> bool:
+        best = self._history.plus(transition).best
+        return best is not None and best.number == transition.number
 
     def _remember(self, transition: Transition, commit: str, *, decided: bool = False) -> None:
         self._history = self._history.plus(transition)

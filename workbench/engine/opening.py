@@ -11,8 +11,8 @@ from workbench.engine.view import Snapshot, State, Version
 from workbench.measure.records import Kind, Speed
 from workbench.session.journal import Tail, last_lines
 from workbench.session.lock import holder, socket_path
+from workbench.session.reader import Overview, SessionReader
 from workbench.session.records import Answer, Cost, SessionSettings
-from workbench.session.store import Overview, SessionStore
 from workbench.session.trailers import Summary
 
 _TAIL_EVENTS = 400
@@ -20,12 +20,12 @@ _TAIL_EVENTS = 400
 _LIVE = (State.STARTING, State.RUNNING, State.WAITING, State.PAUSED)
 
 
-def events_path(store: SessionStore) -> Path:
+def events_path(store: SessionReader) -> Path:
     """The log of events; beside git's own files, so that the person's folder holds kernels only."""
     return store.state / "events.jsonl"
 
 
-def lock_path(store: SessionStore) -> Path:
+def lock_path(store: SessionReader) -> Path:
     """Held by the engine that owns the session."""
     return store.state / "engine.lock"
 
@@ -35,7 +35,7 @@ class Opened:
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
-        self.store = SessionStore.open(self.path)
+        self.store = SessionReader(self.path)
         self._settings: SessionSettings = self.store.settings()
         self.last_seq = 0
         """Of the newest event that a snapshot holds."""

@@ -1,32 +1,53 @@
 """One engine on one session: lock, log, socket, loop, and a clean way out."""
 
 import asyncio
-import contextlib
 import os
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 from msgspec import structs
 
 from workbench.engine import events as ev
-from workbench.engine.create import read_start
+from workbench.engine.create import noted_seed
 from workbench.engine.history import History
-from workbench.engine.loop import Engine, now
+from workbench.engine.loop import Engine, Workplace, now
 from workbench.engine.opening import Opened, events_path, lock_path
 from workbench.engine.server import EventServer
-from workbench.engine.workplace import SessionWorkplace
 from workbench.errors import WorkbenchError
 from workbench.session.journal import Journal
 from workbench.session.lock import EngineLock, socket_path
+from workbench.session.records import SessionSettings
 from workbench.session.store import SessionStore
 
 Listen = Callable[[ev.AnyEvent], None]
 
 
-def serve_session(path: Path, *, listen: Listen | None = None) -> ev.RunEnded:
+class ClosableWorkplace(Workplace, Protocol):
+    """A workplace that holds processes until it is closed."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+OpenWorkplace = Callable[
+    [SessionStore, SessionSettings, tuple[str, str] | None, Listen], ClosableWorkplace
+]
+"""Of the store, its settings, a person's own seed (source, path), and whom to tell events."""
+
+
+def serve_session(
+    path: Path,
+    *,
+    listen: Listen | None = None,
+    open_workplace: OpenWorkplace | None = None,
+) -> ev.RunEnded:
     """Run the session in this process until it ends; returns how.
+
+    `open_workplace` makes what runs candidates; the real one when None.
 
     Every event goes to the log, to followers of the socket and to `listen`. Raises WorkbenchError
     when another engine holds the session or it cannot be read. A fault during the run is its end
@@ -38,18 +59,35 @@ def serve_session(path: Path, *, listen: Listen | None = None) -> ev.RunEnded:
         EngineLock(lock_path(store), session=path.name, socket=str(socket)),
         Journal(events_path(store)) as journal,
     ):
-        return asyncio.run(_Service(store, journal, socket, listen).run())
+        return asyncio.run(
+            _Service(store, journal, socket, listen, open_workplace or _real_workplace).run()
+        )
+
+
+def _real_workplace(
+    store: SessionStore, settings: SessionSettings, seed: tuple[str, str] | None, emit: Listen
+) -> ClosableWorkplace:
+    # Edits and the gate take half a second to import; the run is announced before that.
+    from workbench.engine.workplace import SessionWorkplace
+
+    return SessionWorkplace(store, settings, seed, emit)
 
 
 class _Service:
     """Joins the loop to its log, its socket and the process's signals."""
 
     def __init__(
-        self, store: SessionStore, journal: Journal, socket: Path, listen: Listen | None
+        self,
+        store: SessionStore,
+        journal: Journal,
+        socket: Path,
+        listen: Listen | None,
+        open_workplace: OpenWorkplace,
     ) -> None:
         self._store = store
         self._journal = journal
         self._listen = listen
+        self._open_workplace = open_workplace
         self._opened = Opened(store.folder)
         self._server = EventServer(socket, self._opened.history, self._grant)
         self._engine: Engine | None = None
@@ -68,27 +106,29 @@ class _Service:
 
     async def _work(self) -> ev.RunEnded:
         settings = self._store.settings()
-        start = read_start(self._store)
         self._publish(
             ev.RunStarted(
                 pid=os.getpid(),
-                mode=start.mode.value,
+                mode=settings.mode.value,
                 device=settings.device,
                 target=settings.target,
                 resumed=self._resumed,
-                budget=start.budget,
+                budget=settings.budget,
             )
         )
-        workplace = SessionWorkplace(self._store, settings, start.seed, self._from_thread)
+        workplace = self._open_workplace(
+            self._store, settings, noted_seed(self._store), self._from_thread
+        )
         try:
-            await asyncio.to_thread(self._store.restore_worktree)
+            for says in await asyncio.to_thread(self._store.recover):
+                self._publish(ev.Note(level="info", says=says))
             history = await asyncio.to_thread(self._read_history)
             self._engine = Engine(
                 store=self._store,
                 workplace=workplace,
                 history=history,
-                mode=start.mode,
-                budget=start.budget,
+                mode=settings.mode,
+                budget=settings.budget,
                 emit=self._publish,
             )
             self._catch_signals(self._engine)
@@ -101,6 +141,7 @@ class _Service:
             raise
         finally:
             await asyncio.to_thread(workplace.close)
+            await asyncio.to_thread(self._store.tidy)
         self._publish(ended)
         return ended
 
@@ -117,8 +158,9 @@ class _Service:
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._loop.remove_signal_handler(number)
 
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(ValueError, NotImplementedError):
+        # Python delivers signals to the main thread only; elsewhere our host decides.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
                 self._loop.add_signal_handler(number, stop)
 
     async def _grant(self, wish: "msgspec.Struct") -> "msgspec.Struct":

@@ -111,9 +111,9 @@ def _touched(path: Path) -> float:
 def export(path: Path, file: Path) -> None:
     """Write the session as one git bundle. Raises WorkbenchError when it cannot."""
     from workbench.session.bundle import export_bundle
-    from workbench.session.store import SessionStore
+    from workbench.session.reader import SessionReader
 
-    export_bundle(SessionStore.open(path), file)
+    export_bundle(SessionReader(path), file)
 
 
 def import_file(file: Path, folder: Path, name: str) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 from workbench.engine.opening import lock_path
 from workbench.errors import WorkbenchError
 from workbench.session.lock import holder
-from workbench.session.store import SessionStore
+from workbench.session.reader import SessionReader
 
 
 def spawn_engine(path: Path) -> None:
@@ -17,7 +17,7 @@ def spawn_engine(path: Path) -> None:
     It gets a session of its own (setsid), no terminal, and writes what it prints to `engine.log`
     beside the event log. Raises WorkbenchError when the process cannot be started.
     """
-    store = SessionStore.open(path)
+    store = SessionReader(path)
     if holder(lock_path(store)) is not None:
         return
     log = store.state / "engine.log"

@@ -1,0 +1,184 @@
+"""What a person waits for: first words, first frame, a refusal, a long session, idleness."""
+
+import os
+import pty
+import select
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from workbench.bench.long_session import make_long_session
+from workbench.engine.opening import lock_path
+from workbench.session.lock import holder
+from workbench.session.reader import SessionReader
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One measured line."""
+
+    what: str
+    says: str
+    goal: str
+    met: bool
+
+
+_RUNS = 5
+"""Medians of so many runs, files cached."""
+
+_BAD = (
+    "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
+)
+
+
+def measure_start(show: Callable[[Row], None]) -> Iterator[Row]:
+    """Measure line by line; `show` is called with each as it is known."""
+    folder = Path(tempfile.mkdtemp(prefix="workbench-bench-"))
+    try:
+        for look in (_first_words, _refusal, _long_session, _first_frame, _idle):
+            for row in look(folder):
+                show(row)
+                yield row
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _seconds(what: str, value: float, limit: float) -> Row:
+    return Row(what=what, says=f"{value:.3f} s", goal=f"{limit:g} s", met=value < limit)
+
+
+def _workbench(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "workbench.cli.main", *arguments]
+
+
+def _timed(command: list[str], expected: int) -> float:
+    began = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, check=False)
+    took = time.perf_counter() - began
+    if done.returncode != expected:
+        raise RuntimeError(f"{command} left with {done.returncode}: {done.stderr.decode()}")
+    return took
+
+
+def _median(command: list[str], expected: int = 0) -> float:
+    return statistics.median(_timed(command, expected) for _ in range(_RUNS))
+
+
+def _first_words(folder: Path) -> Iterator[Row]:
+    command = _workbench("sessions", "--sessions", str(folder))
+    yield _seconds("command line to its answer (`workbench sessions`)", _median(command), 0.3)
+
+
+def _refusal(folder: Path) -> Iterator[Row]:
+    file = folder / "bad.py"
+    file.write_text(_BAD, encoding="utf-8")
+    command = _workbench("gate", str(file), "--problem", "softmax", "--device", "cpu")
+    took = _median(command, expected=1)
+    yield _seconds("a candidate rejected on the CPU path (`workbench gate`)", took, 2.0)
+
+
+def _long_session(folder: Path) -> Iterator[Row]:
+    path = make_long_session(folder / "long-1", 1000)
+    took = _median(_workbench("status", str(path)))
+    yield _seconds("a session of 1,000 transitions opened (`workbench status`)", took, 1.0)
+
+
+def _first_frame(folder: Path) -> Iterator[Row]:
+    path = folder / "long-1"
+    times = [_frame_seconds(_workbench("attach", str(path))) for _ in range(_RUNS)]
+    took = statistics.median(times)
+    yield _seconds("the screen's first frame, 1,000 transitions (`workbench attach`)", took, 0.6)
+
+
+def _frame_seconds(command: list[str]) -> float:
+    """Until the screen's lineage pane is drawn in a terminal of 120x36."""
+    began = time.perf_counter()
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm-256color", COLUMNS="120", LINES="36")
+        os.execv(command[0], command)  # noqa: S606 -- our own program, no shell
+    _resize(terminal)
+    seen = b""
+    try:
+        while b"Lineage" not in seen:
+            if time.perf_counter() - began > 20 or not select.select([terminal], [], [], 20)[0]:
+                raise RuntimeError("the screen drew no lineage within 20 s")
+            seen += os.read(terminal, 1 << 16)
+        return time.perf_counter() - began
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+
+
+def _resize(terminal: int) -> None:
+    import fcntl
+    import struct
+    import termios
+
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 36, 120, 0, 0))
+
+
+def _idle(folder: Path) -> Iterator[Row]:
+    """An engine that waits: CPU ticks and bytes written over three seconds, its children too."""
+    environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder)}
+    command = _workbench(
+        *("run", "softmax", "--headless", "--mode", "manual", "--device", "cpu"),
+        *("--session", "idle", "--sessions", str(folder)),
+    )
+    engine = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        _wait_until_paused(folder / "idle", engine)
+        before = _use(engine.pid)
+        time.sleep(3)
+        after = _use(engine.pid)
+    finally:
+        engine.kill()
+        engine.wait()
+    ticks, written = after[0] - before[0], after[1] - before[1]
+    cpu = ticks / os.sysconf("SC_CLK_TCK")
+    yield Row(what="CPU of an idle engine in 3 s", says=f"{cpu:.2f} s", goal="0 s", met=cpu == 0)
+    yield Row(what="written by it in 3 s", says=f"{written} B", goal="0 B", met=written == 0)
+
+
+def _wait_until_paused(path: Path, engine: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and engine.poll() is None:
+        log = path / ".git" / "workbench" / "events.jsonl"
+        if log.exists() and b'"run-paused"' in log.read_bytes():
+            if holder(lock_path(SessionReader(path))) is None:
+                break
+            return
+        time.sleep(0.1)
+    raise RuntimeError("the engine did not come to wait")
+
+
+def _use(pid: int) -> tuple[int, int]:
+    """Clock ticks and bytes written of a process and everything under it."""
+    ticks = written = 0
+    for one in (pid, *_below(pid)):
+        try:
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            io = Path(f"/proc/{one}/io").read_text()
+        except OSError:
+            continue
+        ticks += int(fields[11]) + int(fields[12])
+        written += int(next(ln for ln in io.splitlines() if ln.startswith("wchar")).split()[1])
+    return ticks, written
+
+
+def _below(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            found += [int(child), *_below(int(child))]
+    return found

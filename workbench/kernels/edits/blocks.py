@@ -77,9 +77,14 @@ def _is_product(kernel: JitKernel, node: ast.expr, block: str) -> bool:
 def moves(kernel: JitKernel, node: ast.expr) -> bool:
     """Whether an expression depends on the program's place or on a loop's variable."""
     reached = kernel.flow.reaches(node)
-    if any(loop.variable in reached for loop in kernel.loops):
-        return True
-    roots = [node, *(d.value for n in reached for d in kernel.flow.definitions.get(n, []))]
+    return any(loop.variable in reached for loop in kernel.loops) or by_program(kernel, node)
+
+
+def by_program(kernel: JitKernel, node: ast.expr) -> bool:
+    """Whether an expression depends on the program's place in the grid."""
+    roots: list[ast.expr | None] = [node]
+    for name in kernel.flow.reaches(node):
+        roots += [d.value for d in kernel.flow.definitions.get(name, [])]
     return any(
         kernel.names.op(inner) == "program_id"
         for root in roots

@@ -4,8 +4,12 @@ from workbench.kernels.edits.base import Applied, Edit, EditRefused, Undo, undo
 from workbench.kernels.edits.blocks import BLOCK_SIZE
 from workbench.kernels.edits.hoist import HOIST_LOADS
 from workbench.kernels.edits.launch_options import NUM_STAGES, NUM_WARPS
+from workbench.kernels.edits.online_softmax import ONLINE_SOFTMAX
 from workbench.kernels.edits.order import GROUP_ORDER
+from workbench.kernels.edits.policies import CACHE_MODIFIER, EVICTION
+from workbench.kernels.edits.precision import DOT_PRECISION
 from workbench.kernels.edits.row_on_chip import ROW_ON_CHIP
+from workbench.kernels.edits.tile import TILE
 
 __all__ = ["EDITS", "Applied", "Edit", "EditRefused", "Undo", "undo"]
 
@@ -16,7 +20,12 @@ EDITS: dict[str, Edit] = {
         NUM_WARPS,
         NUM_STAGES,
         ROW_ON_CHIP,
+        ONLINE_SOFTMAX,
         GROUP_ORDER,
         HOIST_LOADS,
+        TILE,
+        DOT_PRECISION,
+        EVICTION,
+        CACHE_MODIFIER,
     )
 }

@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 from bisect import bisect_right
+from collections.abc import Mapping
 
 from workbench.kernels.edits.base import EditRefused
 from workbench.kernels.source import Source
@@ -63,6 +64,16 @@ class Splice:
         start, end = self._span(node)
         return self._bytes[start:end].decode("utf-8")
 
+    def text_with(self, node: ast.AST, replaced: Mapping[ast.AST, str]) -> str:
+        """The text of a node with other text where some nodes inside it stand."""
+        start, end = self._span(node)
+        out, at = [], start
+        for inner, text in sorted(replaced.items(), key=lambda item: self._span(item[0])):
+            inner_start, inner_end = self._span(inner)
+            out += [self._bytes[at:inner_start].decode("utf-8"), text]
+            at = inner_end
+        return "".join([*out, self._bytes[at:end].decode("utf-8")])
+
     def line_text(self, line: int) -> str:
         """One line, without its end."""
         start = self._starts[line - 1]
@@ -111,10 +122,14 @@ class Splice:
             text = self.newline + text.removesuffix(self.newline)
         self._put(end, end, text)
 
-    def remove(self, statement: ast.stmt) -> None:
-        """Take a statement out with its lines."""
+    def remove(self, statement: ast.stmt, *, paragraph: bool = False) -> None:
+        """Take a statement out with its lines; a `paragraph` goes with the blank line below it."""
         self._alone(statement)
-        self._put(self._starts[_first_line(statement) - 1], self._line_end(statement), "")
+        end = self._line_end(statement)
+        after = (statement.end_lineno or statement.lineno) + 1
+        if paragraph and after < len(self._starts) and not self.line_text(after).strip():
+            end = self._starts[after]
+        self._put(self._starts[_first_line(statement) - 1], end, "")
 
     def replace_statement(self, statement: ast.stmt, *lines: str) -> None:
         """Other lines where a whole statement stands, at its indentation."""

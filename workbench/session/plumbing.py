@@ -16,7 +16,7 @@ from subprocess import PIPE
 from typing import NamedTuple
 
 from workbench.errors import WorkbenchError
-from workbench.session.objects import GitObject, Person, TreeEntry, pack, parse_tree
+from workbench.session.objects import FILE_MODE, GitObject, Person, pack, parse_tree
 
 OLDEST_GIT = (2, 34)
 """Ubuntu 22.04's; older ones lack `GIT_CONFIG_GLOBAL`, so a person's settings could leak in."""
@@ -79,6 +79,13 @@ class Ref(NamedTuple):
     message: str = ""
 
 
+class Found(NamedTuple):
+    """An object as git gave it."""
+
+    id: str
+    data: bytes
+
+
 class Update(NamedTuple):
     """One change of a reference, from what it must be now to what it shall be.
 
@@ -125,8 +132,15 @@ class Plumbing:
         rows = zip(*(parts[i :: len(fields)] for i in range(len(fields))), strict=False)
         return [Ref(row[0].lstrip("\n"), *row[1:]) for row in rows]
 
+    def ids(self, *names: str) -> dict[str, str]:
+        """What these references name, leaving out those that are not there; finds each by its name,
+        however many others there are."""
+        feed = "".join(f"{name}\n" for name in names).encode()
+        lines = self.run("cat-file", "--batch-check=%(objectname)", feed=feed).decode().splitlines()
+        return {n: line for n, line in zip(names, lines, strict=True) if _OBJECT_ID.fullmatch(line)}
+
     def ref_ids(self, *patterns: str) -> dict[str, str]:
-        """Names and ids of the references under the patterns; reads no object."""
+        """Names and ids of all references under the patterns; reads no object."""
         lines = self.run("for-each-ref", "--format=%(objectname) %(refname)", *patterns).decode()
         return {name: id_ for id_, _, name in (line.partition(" ") for line in lines.splitlines())}
 
@@ -144,21 +158,34 @@ class Plumbing:
         ]
         self.run("update-ref", "-m", why, "--stdin", feed="".join(lines).encode())
 
-    def trees(self, commits: Sequence[str]) -> list[list[TreeEntry]]:
-        """The root folder of each commit (or tree)."""
-        feed = "".join(f"{commit}^{{tree}}\n" for commit in commits).encode()
-        found = _batch(self.run("cat-file", "--batch", feed=feed))
-        trees = []
-        for commit, (_, data) in zip(commits, found, strict=True):
-            try:
-                trees.append(parse_tree(data))
-            except ValueError as fault:
-                raise damaged(self.folder, f"the tree of {commit[:10]} is malformed") from fault
-        return trees
+    def objects(self, *names: str) -> list[Found | None]:
+        """Commits or trees by id or name (`main^{tree}`), in one git call; None where none is."""
+        feed = "".join(f"{name}\n" for name in names).encode()
+        return list(_batch(self.run("cat-file", "--batch", feed=feed)))
+
+    def files(self, name: str) -> dict[str, str]:
+        """Names and blob ids of a commit's (or tree's) files."""
+        (found,) = self.objects(f"{name}^{{tree}}")
+        if found is None:
+            raise damaged(self.folder, f"there is no tree of {name}")
+        return self.plain_files(found)
+
+    def plain_files(self, found: Found) -> dict[str, str]:
+        """Names and blob ids in a tree object; refuses folders, symlinks, programs, submodules."""
+        try:
+            entries = parse_tree(found.data)
+        except ValueError as fault:
+            raise damaged(self.folder, f"the tree {found.id[:10]} is malformed") from fault
+        for entry in entries:
+            if entry.mode != FILE_MODE:
+                raise damaged(self.folder, f"{entry.name!r} in {found.id[:10]} is no plain file")
+        return {entry.name: entry.id for entry in entries}
 
     def blobs(self, ids: Sequence[str]) -> list[bytes]:
         """Contents of files by id; refuses, before reading any, one that is larger than the cap."""
         feed = "".join(f"{id_}\n" for id_ in ids).encode()
+        if not feed:
+            return []
         for line in self.run("cat-file", "--batch-check", feed=feed).decode().splitlines():
             id_, _, rest = line.partition(" ")
             type_, _, size = rest.partition(" ")
@@ -170,7 +197,8 @@ class Plumbing:
                     f" {FILE_CAP >> 20} MiB that are read",
                     where=f"{self.folder}, object {id_[:10]}",
                 )
-        return [data for _, data in _batch(self.run("cat-file", "--batch", feed=feed))]
+        found = _batch(self.run("cat-file", "--batch", feed=feed))
+        return [item.data for item in found if item is not None]
 
 
 def create_repository(folder: Path) -> None:
@@ -248,19 +276,22 @@ def check_git() -> tuple[int, int]:
     return version
 
 
-def _batch(out: bytes) -> Iterator[tuple[str, bytes]]:
-    """Objects as `cat-file --batch` prints them: id and content."""
+def _batch(out: bytes) -> Iterator[Found | None]:
+    """Objects as `cat-file --batch` prints them; None for one that is missing."""
     at = 0
     while at < len(out):
         end = out.index(b"\n", at)
         words = out[at:end].decode("utf-8", "replace").split(" ")
-        if len(words) != 3 or not words[2].isdigit():
-            raise WorkbenchError(f"git has no object {' '.join(words)}")
-        start, size = end + 1, int(words[2])
-        yield words[0], out[start : start + size]
-        at = start + size + 1
+        at = end + 1
+        if len(words) == 3 and words[2].isdigit():
+            size = int(words[2])
+            yield Found(words[0], out[at : at + size])
+            at += size + 1
+        else:
+            yield None
 
 
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}")
 _FULL = re.compile(r"No space left|Disk quota exceeded|File too large", re.IGNORECASE)
 _CLOSED = re.compile(
     r"Read-only file system|Permission denied|insufficient permission", re.IGNORECASE

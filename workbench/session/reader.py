@@ -18,7 +18,6 @@ from workbench.session.layout import (
     pending_ref,
     refuse_detours,
 )
-from workbench.session.objects import FILE_MODE
 from workbench.session.plumbing import Plumbing, Ref, check_git, damaged
 from workbench.session.records import SessionSettings, Transition
 from workbench.session.trailers import Summary
@@ -135,7 +134,7 @@ class SessionReader:
 
     def commit_of(self, number: int) -> str:
         """Commit id of a version, decided or waiting."""
-        found = self.git.ref_ids(attempt_ref(number), pending_ref(number))
+        found = self.git.ids(attempt_ref(number), pending_ref(number))
         for ref in (attempt_ref(number), pending_ref(number)):
             if ref in found:
                 return found[ref]
@@ -146,7 +145,7 @@ class SessionReader:
         )
 
     def _start(self) -> str:
-        found = self.git.ref_ids(START)
+        found = self.git.ids(START)
         if START not in found:
             raise not_a_session(self.folder, f"it has no {START}")
         return found[START]
@@ -169,23 +168,16 @@ class SessionReader:
 
     def _files(self, commit: str, names: Sequence[str] = ()) -> dict[str, bytes]:
         """Files of a commit's tree, all or those named; only plain ones, each once."""
-        ids = self._file_ids(commit)
+        ids = self.git.files(commit)
         for name in names:
             if name not in ids:
                 raise damaged(self.folder, f"{commit[:10]} has no {name}")
         wanted = list(names or ids)
         return dict(zip(wanted, self.git.blobs([ids[name] for name in wanted]), strict=True))
 
-    def _file_ids(self, commit: str) -> dict[str, str]:
-        (entries,) = self.git.trees([commit])
-        for entry in entries:
-            if entry.mode != FILE_MODE:
-                raise damaged(self.folder, f"{entry.name!r} in {commit[:10]} is not a plain file")
-        return {entry.name: entry.id for entry in entries}
-
     def _text(self, data: bytes, name: str) -> str:
         try:
-            return data.decode()
+            return data.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as fault:
             raise damaged(self.folder, f"{name} is not UTF-8 text") from fault
 

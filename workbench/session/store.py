@@ -10,47 +10,56 @@ import shutil
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
 from workbench.errors import WorkbenchError
 from workbench.session import toml, trailers
-from workbench.session.journal import sync_folder
+from workbench.session.creation import lay_out, settle, taken, utf8
 from workbench.session.layout import (
     BEST,
     FILES,
     MAIN,
     START,
-    START_FILES,
     STEP_FILES,
     attempt_ref,
     lock_files,
+    not_a_session,
     numbered,
     pending_ref,
 )
 from workbench.session.names import check_name
 from workbench.session.objects import GitObject, Person, blob, commit, tree
-from workbench.session.plumbing import (
-    FILE_CAP,
-    NO_REF,
-    Plumbing,
-    Update,
-    check_git,
-    create_repository,
-    person,
-)
-from workbench.session.reader import SessionReader
+from workbench.session.plumbing import FILE_CAP, NO_REF, Update, check_git, person
+from workbench.session.reader import Overview, ProblemFiles, Record, SessionReader
 from workbench.session.records import Answer, Decision, SessionSettings, Transition
 from workbench.session.worktree import WorktreeState, update_worktree
+
+__all__ = ["Overview", "ProblemFiles", "Record", "SessionStore"]
 
 _STALE_LOCK = 0.3
 """Seconds after which a reference's lock belongs to nobody: git holds one for milliseconds."""
 
+_TIDY_EVERY = 64
+"""Transitions between two packings; keeps a lineage of thousands quick to list. Ours."""
+
 _MANY_LOOSE = 2000
 """Loose objects above which `tidy` packs them; ours: about 300 transitions."""
+
+
+class _Standing(NamedTuple):
+    """What a step is written on top of."""
+
+    files: dict[str, str]
+    """Those that a session starts with, by name."""
+    heads: dict[str, str]
+    """`main` and `best`, where they are."""
+    parents: list[str]
+    """Commit of the parent; empty for a seed, and where there is no such version."""
 
 
 class SessionStore(SessionReader):
@@ -75,7 +84,7 @@ class SessionStore(SessionReader):
         if settings.name != folder.name:
             raise ValueError(f"settings of {settings.name!r} for a folder named {folder.name!r}")
         if folder.exists() or folder.is_symlink():
-            raise _taken(folder)
+            raise taken(folder)
         draft = folder.parent / f".{folder.name}.{secrets.token_hex(4)}"
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +111,7 @@ class SessionStore(SessionReader):
             raise ValueError("a session's name is its folder's")
         with self._writing:
             old = self._start()
-            ids = self._file_ids(old)
+            ids = self.git.files(old)
             data = blob(toml.encode_settings(settings))
             root = tree({**ids, "session.toml": data.id})
             if root.id != old:
@@ -128,9 +137,8 @@ class SessionStore(SessionReader):
         if transition.decision.answer is Answer.PENDING:
             raise ValueError("a transition that waits goes to `record_pending`")
         with self._writing:
-            objects, commit_id = self._compose(transition, source, extra or {}, exchange)
-            self.git.store(objects)
-            return self._publish(transition, commit_id, best=best)
+            record = Record(transition, source, dict(extra or {}), list(map(dict, exchange)))
+            return self._publish(record, best=best)
 
     def record_pending(
         self,
@@ -144,11 +152,12 @@ class SessionStore(SessionReader):
         if transition.decision.answer is not Answer.PENDING:
             raise ValueError("a decided transition goes to `record`")
         with self._writing:
-            objects, commit_id = self._compose(transition, source, extra or {}, exchange)
+            record = Record(transition, source, dict(extra or {}), list(map(dict, exchange)))
+            objects, commit_id = self._compose(record, self._look(transition.parent))
             self.git.store(objects)
             ref = pending_ref(transition.number)
-            taken = Update(attempt_ref(transition.number), NO_REF, NO_REF)
-            self.git.move([Update(ref, commit_id, NO_REF), taken], _reflog(transition))
+            untaken = Update(attempt_ref(transition.number), NO_REF, NO_REF)
+            self.git.move([Update(ref, commit_id, NO_REF), untaken], _reflog(transition))
             return commit_id
 
     def decide(self, number: int, decision: Decision, *, best: bool = False) -> str:
@@ -159,7 +168,7 @@ class SessionStore(SessionReader):
         if decision.answer is Answer.PENDING:
             raise ValueError("a decision is accepted, rejected or vetoed")
         with self._writing:
-            waiting = self.git.ref_ids(pending_ref(number)).get(pending_ref(number))
+            waiting = self.git.ids(pending_ref(number)).get(pending_ref(number))
             if waiting is None:
                 raise WorkbenchError(
                     f"v{number} does not wait for a decision",
@@ -168,9 +177,7 @@ class SessionStore(SessionReader):
                 )
             was = self.record_of(number)
             transition = msgspec.structs.replace(was.transition, decision=decision)
-            objects, commit_id = self._compose(transition, was.source, was.extra, was.exchange)
-            self.git.store(objects)
-            return self._publish(transition, commit_id, best=best, waiting=waiting)
+            return self._publish(was._replace(transition=transition), best=best, waiting=waiting)
 
     def set_best(self, number: int) -> None:
         """Point `best` at a decided version."""
@@ -209,16 +216,28 @@ class SessionStore(SessionReader):
 
     # How a step is written
 
-    def _compose(
-        self,
-        transition: Transition,
-        source: str,
-        extra: toml.Json,
-        exchange: Sequence[toml.Json],
-    ) -> tuple[list[GitObject], str]:
+    def _look(self, parent: int | None) -> _Standing:
+        """What a step is written on top of; one git call."""
+        names = [
+            f"{START}^{{tree}}",
+            MAIN,
+            BEST,
+            *([] if parent is None else [attempt_ref(parent)]),
+        ]
+        start, main, best, *parents = self.git.objects(*names)
+        if start is None:
+            raise not_a_session(self.folder, f"it has no {START}")
+        return _Standing(
+            files=self.git.plain_files(start),
+            heads={ref: found.id for ref, found in ((MAIN, main), (BEST, best)) if found},
+            parents=[found.id for found in parents if found is not None],
+        )
+
+    def _compose(self, record: Record, standing: _Standing) -> tuple[list[GitObject], str]:
         """Blobs, tree and commit of a transition, and the commit's id. Writes nothing."""
-        text, profile = toml.encode_transition(transition, extra)
-        contents = (_utf8(source), text, profile, toml.encode_exchange(exchange))
+        transition = record.transition
+        text, profile = toml.encode_transition(transition, record.extra)
+        contents = (utf8(record.source), text, profile, toml.encode_exchange(record.exchange))
         blobs = {name: blob(data) for name, data in zip(STEP_FILES, contents, strict=True)}
         for name, item in blobs.items():
             if len(item.data) > FILE_CAP:
@@ -227,57 +246,65 @@ class SessionStore(SessionReader):
                     f" session's file may have ({FILE_CAP >> 20} MiB)",
                     where=str(self.folder),
                 )
-        root = tree({**self._file_ids(self._start()), **{n: item.id for n, item in blobs.items()}})
+        parent = transition.parent
+        if parent is not None and (not standing.parents or parent >= transition.number):
+            raise WorkbenchError(
+                f"v{transition.number} names v{parent} as its parent, which the session"
+                " does not hold as a decided version",
+                where=str(self.folder),
+            )
+        root = tree({**standing.files, **{name: item.id for name, item in blobs.items()}})
         node = commit(
             root.id,
-            self._parents(transition),
+            standing.parents,
             self._person.stamp(trailers.unix_seconds(transition.created, int(time.time()))),
             self._person.stamp(int(time.time())),
             trailers.message(transition),
         )
         return [*blobs.values(), root, node], node.id
 
-    def _parents(self, transition: Transition) -> list[str]:
-        if transition.parent is None:
-            return []
-        ref = attempt_ref(transition.parent)
-        found = self.git.ref_ids(ref).get(ref)
-        if found is None or transition.parent >= transition.number:
-            raise WorkbenchError(
-                f"v{transition.number} names v{transition.parent} as its parent, which the session"
-                " does not hold as a decided version",
-                where=str(self.folder),
-            )
-        return [found]
-
-    def _publish(
-        self, transition: Transition, commit_id: str, *, best: bool, waiting: str = NO_REF
-    ) -> str:
-        """Move every reference of a decided step at once, then show `main`'s files.
+    def _publish(self, record: Record, *, best: bool, waiting: str = NO_REF) -> str:
+        """Write a decided step and move every reference of it at once, then show `main`'s files.
 
         The branches come first and the removal last: whatever part of the moves a power cut lets
         through, `recover` sees from it what is missing.
         """
-        number = transition.number
-        heads = self.git.ref_ids(MAIN, BEST)
-        foreign = self._moved_by_hand(heads.get(MAIN))
+        number, parent = record.transition.number, record.transition.parent
+        accepted = record.transition.decision.answer is Answer.ACCEPTED
+        standing = self._look(parent)
+        objects, commit_id = self._compose(record, standing)
+        self.git.store(objects)
+        heads = standing.heads
+        # The usual step is made from `main` itself, which is then ours without a further look.
+        foreign = accepted and heads.get(MAIN) not in standing.parents and self._moved_by_hand()
         moves = []
-        if transition.decision.answer is Answer.ACCEPTED:
-            if not foreign:
-                moves.append(Update(MAIN, commit_id, heads.get(MAIN, NO_REF)))
-            if best or BEST not in heads:
-                moves.append(Update(BEST, commit_id, heads.get(BEST, NO_REF)))
+        if accepted and not foreign:
+            moves.append(Update(MAIN, commit_id, heads.get(MAIN, NO_REF)))
+        if accepted and (best or BEST not in heads):
+            moves.append(Update(BEST, commit_id, heads.get(BEST, NO_REF)))
         moves.append(Update(attempt_ref(number), commit_id, NO_REF))
         moves.append(Update(pending_ref(number), NO_REF, waiting))
-        self.git.move(moves, _reflog(transition))
-        if foreign and transition.decision.answer is Answer.ACCEPTED:
+        self.git.move(moves, _reflog(record.transition))
+        if foreign:
             raise self._foreign_main(number, heads[MAIN], commit_id)
-        self._refresh()
+        if accepted:
+            self._show(commit_id)
+        self._keep_tidy(number)
         return commit_id
 
-    def _moved_by_hand(self, main: str | None) -> bool:
+    def _keep_tidy(self, number: int) -> None:
+        if number % _TIDY_EVERY == _TIDY_EVERY - 1:
+            # Housekeeping that fails takes nothing from a step that is safe; the next one tries.
+            with suppress(WorkbenchError):
+                self.tidy()
+
+    def _moved_by_hand(self) -> bool:
         """Whether `main` names a commit that is no transition of ours."""
-        return main is not None and main not in self.git.ref_ids("refs/attempts").values()
+        for main in self.git.refs(MAIN):
+            summary = self._summary(main)
+            attempt = "" if summary is None else attempt_ref(summary.number)
+            return summary is None or self.git.ids(attempt).get(attempt) != main.id
+        return False
 
     def _foreign_main(self, number: int, main: str, commit_id: str) -> WorkbenchError:
         return WorkbenchError(
@@ -289,23 +316,28 @@ class SessionStore(SessionReader):
 
     def _point(self, ref: str, number: int) -> None:
         attempt = attempt_ref(number)
-        found = self.git.ref_ids(attempt, ref)
+        found = self.git.ids(attempt, ref)
         if attempt not in found:
             raise WorkbenchError(
                 f"v{number} is not a decided version of the session", where=str(self.folder)
             )
-        if ref == MAIN and self._moved_by_hand(found.get(MAIN)):
+        if ref == MAIN and self._moved_by_hand():
             raise self._foreign_main(number, found[MAIN], found[attempt])
         move = Update(ref, found[attempt], found.get(ref, NO_REF))
         self.git.move([move], f"{ref.rpartition('/')[2]} is v{number}")
 
     def _refresh(self) -> None:
-        """Show `main`'s files. A folder that cannot be written is told, and costs no commit."""
-        main = self.git.ref_ids(MAIN).get(MAIN)
-        if main is None or self._moved_by_hand(main):
-            self.worktree = WorktreeState(says="" if main is None else "`main` was moved by hand")
-            return
-        wanted = {name: id_ for name, id_ in self._file_ids(main).items() if name in FILES}
+        main = self.git.ids(MAIN).get(MAIN)
+        if main is None:
+            self.worktree = WorktreeState()
+        elif self._moved_by_hand():
+            self.worktree = WorktreeState(says="`main` was moved by hand; the files were left")
+        else:
+            self._show(main)
+
+    def _show(self, main: str) -> None:
+        """Put `main`'s files in the folder; one that cannot be written is told, not raised."""
+        wanted = {name: id_ for name, id_ in self.git.files(main).items() if name in FILES}
         try:
             self.worktree = update_worktree(self.git, wanted, self.state / "scratch")
         except (OSError, ValueError) as fault:
@@ -345,42 +377,6 @@ class SessionStore(SessionReader):
     @cached_property
     def _person(self) -> Person:
         return person()
-
-
-def lay_out(folder: Path, settings: SessionSettings, problem: str, sidecar: str) -> None:
-    """A session's repository with its start and no kernel yet, in a folder that nobody uses."""
-    create_repository(folder)
-    info = folder / ".git" / "info"
-    info.mkdir(exist_ok=True)
-    # A person's own git settings must not convert line ends or run filters over a kernel.
-    (info / "attributes").write_text("* -text -filter -ident -working-tree-encoding\n")
-    (folder / ".git" / "workbench" / "scratch").mkdir(parents=True)
-    texts = (toml.encode_settings(settings), _utf8(problem), _utf8(sidecar))
-    blobs = {name: blob(data) for name, data in zip(START_FILES, texts, strict=True)}
-    root = tree({name: item.id for name, item in blobs.items()})
-    git = Plumbing(folder)
-    git.store([*blobs.values(), root])
-    git.move([Update(START, root.id, NO_REF)], "session started")
-
-
-def settle(draft: Path, folder: Path) -> None:
-    """Give a finished draft its name; WorkbenchError when the name was taken in the meantime."""
-    if folder.exists():
-        raise _taken(folder)
-    draft.rename(folder)
-    sync_folder(folder.parent)
-
-
-def _taken(folder: Path) -> WorkbenchError:
-    return WorkbenchError(
-        "there is already something with the new session's name",
-        where=str(folder),
-        todo="choose another name, or `workbench resume` the session that has it",
-    )
-
-
-def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 def _reflog(transition: Transition) -> str:

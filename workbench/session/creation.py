@@ -1,0 +1,49 @@
+"""How a session's folder comes to be: built under a hidden name, then given its own in one move."""
+
+from pathlib import Path
+
+from workbench.errors import WorkbenchError
+from workbench.session import toml
+from workbench.session.journal import sync_folder
+from workbench.session.layout import START, START_FILES
+from workbench.session.objects import blob, tree
+from workbench.session.plumbing import NO_REF, Plumbing, Update, create_repository
+from workbench.session.records import SessionSettings
+
+
+def lay_out(folder: Path, settings: SessionSettings, problem: str, sidecar: str) -> None:
+    """A session's repository with its start and no kernel yet, in a folder that nobody uses."""
+    create_repository(folder)
+    info = folder / ".git" / "info"
+    info.mkdir(exist_ok=True)
+    # A person's own git settings must not convert line ends or run filters over a kernel.
+    (info / "attributes").write_text("* -text -filter -ident -working-tree-encoding\n")
+    (folder / ".git" / "workbench" / "scratch").mkdir(parents=True)
+    texts = (toml.encode_settings(settings), utf8(problem), utf8(sidecar))
+    blobs = {name: blob(data) for name, data in zip(START_FILES, texts, strict=True)}
+    root = tree({name: item.id for name, item in blobs.items()})
+    git = Plumbing(folder)
+    git.store([*blobs.values(), root])
+    git.move([Update(START, root.id, NO_REF)], "session started")
+
+
+def settle(draft: Path, folder: Path) -> None:
+    """Give a finished draft its name; WorkbenchError when the name was taken in the meantime."""
+    if folder.exists():
+        raise taken(folder)
+    draft.rename(folder)
+    sync_folder(folder.parent)
+
+
+def taken(folder: Path) -> WorkbenchError:
+    """The error for a name that is in use."""
+    return WorkbenchError(
+        "there is already something with the new session's name",
+        where=str(folder),
+        todo="choose another name, or `workbench resume` the session that has it",
+    )
+
+
+def utf8(text: str) -> bytes:
+    """A text as its file; half a surrogate pair, which a model may write, is no reason to fail."""
+    return text.encode("utf-8", "surrogatepass")

@@ -74,8 +74,8 @@ class Link:
         Raises Ended, Late, OverLimit (what `watch` returned, asked some ten times a second) or
         WireFault. The worker is of no more use after any of them.
         """
-        self._nothing_was_said()
         until = time.monotonic() + seconds
+        self._nothing_was_said(until)
         outgoing = _Outgoing(pieces)
         incoming = _Incoming(nonce, data_cap)
         self._selector.modify(self._channel, selectors.EVENT_READ | selectors.EVENT_WRITE)
@@ -88,10 +88,12 @@ class Link:
                 if excess := watch():
                     raise OverLimit(excess)
                 next_watch = now + _WATCH_SECONDS
-            self._step(outgoing, incoming, min(until, next_watch) - now)
+            self._step(outgoing, incoming, until, min(until, next_watch) - now)
         return incoming.head, incoming.data
 
-    def _step(self, outgoing: "_Outgoing", incoming: "_Incoming", seconds: float) -> None:
+    def _step(
+        self, outgoing: "_Outgoing", incoming: "_Incoming", until: float, seconds: float
+    ) -> None:
         dead = False
         for key, events in self._selector.select(max(seconds, 0.0)):
             if key.fileobj is self._leash:
@@ -100,26 +102,25 @@ class Link:
                 if events & selectors.EVENT_WRITE and outgoing.send(self._channel):
                     self._selector.modify(self._channel, selectors.EVENT_READ)
                 if events & selectors.EVENT_READ and not incoming.receive(self._channel):
-                    raise self._closed()
+                    raise self._closed(until)
             else:
                 self._drain(key.fd)
         if dead and not incoming.complete:
-            # What it said before it died may still lie in the socket; `receive` finds the end.
-            while not incoming.complete and incoming.receive(self._channel):
-                pass
+            # What it said before it died may still lie in the socket.
+            incoming.receive(self._channel)
             if not incoming.complete:
                 raise self._death()
 
-    def _nothing_was_said(self) -> None:
+    def _nothing_was_said(self, until: float) -> None:
         """Between two turns the worker has nothing to say."""
         with contextlib.suppress(BlockingIOError):
             if self._channel.recv(1, socket.MSG_PEEK):
                 raise WireFault("spoke out of turn")
-            raise self._closed()
+            raise self._closed(until)
 
-    def _closed(self) -> Exception:
+    def _closed(self, until: float) -> Exception:
         """Why the channel came to its end: death, or a worker that lives on without it."""
-        until = time.monotonic() + _DEATH_SECONDS
+        until = min(until, time.monotonic() + _DEATH_SECONDS)
         with selectors.DefaultSelector() as selector:
             selector.register(self._leash, selectors.EVENT_READ)
             for pipe in self._output:

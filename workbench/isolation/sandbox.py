@@ -33,6 +33,9 @@ class Confinement(Struct, frozen=True, kw_only=True):
     wrapped: bool = False
     """The zygote runs in bubblewrap."""
     unwrapped_because: str = ""
+    device_first: bool = False
+    """Start the GPU before Landlock closes: for drivers that need more than a worker may have.
+    Threads that the driver starts then stay outside Landlock (the call filter covers them)."""
 
     def common_grants(self) -> list[Grant]:
         """What all workers may reach; the scratch folder is each one's own."""
@@ -54,10 +57,11 @@ def confine(
     """
     layers = [Layer(name=BUBBLEWRAP, ok=plan.wrapped, detail=plan.unwrapped_because)]
     layers += [Layer(name=name, ok=bool(spaces & flag)) for flag, name in namespaces.NAMES.items()]
-    layers.append(Layer(name="private /proc", ok=private_proc))
+    layers.append(Layer(name="private /proc", ok=private_proc or plan.wrapped))
     layers.append(_attempt("no new privileges", lambda: prctl(_PR_SET_NO_NEW_PRIVS, 1)))
     allowed = [*grants, (scratch, landlock.OWN)]
-    layers.append(_attempt(LANDLOCK, lambda: landlock.restrict(allowed)))
+    note = "; not over the driver's own threads" if plan.device_first else ""
+    layers.append(_attempt(LANDLOCK, lambda: landlock.restrict(allowed) + note))
     layers.append(_attempt("no capabilities", drop_capabilities))
     alone = bool(spaces & namespaces.PROCESSES)
     layers.append(

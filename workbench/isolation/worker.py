@@ -58,7 +58,15 @@ class Worker:
     scratch: Path
     """The worker's private folder. Its content is the worker's: not to be read as truth."""
 
-    def __init__(self, link: Link, pidfd: int, scratch: Path, limits: Limits) -> None:
+    def __init__(
+        self,
+        link: Link,
+        pidfd: int,
+        scratch: Path,
+        limits: Limits,
+        *,
+        shares_device_memory: bool = False,
+    ) -> None:
         self.isolation = "process only"
         self.layers = ()
         self.scratch = scratch
@@ -67,6 +75,8 @@ class Worker:
         self._link = link
         self._pidfd = pidfd
         self._limits = limits
+        self._own_pid = 0
+        self._shares = shares_device_memory
         self._watch = Watch(self.keeper_pid, limits, scratch)
         self._closing = threading.Lock()
         self._closed = False
@@ -83,6 +93,7 @@ class Worker:
             raise self._broke("said something before its greeting")
         self.layers = tuple(Layer(name=n, ok=ok, detail=d) for n, ok, d in message.layers)
         self.isolation = in_force(self.layers)
+        self._own_pid = message.pid
         if message.fault:
             raise DeviceFault(message.fault)
 
@@ -125,7 +136,7 @@ class Worker:
         with self._busy:
             try:
                 head, data = self._link.exchange(
-                    pieces, nonce, data_cap=data_cap, seconds=seconds, watch=self._watch
+                    pieces, nonce, data_cap=data_cap, seconds=seconds, watch=self._excess
                 )
                 return decode_from_worker(memoryview(head)), data
             except Ended as end:
@@ -140,6 +151,10 @@ class Worker:
                 # The reader was interrupted within a frame: there is no next turn.
                 self.close()
                 raise
+
+    def _excess(self) -> str:
+        # Once the keeper has ended, its number may soon be another process's.
+        return "" if ended(self._pidfd, 0) else self._watch()
 
     def _died(self, end: Ended) -> WorkerDied:
         how = "lost"
@@ -180,6 +195,8 @@ class Worker:
             self._link.close()
             os.close(self._pidfd)
             remove_tree(self.scratch)
+            if self._shares:
+                _remove_counters(self._own_pid)
 
     def _kill(self) -> None:
         """End every process of this worker and see them gone."""
@@ -211,3 +228,9 @@ class Worker:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _remove_counters(pid: int) -> None:
+    """Remove the files in which torch counts who holds a tensor shared by this dead process."""
+    for counter in Path("/dev/shm").glob(f"torch_{pid}_*"):  # noqa: S108 - torch chose the place
+        counter.unlink(missing_ok=True)

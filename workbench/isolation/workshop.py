@@ -1,9 +1,9 @@
 """Where the judge takes workers from: one warm forkserver per flavor, started when first needed."""
 
+import contextlib
 import importlib.util
 import os
 import socket
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,18 +14,20 @@ from msgspec import structs
 
 from workbench.errors import WorkbenchError
 from workbench.isolation.bubblewrap import program, wrapping
+from workbench.isolation.flavors import environment_of, setup_of
 from workbench.isolation.forkserver import Forkserver, ForkserverGone
-from workbench.isolation.grants import toolchain
 from workbench.isolation.link import Link
 from workbench.isolation.outcome import WorkerFault
 from workbench.isolation.records import Flavor, Limits
-from workbench.isolation.sandbox import Confinement
 from workbench.isolation.scratch import ScratchRoot
 from workbench.isolation.worker import DeviceFault, Worker
 from workbench.isolation.zygote import Setup
 
-_PRELOAD = ("torch", "triton", "workbench.isolation.tensors")
-_INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CC")
+_EASIER: tuple[dict[str, bool | str], ...] = (
+    {"namespaces": False, "wrapped": False, "unwrapped_because": "the GPU did not start in it"},
+    {"device_first": True},
+)
+"""Tried in turn when a GPU driver does not start in the full sandbox; `Worker.layers` says so."""
 _DEFAULTS = Limits()
 
 
@@ -36,7 +38,8 @@ class Workshop:
     `preload` names job modules that every zygote imports, so that no worker has to. `hidden`
     names folders that workers must not read although they lie within the toolchain (all outside
     it is hidden anyway). `share_device_memory` lets CUDA tensors cross by handle, at the price of
-    namespaces on the flavors with a GPU. `wrap` puts forkservers into bubblewrap where it works.
+    namespaces on the flavors with a GPU. `wrap` puts forkservers into bubblewrap where it works;
+    `namespaces` gives each worker its own where the kernel does. Both say so in `Worker.layers`.
     """
 
     def __init__(
@@ -47,14 +50,18 @@ class Workshop:
         hidden: Sequence[Path] = (),
         share_device_memory: bool = False,
         wrap: bool = True,
+        namespaces: bool = True,
     ) -> None:
         self._device_index = device_index
         self._preload = tuple(preload)
         self._hidden = tuple(str(path.resolve()) for path in hidden)
         self._share = share_device_memory
+        self._namespaces = namespaces
         self._unwrapped_because = "" if wrap else "switched off"
         self._lock = threading.Lock()
+        self._starting = {flavor: threading.Lock() for flavor in Flavor}
         self._forkservers: dict[Flavor, Forkserver] = {}
+        self._closed = False
         self._workers: list[Worker] = []
         self._scratch = ScratchRoot()
 
@@ -63,31 +70,57 @@ class Workshop:
 
         Raises WorkbenchError when the forkserver, the worker or its GPU does not start.
         """
-        try:
-            return self._started(flavor, limits)
-        except ForkserverGone:
-            self._drop(flavor)
-        except DeviceFault as fault:
-            # A driver that does not start in namespaces may start without; then `layers` says so.
-            if not self._without_namespaces(flavor):
-                raise WorkbenchError(
-                    "the GPU did not start in a worker",
-                    where=str(fault),
-                    todo="run `workbench doctor`",
-                ) from fault
-        try:
-            return self._started(flavor, limits)
-        except (ForkserverGone, DeviceFault) as fault:
-            raise WorkbenchError(
-                f"a {flavor} worker did not start", where=str(fault), todo="run `workbench doctor`"
-            ) from fault
+        while True:
+            try:
+                return self._started(flavor, limits)
+            except DeviceFault as fault:
+                if not self._ease(flavor):
+                    raise WorkbenchError(
+                        "the GPU did not start in a worker",
+                        where=str(fault),
+                        todo="run `workbench doctor`",
+                    ) from fault
+
+    def warm(self, *flavors: Flavor) -> None:
+        """Start the forkservers of these flavors now, side by side, without waiting for them.
+
+        A fault is not lost: whoever asks for such a worker meets it then.
+        """
+        for flavor in flavors:
+            threading.Thread(target=self._warm, args=(flavor,), daemon=True).start()
+
+    def _warm(self, flavor: Flavor) -> None:
+        with contextlib.suppress(WorkbenchError):
+            self._warmed(flavor)
+
+    def _warmed(self, flavor: Flavor) -> Forkserver:
+        with self._starting[flavor]:
+            if self._closed:
+                raise WorkbenchError("the workshop is closed")
+            if flavor not in self._forkservers:
+                setup = setup_of(
+                    flavor,
+                    on_gpu=self._device_index is not None,
+                    preload=self._preload,
+                    hidden=self._hidden,
+                    share_device_memory=self._share,
+                    namespaces=self._namespaces,
+                )
+                self._forkservers[flavor] = self._forkserver(setup)
+            return self._forkservers[flavor]
 
     def _started(self, flavor: Flavor, limits: Limits) -> Worker:
-        with self._lock:
-            if flavor not in self._forkservers:
-                self._forkservers[flavor] = self._forkserver(self._setup(flavor))
-            forkserver = self._forkservers[flavor]
-        worker = self._forked(forkserver, limits)
+        try:
+            worker = self._forked(flavor, limits)
+        except ForkserverGone:
+            # It may have been killed for memory. One more is started; two are a pattern.
+            try:
+                worker = self._forked(flavor, limits)
+            except ForkserverGone as again:
+                raise WorkbenchError(
+                    f"the forkserver for {flavor} workers keeps dying",
+                    todo="look at `dmesg`: is memory short?",
+                ) from again
         with self._lock:
             self._workers = [other for other in self._workers if not other.closed]
             self._workers.append(worker)
@@ -102,8 +135,9 @@ class Workshop:
             ) from fault
         return worker
 
-    def _forked(self, forkserver: Forkserver, limits: Limits) -> Worker:
-        scratch = self._scratch.folder(forkserver.setup.flavor)
+    def _forked(self, flavor: Flavor, limits: Limits) -> Worker:
+        forkserver = self._warmed(flavor)
+        scratch = self._scratch.folder(flavor)
         channel, their_channel = socket.socketpair()
         leash, their_leash = socket.socketpair()
         out, their_out = os.pipe()
@@ -114,22 +148,23 @@ class Workshop:
             pidfd = forkserver.fork(scratch, limits, given)
         except ForkserverGone:
             link.close()
+            self._drop(forkserver)
             raise
         finally:
             their_channel.close()
             their_leash.close()
             os.close(their_out)
             os.close(their_err)
-        return Worker(link, pidfd, scratch, limits)
+        shares = forkserver.setup.confinement.share_device_memory
+        return Worker(link, pidfd, scratch, limits, shares_device_memory=shares)
 
     def _forkserver(self, setup: Setup) -> Forkserver:
         """Wrapped where bubblewrap is there and works, which shows by trying; else bare."""
-        environment = self._environment(setup)
+        environment = environment_of(setup, self._device_index)
         log = self._scratch.path / f"{setup.flavor}.log"
-        bwrap = program()
-        because = "not installed" if bwrap is None else self._unwrapped_because
-        if bwrap is not None and not because:
-            wrapped = _replace(setup, wrapped=True)
+        because = setup.confinement.unwrapped_because or self._unwrapped_because
+        if not because and (bwrap := program()):
+            wrapped = _confined(setup, wrapped=True)
             prefix = wrapping(
                 bwrap, wrapped.confinement, self._scratch.path, self._preloaded_files()
             )
@@ -137,7 +172,7 @@ class Workshop:
                 return Forkserver(wrapped, environment=environment, prefix=prefix, log=log)
             except WorkbenchError as fault:
                 because = self._unwrapped_because = f"it failed: {fault.where}"
-        bare = _replace(setup, unwrapped_because=because)
+        bare = _confined(setup, wrapped=False, unwrapped_because=because or "not installed")
         return Forkserver(bare, environment=environment, prefix=(), log=log)
 
     def _preloaded_files(self) -> list[str]:
@@ -145,83 +180,45 @@ class Workshop:
         specs = map(importlib.util.find_spec, self._preload)
         return [spec.origin for spec in specs if spec is not None and spec.origin]
 
-    def _setup(self, flavor: Flavor) -> Setup:
-        gpu = self._device_index is not None and flavor in (Flavor.CUDA, Flavor.REFERENCE)
-        if flavor is Flavor.CUDA and not gpu:
-            raise WorkbenchError("a CUDA worker was asked for where no device was chosen")
-        preload = () if flavor is Flavor.BARE else _PRELOAD
-        return Setup(
-            flavor=flavor,
-            device="cuda:0" if gpu else "cpu",
-            preload=(*preload, *self._preload),
-            confinement=Confinement(
-                roots=tuple(map(str, toolchain(os.environ))),
-                hidden=self._hidden,
-                processes=gpu or flavor is Flavor.COMPILE,
-                gpu=gpu,
-                share_device_memory=gpu and self._share,
-                namespaces=not (gpu and self._share),
-            ),
-        )
+    def _drop(self, forkserver: Forkserver) -> None:
+        flavor = forkserver.setup.flavor
+        with self._starting[flavor]:
+            if self._forkservers.get(flavor) is forkserver:
+                del self._forkservers[flavor]
+        forkserver.close()
 
-    def _environment(self, setup: Setup) -> dict[str, str]:
-        """What a zygote is born with: an allow-list of the judge's variables and our own."""
-        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        environment |= {
-            "USER": "worker",
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "PYTHONHASHSEED": "0",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-            "CUDA_VISIBLE_DEVICES": self._visible() if setup.confinement.gpu else "",
-            # The judge's own order, so that a worker finds the very modules the judge would.
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path.startswith("/")),
-        }
-        if setup.flavor is Flavor.INTERPRET:
-            environment["TRITON_INTERPRET"] = "1"
-        return environment
-
-    def _visible(self) -> str:
-        index = self._device_index or 0
-        seen = os.environ.get("CUDA_VISIBLE_DEVICES", "").strip()
-        if not seen:
-            return str(index)
-        names = seen.split(",")
-        if index >= len(names):
-            raise WorkbenchError(
-                f"there is no device {index}", where=f"CUDA_VISIBLE_DEVICES={seen}"
-            )
-        return names[index]
-
-    def _drop(self, flavor: Flavor) -> None:
-        with self._lock:
-            gone = self._forkservers.pop(flavor, None)
-        if gone is not None:
-            gone.close()
-
-    def _without_namespaces(self, flavor: Flavor) -> bool:
-        """Restart a flavor's forkserver with one layer less; False when there is none to drop."""
-        with self._lock:
-            setup = self._forkservers[flavor].setup
-        if not (setup.confinement.namespaces or setup.confinement.wrapped):
+    def _ease(self, flavor: Flavor) -> bool:
+        """Restart a flavor's forkserver with the next step of `_EASIER`; False after the last."""
+        forkserver = self._warmed(flavor)
+        now = forkserver.setup.confinement
+        for step in _EASIER:
+            easier = structs.replace(now, **step)
+            if (easier.namespaces, easier.wrapped, easier.device_first) != (
+                now.namespaces,
+                now.wrapped,
+                now.device_first,
+            ):
+                break
+        else:
             return False
-        self._drop(flavor)
-        self._unwrapped_because = "the GPU did not start in it"
-        with self._lock:
-            bare = _replace(setup, namespaces=False, wrapped=False)
-            self._forkservers[flavor] = self._forkserver(bare)
+        self._drop(forkserver)
+        with self._starting[flavor]:
+            eased = structs.replace(forkserver.setup, confinement=easier)
+            self._forkservers[flavor] = self._forkserver(eased)
         return True
 
     def close(self) -> None:
         """Close every worker and forkserver, remove every scratch folder. Twice does no harm."""
+        self._closed = True
         with self._lock:
             workers, self._workers = self._workers, []
-            forkservers, self._forkservers = list(self._forkservers.values()), {}
         for worker in workers:
             worker.close()
-        for forkserver in forkservers:
-            forkserver.close()
+        for flavor, starting in self._starting.items():
+            with starting:
+                forkserver = self._forkservers.pop(flavor, None)
+            if forkserver is not None:
+                forkserver.close()
         self._scratch.close()
 
     def __enter__(self) -> Self:
@@ -236,5 +233,5 @@ class Workshop:
         self.close()
 
 
-def _replace(setup: Setup, **changes: bool | str) -> Setup:
+def _confined(setup: Setup, **changes: bool | str) -> Setup:
     return structs.replace(setup, confinement=structs.replace(setup.confinement, **changes))

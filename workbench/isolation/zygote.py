@@ -134,10 +134,11 @@ def _work(birth: _Birth, *, private_proc: bool) -> NoReturn:
     scratch = Path(birth.request.scratch)
     _settle(scratch)
     _limit(limits, birth.spaces)
-    layers = confine(
-        setup.confinement, birth.grants, scratch, spaces=birth.spaces, private_proc=private_proc
-    )
-    fault = start_device(setup.device, limits)
+    plan = setup.confinement
+    fault = start_device(setup.device, limits) if plan.device_first else ""
+    layers = confine(plan, birth.grants, scratch, spaces=birth.spaces, private_proc=private_proc)
+    if not plan.device_first:
+        fault = start_device(setup.device, limits)
     bench = JobContext(scratch=scratch, flavor=setup.flavor, limits=limits, device=setup.device)
     rows = [(layer.name, layer.ok, layer.detail) for layer in layers]
     serve(channel, bench, Hello(layers=rows, pid=os.getpid(), fault=fault))

@@ -1,0 +1,81 @@
+"""On a GPU: the driver starts inside the sandbox, faults stay in their worker, handles cross."""
+
+import pytest
+
+from workbench.isolation.outcome import JobFailed, WorkerDied, WorkerTimedOut
+from workbench.isolation.records import Flavor, Limits
+from workbench.isolation.workshop import Workshop
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["wrapped", "bare"])
+def workshop(request):
+    with Workshop(device_index=0, preload=["isolation_cuda_jobs"], wrap=request.param) as shop:
+        yield shop
+
+
+def run(worker, job, request=None, blobs=(), **options):
+    return worker.call(f"isolation_cuda_jobs:{job}", request or {}, blobs, **options)
+
+
+def test_the_gpu_starts_inside_the_sandbox(workshop):
+    with workshop.worker(Flavor.CUDA) as worker:
+        told = run(worker, "who").body
+        layers = {layer.name: layer for layer in worker.layers}
+    print(worker.isolation, {n: (la.ok, la.detail) for n, la in layers.items()}, told)
+    assert told["device"] == "cuda:0"
+    assert told["devices"] == 1
+    assert worker.isolation != "process only"
+    assert "driver" not in layers["landlock"].detail
+
+
+def test_triton_compiles_launches_and_gives_up_exec(workshop):
+    with workshop.worker(Flavor.CUDA) as worker:
+        assert run(worker, "double", {"n": 1000}).body["error"] == 0.0
+        assert run(worker, "seal").body["refused"]
+        assert run(worker, "double", {"n": 1000}).body["error"] == 0.0
+
+
+def test_a_fault_on_the_device_ends_one_worker_and_no_other(workshop):
+    with workshop.worker(Flavor.CUDA) as bystander:
+        with workshop.worker(Flavor.CUDA) as worker, pytest.raises((JobFailed, WorkerDied)):
+            run(worker, "reach_out_of_bounds")
+        assert run(bystander, "double", {"n": 100}).body["error"] == 0.0
+
+
+def test_a_kernel_that_never_ends_is_killed_and_the_next_worker_computes(workshop):
+    with workshop.worker(Flavor.CUDA) as worker, pytest.raises(WorkerTimedOut):
+        run(worker, "spin", deadline=10)
+    with workshop.worker(Flavor.CUDA) as after:
+        assert run(after, "double", {"n": 100}).body["error"] == 0.0
+
+
+def test_device_memory_is_capped(workshop):
+    limits = Limits(device_bytes=1 << 30)
+    with workshop.worker(Flavor.CUDA, limits) as worker:
+        with pytest.raises(JobFailed) as met:
+            run(worker, "take", {"bytes": 2 << 30})
+        assert met.value.kind == "OutOfMemoryError"
+
+
+def test_a_reference_sees_the_gpu_too(workshop):
+    with workshop.worker(Flavor.REFERENCE) as worker:
+        assert run(worker, "who").body["device"] == "cuda:0"
+
+
+def test_tensors_cross_by_handle_and_leave_no_counter_behind():
+    from pathlib import Path
+
+    before = set(Path("/dev/shm").glob("torch_*"))
+    with (
+        Workshop(device_index=0, preload=["isolation_cuda_jobs"], share_device_memory=True) as shop,
+        shop.worker(Flavor.REFERENCE) as owner,
+        shop.worker(Flavor.CUDA) as guest,
+    ):
+        shared = run(owner, "lend", {"n": 4096}).blobs
+        assert [blob.kind for blob in shared] == ["cuda-ipc"] * 2
+        assert run(guest, "borrow", {}, shared).body == {"sum": 4096 * 4095 / 2, "columns": 64}
+        # What is shared is the guest's: it may write, and the owner sees it.
+        assert run(owner, "first").body == {"first": -1.0}
+    assert set(Path("/dev/shm").glob("torch_*")) <= before

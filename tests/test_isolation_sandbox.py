@@ -1,0 +1,242 @@
+"""What a candidate cannot reach, tried from inside a worker; a lawful one lacks nothing."""
+
+import ctypes
+import os
+from pathlib import Path
+
+import isolation_jobs
+import msgspec
+import pytest
+
+import workbench
+from workbench.isolation.bubblewrap import program
+from workbench.isolation.outcome import JobFailed
+from workbench.isolation.probe import probe
+from workbench.isolation.records import Flavor
+from workbench.isolation.workshop import Workshop
+
+SUITE = Path(workbench.__file__).parent / "problems" / "suite"
+
+FILES = {
+    "read_shadow",
+    "read_home",
+    "list_home",
+    "read_sibling",
+    "read_suite",
+    "read_own_source",
+    "write_home",
+    "write_tmp",
+    "write_shm",
+    "write_packages",
+    "link_home_file",
+    "read_judge_environment",
+    "read_judge_descriptors",
+}
+"""Kept by Landlock."""
+CALLS = {
+    "chmod_home_file",
+    "chmod_by_handle",
+    "truncate_home_file",
+    "internet_socket",
+    "datagram_socket",
+    "unix_socket",
+    "netlink_socket",
+    "read_judge_memory",
+    "trace_parent",
+    "kill_judge",
+    "kill_everyone",
+    "limit_judge",
+    "new_namespace",
+    "remount",
+    "start_program",
+    "start_process",
+    "memory_file",
+    "shared_segment",
+}
+"""Kept by seccomp."""
+
+
+@pytest.fixture(scope="module", params=["namespaces", "no namespaces", "bubblewrap"])
+def workshop(request):
+    if request.param == "bubblewrap" and program() is None:
+        pytest.skip("bubblewrap is not installed")
+    with Workshop(
+        preload=["isolation_jobs"],
+        wrap=request.param == "bubblewrap",
+        namespaces=request.param == "namespaces",
+    ) as shop:
+        yield shop
+
+
+@pytest.fixture
+def worker(workshop):
+    with workshop.worker(Flavor.BARE) as made:
+        yield made
+
+
+def layer(worker, name):
+    return next(found for found in worker.layers if found.name == name)
+
+
+def need(worker, name):
+    found = layer(worker, name)
+    if not found.ok:
+        pytest.skip(f"{name} does not hold here: {found.detail}")
+
+
+@pytest.fixture
+def targets(tmp_path, workshop):
+    """Things worth reaching: a home with a key, another worker's scratch, a byte of the judge."""
+    home = tmp_path / "home"
+    home.mkdir()
+    key = home / "id_ed25519"
+    key.write_text("private")
+    byte = ctypes.create_string_buffer(b"judge's own")
+    with workshop.worker(Flavor.BARE) as sibling:
+        theirs = sibling.scratch / "candidate.py"
+        theirs.write_text("secret")
+        yield {
+            "home": str(home),
+            "home_file": str(key),
+            "sibling": str(theirs),
+            "suite": str(next(SUITE.rglob("*.py"), SUITE / "none.py")),
+            "judge": os.getpid(),
+            "address": ctypes.addressof(byte),
+        }
+    assert key.read_text() == "private"
+    assert key.stat().st_mode & 0o700
+    assert not (home / "planted").exists()
+
+
+def tried(worker, targets, names):
+    return worker.call("isolation_jobs:try_all", {**targets, "try": sorted(names)}).body
+
+
+def test_files_outside_the_scratch_folder_do_not_exist_for_a_worker(worker, targets):
+    need(worker, "landlock")
+    done = tried(worker, targets, FILES)
+    assert {name: how for name, how in done.items() if how.startswith("did it")} == {}
+
+
+def test_calls_that_reach_out_of_the_process_fail(worker, targets):
+    need(worker, "seccomp")
+    done = tried(worker, targets, CALLS)
+    assert {name: how for name, how in done.items() if how.startswith("did it")} == {}
+
+
+def test_the_same_jobs_reach_everything_where_nothing_confines_them(targets):
+    """The attacks are real: run by the judge itself, they succeed."""
+    done, _ = isolation_jobs.try_all(
+        None, {**targets, "try": ["read_home", "read_sibling", "unix_socket", "start_process"]}, []
+    )
+    assert all(how.startswith("did it") for how in done.values())
+
+
+def test_a_worker_is_born_without_the_judges_secrets(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    with Workshop(preload=["isolation_jobs"], wrap=False) as shop, shop.worker(Flavor.BARE) as born:
+        seen = born.call("isolation_jobs:surroundings", {}).body
+    assert "sk-secret" not in str(seen["environ"])
+    assert "OPENAI_API_KEY" not in seen["environ"]
+    assert len(seen["environ"]) < 25
+
+
+def test_home_and_caches_lie_in_the_scratch_folder(worker):
+    seen = worker.call("isolation_jobs:surroundings", {}).body
+    assert seen["scratch"] == seen["cwd"] == str(worker.scratch)
+    for name in ("HOME", "TMPDIR", "TRITON_CACHE_DIR"):
+        assert Path(seen["environ"][name]).is_relative_to(worker.scratch)
+
+
+def test_stdin_is_empty_and_no_stray_descriptor_is_open(worker):
+    seen = worker.call("isolation_jobs:surroundings", {}).body
+    assert seen["stdin"] == ""
+    # 0 to 2, the channel, and the one that lists them.
+    assert len(seen["descriptors"]) == 5
+
+
+def test_the_word_for_the_isolation_is_true_of_its_layers(worker):
+    holding = {found.name for found in worker.layers if found.ok}
+    match worker.isolation:
+        case "bubblewrap":
+            assert {"bubblewrap", "seccomp"} <= holding
+        case "landlock+seccomp":
+            assert {"landlock", "seccomp"} <= holding
+        case weakest:
+            assert weakest == "process only"
+
+
+def test_a_hidden_folder_of_the_toolchain_is_unreadable():
+    hidden = Path(msgspec.__file__).parent
+    with (
+        Workshop(preload=["isolation_jobs"], hidden=[hidden], wrap=False) as shop,
+        shop.worker(Flavor.BARE) as worker,
+    ):
+        need(worker, "landlock")
+        wanted = {"home_file": str(hidden / "__init__.py"), "try": ["read_home"]}
+        assert worker.call("isolation_jobs:try_all", wanted).body == {"read_home": "errno 13"}
+        wanted["home_file"] = pytest.__file__
+        done = worker.call("isolation_jobs:try_all", wanted).body
+    assert done["read_home"].startswith("did it")
+
+
+def test_the_probe_tells_of_every_layer_and_of_attempts_that_failed():
+    layers = {found.name: found for found in probe()}
+    assert {"isolation", "landlock", "seccomp", "pid namespace"} <= set(layers)
+    if layers["isolation"].ok:
+        assert layers["reading outside the scratch folder"].detail == "tried: denied"
+        assert layers["opening a network socket"].ok
+
+
+KERNEL = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, at < n) * 2, at < n)
+
+def run():
+    x = torch.arange(100.0)
+    y = torch.empty_like(x)
+    double[(4,)](x, y, 100, BLOCK=32)
+    return y.tolist()
+"""
+
+
+def test_the_interpreter_runs_a_kernel_without_any_new_process():
+    with (
+        Workshop(preload=["isolation_jobs"]) as shop,
+        shop.worker(Flavor.INTERPRET) as worker,
+    ):
+        reply = worker.call("isolation_jobs:interpret_kernel", {"source": KERNEL})
+    assert reply.body["answer"] == [2.0 * n for n in range(100)]
+
+
+@pytest.fixture(scope="module")
+def compiling():
+    with Workshop(preload=["isolation_jobs"], wrap=False) as shop:
+        yield shop
+
+
+def test_the_compile_flavor_runs_the_toolchain_and_loads_what_it_made(compiling):
+    with compiling.worker(Flavor.COMPILE) as worker:
+        assert worker.call("isolation_jobs:compile_c", {}).body == {"answer": 7}
+
+
+def test_exec_can_be_given_up_for_good(compiling):
+    with compiling.worker(Flavor.COMPILE) as worker:
+        need(worker, "seccomp")
+        with pytest.raises(JobFailed, match="not permitted"):
+            worker.call("isolation_jobs:compile_c", {"seal": True})
+
+
+def test_the_toolchains_of_exec_are_confined_too(compiling, tmp_path):
+    key = tmp_path / "key"
+    key.write_text("private")
+    with compiling.worker(Flavor.COMPILE) as worker:
+        need(worker, "landlock")
+        done = worker.call(
+            "isolation_jobs:try_all", {"home_file": str(key), "try": ["program_reads_home"]}
+        ).body
+    assert done["program_reads_home"] == "did it: 1"

@@ -14,13 +14,16 @@ def install(target: Target) -> None:
     """Make this process's torch and Inductor see one GPU of `target`'s kind. Nothing can run on it."""
     import torch
     import triton
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch._subclasses import fake_tensor
 
     from workbench.kernels.standin import StandInDriver
 
     # Entering the mode once installs torch's own stand-in for the missing CUDA device guard.
-    with FakeTensorMode():
+    with fake_tensor.FakeTensorMode():
         pass
+    if hasattr(fake_tensor, "init_gpu_context"):
+        # It would make a tensor on the GPU, to have a context for backward passes.
+        fake_tensor.init_gpu_context = lambda _device: None
     if not torch.backends.cuda.is_built():
         torch._C._ensureCUDADeviceGuardSet()
     _replace_torch_cuda(_properties(target))

@@ -14,6 +14,12 @@ _TILE = re.compile(r"(BLOCK_[MNK]|GROUP_M)$")
 
 _PREFIX = re.compile(r"^triton_(?:poi|per|red|tem|tmp|unk|spl)_")
 
+_VIEWS = re.compile(
+    r"_(?:_unsafe_view|view|reshape|clone|copy|t|transpose|permute|expand|squeeze|unsqueeze|select|slice)"
+    r"(?=_)"
+)
+"""Operators in a kernel's name that compute nothing."""
+
 
 class PlainKernel(Struct, frozen=True, kw_only=True):
     """A kernel that needs nothing but Triton."""
@@ -50,7 +56,7 @@ def plain_kernel(name: str, text: str, heuristics: Heuristics) -> PlainKernel:
     parameters = [a.arg for a in main.args.args if a.annotation is None]
     dropped = frozenset(p for p in parameters if p in sizes or p.removeprefix("arg_") not in used)
     kept = [p.removeprefix("arg_") for p in parameters if p not in dropped]
-    plain_name = _PREFIX.sub("", name)
+    plain_name = _name(name)
     return PlainKernel(
         name=plain_name,
         source=_signature(plain_name, kept, list(blocks)) + _statements(body),
@@ -67,6 +73,14 @@ def plain_kernel(name: str, text: str, heuristics: Heuristics) -> PlainKernel:
 def plain_function(text: str) -> str:
     """A device function's text with plain Triton in place of library calls."""
     return _rewrite(text, _plain_calls)
+
+
+def _name(name: str) -> str:
+    """Inductor's name without its own prefix and without views: `fused_add_mul_1`."""
+    plain = _PREFIX.sub("", name)
+    while (shorter := _VIEWS.sub("", plain)) != plain:
+        plain = shorter
+    return re.sub(r"^fused_(\d+)$", r"fused_copy_\1", plain)
 
 
 def _segment(text: str, function: ast.FunctionDef) -> str:
@@ -115,7 +129,10 @@ def _rewrite(text: str, change: Change) -> str:
             for n, new in spans
         )
         for start, end, new in reversed(places):
-            text = text[:start] + new + text[end:]
+            before, after = text[:start], text[end:]
+            if not new and after.startswith("\n"):  # a statement that goes takes its line along
+                before, after = before.rstrip(" "), after[1:]
+            text = before + new + after
     return text
 
 

@@ -1,5 +1,7 @@
 """The constructor of a lifted candidate: the reference's parameters and buffers, by the same names."""
 
+import ast
+import inspect
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -97,12 +99,31 @@ def _layer(module: nn.Module) -> str:
     suffix = f", dtype={dtypes.pop()}" if dtypes and dtypes != {torch.float32} else ""
     text = f"nn.{type(module).__name__}({module.extra_repr()}{suffix})"
     try:
+        text = _without_defaults(text, type(module))
         with torch.device("meta"):
             built = eval(text, {"nn": nn, "torch": torch})  # noqa: S307 - torch's own description
     # A description that is no constructor call fails in whatever way it likes.
     except Exception:  # noqa: BLE001
         return ""
     return text if _form(built) == _form(module) else ""
+
+
+def _without_defaults(text: str, layer: type[nn.Module]) -> str:
+    """The constructor call without keywords that say the default: other versions may lack them."""
+    call = ast.parse(text, mode="eval").body
+    if isinstance(call, ast.Call):
+        defaults = inspect.signature(layer).parameters
+        call.keywords = [
+            k for k in call.keywords if k.arg and _value(k.value) != defaults[k.arg].default
+        ]
+    return ast.unparse(call)
+
+
+def _value(node: ast.expr) -> object:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return node
 
 
 def _form(module: nn.Module) -> dict[str, tuple[Any, ...]]:

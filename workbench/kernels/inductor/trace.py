@@ -13,6 +13,7 @@ from torch._inductor.fx_passes import joint_graph
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.traceback import preserve_node_meta
 from torch.utils import _pytree as pytree
 
 from workbench.kernels.inductor.decompositions import decompositions
@@ -86,7 +87,7 @@ def _trace(module: ModuleType, device: str, precision: Precision) -> Traced:
         specs.append(spec)
         return leaves
 
-    with _plain_operators(precision), mode, torch.no_grad():
+    with _plain_operators(precision), preserve_node_meta(), mode, torch.no_grad():
         graph = make_fx(
             torch.func.functionalize(forward, remove="mutations"),
             decomposition_table=decompositions(),

@@ -17,6 +17,7 @@ import torch
 from msgspec import Struct
 
 from workbench.gate.protocol import Measured
+from workbench.problems.records import Tolerance
 
 BOUNDS: dict[str, tuple[float, float]] = {
     "float64": (64.0, 2.0**-52),
@@ -46,11 +47,11 @@ class Rule(Struct, frozen=True):
     eps: float
 
 
-def rule_for(dtype: torch.dtype, overrides: dict[str, tuple[float, float]], *, tf32: bool) -> Rule:
+def rule_for(dtype: torch.dtype, own: dict[str, Tolerance], *, tf32: bool) -> Rule:
     """The constants for an output's dtype: the problem's own, else TF32's, else the table's."""
     name = str(dtype).removeprefix("torch.")
-    if name in overrides:
-        return Rule(*overrides[name])
+    if name in own:
+        return Rule(own[name].factor, own[name].eps)
     if tf32 and name == "float32":
         return Rule(*TF32)
     return Rule(*BOUNDS.get(name, BOUNDS["float32"]))

@@ -4,28 +4,15 @@ Runs our code and the problem file, never a candidate's. Inputs and answers that
 are kept here, privately: what a candidate was given is the candidate's.
 """
 
-import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from msgspec import structs
-from torch import nn
 
-from workbench.gate.candidate_job import invoke
 from workbench.gate.compare import Rule, measure, rule_for
-from workbench.gate.gold import (
-    Answer,
-    foreign,
-    in_fp64,
-    run_reference,
-    state_of,
-    wide_inputs,
-    widened,
-)
+from workbench.gate.gold import Answer
 from workbench.gate.layout import (
-    copied,
     entry,
     guards_hold,
     inside,
@@ -33,7 +20,9 @@ from workbench.gate.layout import (
     same_bits,
     write_over,
 )
-from workbench.gate.nest import Nest, flatten, rebuild, tensor_paths
+from workbench.gate.nest import tensor_paths
+from workbench.gate.oracle import Oracle
+from workbench.gate.problem_code import init_arguments
 from workbench.gate.protocol import (
     Compare,
     Compared,
@@ -50,34 +39,11 @@ from workbench.gate.protocol import (
     decode,
     encode,
 )
-from workbench.gate.values import apply_case, perturb_state
+from workbench.gate.values import apply_case
 from workbench.isolation.context import JobContext
 from workbench.isolation.tensors import from_blob, to_blob
 from workbench.isolation.wire import Blob
-from workbench.problems.module import bind, build_model, reference_flags
 from workbench.problems.records import Precision
-
-PROBLEM_FILE = "<problem>"
-"""What `problems.module.bind` calls the file in tracebacks."""
-
-
-class ProblemRaised(Exception):
-    """The problem file raised; the text says where, in the person's own lines."""
-
-
-@contextmanager
-def telling(what: str) -> Iterator[None]:
-    """Turn whatever the problem file raises in the body into ProblemRaised with its own line."""
-    try:
-        yield
-    except Exception as fault:
-        lines = [
-            frame.lineno
-            for frame in traceback.extract_tb(fault.__traceback__)
-            if frame.filename == PROBLEM_FILE
-        ]
-        at = f" (line {lines[-1]} of the problem file)" if lines else ""
-        raise ProblemRaised(f"{what} raises {type(fault).__name__}{at}: {fault}") from fault
 
 
 class _Call:
@@ -95,63 +61,33 @@ class _Bench:
     def __init__(self, message: OpenReference, device: str) -> None:
         torch.set_num_threads(message.threads)
         self.message = message
-        self.device = device
-        with telling("importing the problem"):
-            self.module = bind(message.source, message.values)
-        with telling("building Model"):
-            self.model: nn.Module = build_model(self.module, seed=message.build_seed).to(device)
-        self.initial = {name: t.clone() for name, t in state_of(self.model).items()}
-        self.weights = {name: t.clone() for name, t in self.initial.items()}
-        self.wide: nn.Module | None = None
-        self.why_not_fp64 = ""
+        self.oracle = Oracle(
+            message.source,
+            message.values,
+            seed=message.build_seed,
+            precision=message.precision,
+            device=device,
+        )
         self.call: _Call | None = None
         self.lent: list[torch.Tensor] = []
         """Buffers of the candidate's that hold the inputs, with guards; empty on the CPU."""
         self.received: dict[int, list[torch.Tensor]] = {}
 
+    @property
+    def device(self) -> str:
+        """Where everything lies."""
+        return self.oracle.device
+
+    @property
+    def weights(self) -> dict[str, torch.Tensor]:
+        """What the candidate was given."""
+        return self.oracle.weights
+
     def rule(self, dtype: torch.dtype) -> Rule:
         """C and eps for an output of that dtype."""
-        own = {name: (t.factor, t.eps) for name, t in self.message.tolerance.items()}
-        return rule_for(dtype, own, tf32=self.message.precision is Precision.TF32)
-
-    def draw(self, seed: int) -> tuple[Nest, list[torch.Tensor]]:
-        """`get_inputs()` from `seed`, made on the device where the file names none."""
-        torch.manual_seed(seed)
-        with telling("get_inputs()"), torch.device(self.device), torch.no_grad():
-            nest, tensors = flatten(self.module.get_inputs(), foreign)
-        return nest, [t.detach().to(self.device) for t in tensors]
-
-    def answer(self, nest: Nest, inputs: list[torch.Tensor]) -> _Call:
-        """Native and fp64 answers for private `inputs`, each from the weights as they were put."""
-        _load(self.model, self.weights)
-        with telling("the reference"), reference_flags(self.message.precision):
-            native = run_reference(
-                self.model,
-                [copied(t) for t in inputs],
-                lambda given: invoke(self.model, rebuild(nest, given)),
-            )
-        gold = self._gold(nest, inputs, native)
-        return _Call(inputs, native, gold)
-
-    def _gold(self, nest: Nest, inputs: list[torch.Tensor], native: Answer) -> Answer:
-        """The fp64 answer; the native one, and the reason, where there is none."""
-        if self.why_not_fp64:
-            return native
-        try:
-            wide = self.wide if self.wide is not None else widened(self.model)
-            _load(wide, self.weights)
-            with in_fp64():
-                gold = run_reference(
-                    wide, wide_inputs(inputs), lambda given: invoke(wide, rebuild(nest, given))
-                )
-        except Exception as fault:  # noqa: BLE001  # any reason: the native answer stands in
-            self.why_not_fp64 = f"{type(fault).__name__}: {fault}"[:300]
-            return native
-        self.wide = wide
-        if [t.shape for t in gold.outputs] != [t.shape for t in native.outputs]:
-            self.why_not_fp64 = "its outputs have other shapes in float64"
-            return native
-        return gold
+        return rule_for(
+            dtype, self.message.tolerance, tf32=self.message.precision is Precision.TF32
+        )
 
 
 def open_reference(
@@ -162,10 +98,9 @@ def open_reference(
     """Load the problem at one shape and build its model; answer with the init tensors."""
     reference = _Bench(decode(request, OpenReference), bench.device)
     bench.state["reference"] = reference
-    torch.manual_seed(reference.message.build_seed)
-    init, tensors = flatten(reference.module.get_init_inputs(), foreign)
+    init, tensors = init_arguments(reference.oracle.module, reference.message.build_seed)
     state = tuple(entry(name, t) for name, t in reference.weights.items())
-    _, inputs = reference.draw(reference.message.build_seed)
+    _, inputs = reference.oracle.draw(reference.message.build_seed)
     floats = any(t.is_floating_point() for t in inputs)
     reply = Reference(init=init, state=state, float_inputs=floats)
     return encode(reply), [to_blob(t) for t in tensors]
@@ -178,10 +113,7 @@ def perturb(
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Weights perturbed from their initial values; as blobs where they are not to be lent."""
     reference = _reference(bench)
-    _load(reference.model, reference.initial)
-    state = state_of(reference.model)
-    perturb_state(state, decode(request, Perturb).seed)
-    reference.weights = {name: t.clone() for name, t in state.items()}
+    reference.oracle.perturb(decode(request, Perturb).seed)
     return {}, _travelling(reference, list(reference.weights.values()))
 
 
@@ -193,10 +125,12 @@ def draw(
     """Inputs and answers of one call; the inputs as blobs where they are not to be lent."""
     reference = _reference(bench)
     message = decode(request, Draw)
-    nest, drawn = reference.draw(message.seed)
+    nest, drawn = reference.oracle.draw(message.seed)
     before = reference.call.inputs if reference.call else None
     inputs = apply_case(message.case, drawn, before, message.seed)
-    reference.call = made = reference.answer(nest, inputs)
+    native = reference.oracle.native(nest, inputs)
+    made = _Call(inputs, native, reference.oracle.gold(nest, inputs, native))
+    reference.call = made
     reply = Made(
         inputs=nest,
         entries=tuple(entry(p, t) for p, t in zip(tensor_paths(nest), inputs, strict=True)),
@@ -205,8 +139,8 @@ def draw(
         changes_state=any(
             not same_bits(t, reference.weights[name]) for name, t in made.native.state.items()
         ),
-        fp64=not reference.why_not_fp64,
-        why_not_fp64=reference.why_not_fp64,
+        fp64=not reference.oracle.why_not_fp64,
+        why_not_fp64=reference.oracle.why_not_fp64,
     )
     return encode(reply), _travelling(reference, inputs)
 
@@ -281,11 +215,6 @@ def _reference(bench: JobContext) -> _Bench:
     if not isinstance(reference, _Bench):
         raise TypeError("the reference is not loaded")
     return reference
-
-
-def _load(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:
-    for name, tensor in state_of(model).items():
-        tensor.data.copy_(weights[name])
 
 
 def _expected(native: Answer) -> tuple[Expected, ...]:

@@ -1,0 +1,247 @@
+"""Whether a problem can be used, what its reference takes, makes and costs, and what is odd."""
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Self, TypeVar
+
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.gate.nest import ForeignLeaf, leaves
+from workbench.gate.problem_records import (
+    Describe,
+    Described,
+    Examine,
+    Examined,
+    OutputHealth,
+    ProblemReport,
+    ShapeReport,
+)
+from workbench.gate.protocol import decode, encode
+from workbench.gate.records import Blame, Finding
+from workbench.isolation.outcome import JobFailed, WorkerDied, WorkerFault, WorkerTimedOut
+from workbench.isolation.records import Flavor, Limits
+from workbench.isolation.worker import Worker
+from workbench.isolation.workshop import Workshop
+from workbench.problems.records import Problem, Shape, WorkFloor
+from workbench.problems.roofline import work_floor
+
+__all__ = ["ProblemReport", "ShapeReport", "inspect_problem"]
+
+JOB_MODULES = ("workbench.gate.inspect_job",)
+"""Worth preloading in a workshop's forkservers."""
+
+_JOBS = "workbench.gate.inspect_job"
+
+SEEDS = tuple(range(10))
+"""Draws over which an output has to vary (gate protocol, section 8.9)."""
+
+SPREAD = 0.01
+"""Of an output's own rms: below this it hardly varies (gate protocol, section 8.9)."""
+
+ILL_CONDITIONED = 4.0
+"""Own error over the bound from which a problem is called ill-conditioned (ours)."""
+
+_LINE = re.compile(r" \(line (\d+) of the problem file\)$")
+
+T = TypeVar("T")
+
+_REAL_BYTES = 256 << 20
+"""Inputs and state up to this are run for real on a CPU where meta tensors do not suffice."""
+
+
+def inspect_problem(
+    problem: Problem, workshop: Workshop, *, seconds: float = 60.0
+) -> ProblemReport:
+    """Run the reference in workers of its own and describe what was seen.
+
+    The smallest shape runs for real, the others on meta tensors (no memory, no time). `seconds` is
+    the limit of each run. Raises WorkbenchError, with the person's own line, when the problem
+    cannot be used: something in it raises, is no tensor, never ends, or is not deterministic.
+    """
+    began = time.monotonic()
+    with _Inspector(problem, workshop, seconds) as inspector:
+        first = inspector.describe(problem.tiny, meta=False)
+        _check_form(problem, first)
+        shapes = [_reported(problem, problem.tiny, first)]
+        examined = inspector.examine(problem.tiny)
+        shapes += [inspector.look_at(shape) for shape in problem.shapes[1:]]
+    findings = [*_odd(problem, examined), *_unseen(shapes)]
+    return ProblemReport(
+        problem=problem.name,
+        shapes=tuple(shapes),
+        findings=tuple(findings),
+        seconds=time.monotonic() - began,
+    )
+
+
+class _Inspector:
+    """Asks a reference worker; takes a new one when one is lost."""
+
+    def __init__(self, problem: Problem, workshop: Workshop, seconds: float) -> None:
+        self._problem = problem
+        self._workshop = workshop
+        self._limits = Limits(wall_seconds=seconds)
+        self._worker: Worker | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._worker is not None:
+            self._worker.close()
+
+    def describe(self, shape: Shape, *, meta: bool) -> Described:
+        """What the reference takes and makes. WorkbenchError when it cannot be run."""
+        message = Describe(
+            source=self._problem.source,
+            values=shape.values,
+            precision=self._problem.precision,
+            meta=meta,
+        )
+        return self._ask("describe", message, Described, shape)
+
+    def examine(self, shape: Shape) -> Examined:
+        """How sound the reference is."""
+        message = Examine(
+            source=self._problem.source,
+            values=shape.values,
+            precision=self._problem.precision,
+            tolerance=self._problem.tolerance,
+            seeds=SEEDS,
+        )
+        return self._ask("examine", message, Examined, shape)
+
+    def look_at(self, shape: Shape) -> ShapeReport:
+        """A shape on meta tensors; for real where that does not work and it is small enough."""
+        try:
+            seen = self.describe(shape, meta=True)
+            if seen.unseen and _bytes(seen) <= _REAL_BYTES:
+                seen = self.describe(shape, meta=False)
+        except WorkbenchError as fault:
+            return ShapeReport(shape=shape.name, unseen=fault.what)
+        return _reported(self._problem, shape, seen)
+
+    def _ask(self, job: str, message: Struct, kind: type[T], shape: Shape) -> T:
+        if self._worker is None:
+            self._worker = self._workshop.worker(Flavor.REFERENCE, self._limits)
+        try:
+            reply = self._worker.call(f"{_JOBS}:{job}", encode(message))
+        except WorkerFault as fault:
+            if not isinstance(fault, JobFailed):
+                self._worker = None
+            raise _told(fault, self._problem, shape) from fault
+        return decode(reply.body, kind)
+
+
+def _told(fault: WorkerFault, problem: Problem, shape: Shape) -> WorkbenchError:
+    """A worker's end as a person reads it."""
+    where = f"{problem.path}, shape {shape.name}"
+    match fault:
+        case JobFailed(message=message):
+            line = _LINE.search(message)
+            if line:
+                message, where = message[: line.start()], f"{problem.path}, line {line[1]}"
+            return WorkbenchError(message, where=where, todo="mend the problem file")
+        case WorkerTimedOut():
+            says = f"the reference takes longer than {fault.seconds:g} s"
+            return WorkbenchError(says, where=where, todo="add a smaller shape to the sidecar")
+        case WorkerDied():
+            says = f"the reference's process ended: {fault.what.removeprefix('the worker died: ')}"
+            return WorkbenchError(says, where=where, todo="add a smaller shape to the sidecar")
+        case _:
+            return WorkbenchError(fault.what, where=where)
+
+
+def _check_form(problem: Problem, seen: Described) -> None:
+    """The outputs must be tensors that a candidate can return."""
+    for path, leaf in leaves(seen.outputs) if seen.outputs is not None else ():
+        if isinstance(leaf, ForeignLeaf):
+            at = f" at `{path}`" if path else ""
+            raise WorkbenchError(
+                f"the reference returns {leaf.says}{at}",
+                where=str(problem.path),
+                todo="return tensors, or tuples, lists and dicts of them",
+            )
+    if not seen.output_entries:
+        raise WorkbenchError(
+            "the reference returns no tensor",
+            where=str(problem.path),
+            todo="return what a candidate is to compute from `forward`",
+        )
+
+
+def _reported(problem: Problem, shape: Shape, seen: Described) -> ShapeReport:
+    floor = work_floor(problem, shape)
+    counted = floor is None and not seen.unseen
+    if counted:
+        written = sum(entry.bytes for entry in seen.output_entries)
+        flops = sum(one.matrix_flops + one.elements for one in seen.operators)
+        floor = WorkFloor(flops=flops, bytes=seen.read_bytes + written)
+    return ShapeReport(
+        shape=shape.name,
+        init=seen.init,
+        init_entries=seen.init_entries,
+        inputs=seen.inputs,
+        input_entries=seen.input_entries,
+        state=seen.state,
+        outputs=seen.outputs,
+        output_entries=seen.output_entries,
+        operators=() if seen.unseen else seen.operators,
+        work=floor,
+        counted=counted,
+        unseen=seen.unseen,
+    )
+
+
+def _odd(problem: Problem, examined: Examined) -> Iterator[Finding]:
+    """What makes the problem say less than it seems to. WorkbenchError when it says nothing."""
+    if examined.repeat_ratio > 1:
+        raise WorkbenchError(
+            "the reference is not deterministic: two runs on the same inputs differ by "
+            f"{examined.repeat_ratio:.3g} times the bound",
+            where=str(problem.path),
+            todo="take randomness (dropout, torch.rand in forward) out of it, or call .eval()",
+        )
+    for output in examined.outputs:
+        yield from _varies(output)
+    for name in examined.ignored_inputs:
+        yield _odd_finding("ignores-input", f"input {name} changes nothing in the outputs")
+    for name in examined.ignored_state:
+        yield _odd_finding("ignores-state", f"{name} changes nothing in the outputs")
+    if examined.why_not_fp64:
+        says = "the reference cannot run in float64, so its native answer stands for the exact one"
+        yield _odd_finding("no-fp64", f"{says}: {examined.why_not_fp64}")
+    if examined.own_ratio > ILL_CONDITIONED:
+        says = f"the reference's own error is {examined.own_ratio:.3g} times the bound of rounding"
+        yield _odd_finding("ill-conditioned", says, ratio=examined.own_ratio)
+
+
+def _varies(output: OutputHealth) -> Iterator[Finding]:
+    name = f"output {output.name}" if output.name else "the output"
+    if not output.finite:
+        yield _odd_finding("not-finite", f"{name} holds values that are not finite")
+        return
+    if output.over_seeds < SPREAD:
+        says = f"{name} hardly varies with the inputs: by {output.over_seeds:.2%} of its size"
+        yield _odd_finding("low-variance", says, spread=output.over_seeds)
+    for axis, spread in enumerate(output.along_axes):
+        if spread < SPREAD:
+            says = f"{name} hardly varies along axis {axis}: by {spread:.2%} of its size"
+            yield _odd_finding("constant-axis", says, axis=axis, spread=spread)
+
+
+def _unseen(shapes: list[ShapeReport]) -> Iterator[Finding]:
+    for shape in shapes:
+        if shape.unseen:
+            says = f"shape {shape.shape} could not be seen without memory for it: {shape.unseen}"
+            yield _odd_finding("shape-unseen", says, shape=shape.shape)
+
+
+def _odd_finding(code: str, says: str, **evidence: str | float) -> Finding:
+    return Finding(code=f"problem.{code}", says=says, blame=Blame.PROBLEM, evidence=dict(evidence))
+
+
+def _bytes(seen: Described) -> int:
+    return sum(entry.bytes for entry in (*seen.input_entries, *seen.state))

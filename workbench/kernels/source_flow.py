@@ -51,12 +51,14 @@ def same(left: ast.AST | None, right: ast.AST | None) -> bool:
 
 
 def conjuncts(mask: ast.expr | None) -> tuple[ast.expr, ...]:
-    """The parts of `a & b & c`; empty for no mask."""
+    """The parts of `a & b & c`; empty for no mask. Looks through `None if FLAG else a & b`."""
     match mask:
         case None | ast.Constant(value=None):
             return ()
         case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
             return conjuncts(left) + conjuncts(right)
+        case ast.IfExp(body=ast.Constant(value=None), orelse=kept):
+            return conjuncts(kept)
         case _:
             return (mask,)
 

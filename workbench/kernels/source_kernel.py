@@ -284,15 +284,20 @@ class JitKernel:
                     yield access, conjunct
 
     def bound(self, conjunct: ast.expr) -> tuple[str, ast.expr] | None:
-        """(dimension parameter, index) of `index < dimension`, either way round; else None."""
+        """(dimension parameter, index) of `index < dimension`, either way round; else None.
+
+        `index < dimension - offset` counts too: what is left of the dimension behind an offset.
+        """
         match conjunct:
-            case ast.Compare(left=left, ops=[ast.Lt()], comparators=[ast.Name(id=name)]):
-                index = left
-            case ast.Compare(left=ast.Name(id=name), ops=[ast.Gt()], comparators=[index]):
+            case ast.Compare(left=index, ops=[ast.Lt()], comparators=[limit]):
+                pass
+            case ast.Compare(left=limit, ops=[ast.Gt()], comparators=[index]):
                 pass
             case _:
                 return None
-        behind = self.flow.resolve(ast.Name(id=name, ctx=ast.Load()))
+        if isinstance(limit, ast.BinOp) and isinstance(limit.op, ast.Sub):
+            limit = limit.left
+        behind = self.flow.resolve(limit)
         if isinstance(behind, ast.Name) and behind.id in self.flow.parameters:
             return behind.id, index
         return None

@@ -2,8 +2,11 @@
 
 from workbench.kernels.edits.base import Applied, Edit, EditRefused, Undo, undo
 from workbench.kernels.edits.blocks import BLOCK_SIZE
+from workbench.kernels.edits.division import DIVIDE_ONCE
 from workbench.kernels.edits.hoist import HOIST_LOADS
 from workbench.kernels.edits.launch_options import NUM_STAGES, NUM_WARPS
+from workbench.kernels.edits.loops import LOOP_FLATTEN, LOOP_STAGES, LOOP_UNROLL, STATIC_LOOPS
+from workbench.kernels.edits.masks import DROP_MASKS
 from workbench.kernels.edits.online_softmax import ONLINE_SOFTMAX
 from workbench.kernels.edits.order import GROUP_ORDER
 from workbench.kernels.edits.policies import CACHE_MODIFIER, EVICTION
@@ -27,5 +30,11 @@ EDITS: dict[str, Edit] = {
         DOT_PRECISION,
         EVICTION,
         CACHE_MODIFIER,
+        DROP_MASKS,
+        DIVIDE_ONCE,
+        LOOP_STAGES,
+        LOOP_UNROLL,
+        STATIC_LOOPS,
+        LOOP_FLATTEN,
     )
 }

@@ -112,7 +112,7 @@ def _reuse(text: str, name: str) -> str:
             earlier = next(
                 (o for o, number in holders if numbering.names.get(o.name) == number), None
             )
-        if occurrence is not None and earlier is not None:
+        if occurrence is not None and earlier is not None and _replaceable(occurrence, earlier):
             _replace_load(splice, occurrence, earlier)
             if _keeps(occurrence, earlier):
                 continue
@@ -129,6 +129,13 @@ def _keeps(later: _Occurrence, earlier: _Occurrence) -> bool:
     unmasked = later.access.mask is None or later.access.other is None
     fits = unmasked or same(later.access.other, earlier.access.other)
     return fits and later.name == earlier.name
+
+
+def _replaceable(later: _Occurrence, earlier: _Occurrence) -> bool:
+    """Whether the later value can be written without a load; not under a mask that may be None."""
+    return not isinstance(later.access.mask, ast.IfExp) or same(
+        later.access.other, earlier.access.other
+    )
 
 
 def _replace_load(splice: Splice, later: _Occurrence, earlier: _Occurrence) -> None:

@@ -94,6 +94,14 @@ class Splice:
         """Put other text where an expression stands."""
         self._put(*self._span(node), text)
 
+    def replace_operator(self, node: ast.BinOp, text: str) -> None:
+        """Put another operator between the two sides of an operation."""
+        start, end = self._span(node.left)[1], self._span(node.right)[0]
+        operators = [t for t in self._tokens(start, end) if t[0] not in {"(", ")"}]
+        if len(operators) != 1:
+            raise EditRefused(f"the operator of line {node.lineno} could not be read")
+        self._put(operators[0][1], operators[0][2], text)
+
     def replace_atom(self, node: ast.AST, text: str) -> None:
         """As `replace`, with a name or call: parentheses around the expression go with it."""
         start, end = self._span(node)
@@ -112,6 +120,12 @@ class Splice:
         indentation = self.indentation(statement)
         start = self._starts[_first_line(statement) - 1]
         self._put(start, start, self._lines(indentation, lines))
+
+    def insert_above(self, node: ast.expr, *lines: str) -> None:
+        """New lines above the line of an expression, such as a decorator, at its indentation."""
+        text = self.line_text(node.lineno)
+        start = self._starts[node.lineno - 1]
+        self._put(start, start, self._lines(text[: len(text) - len(text.lstrip())], lines))
 
     def insert_after(self, statement: ast.stmt, *lines: str) -> None:
         """New lines below a statement, at its indentation."""

@@ -13,16 +13,25 @@ from workbench.session.records import SessionSettings
 
 def lay_out(folder: Path, settings: SessionSettings, problem: str, sidecar: str) -> None:
     """A session's repository with its start and no kernel yet, in a folder that nobody uses."""
+    write_start(skeleton(folder), settings, problem, sidecar)
+
+
+def skeleton(folder: Path) -> Plumbing:
+    """An empty repository with the engine's own folder in it."""
     create_repository(folder)
     info = folder / ".git" / "info"
     info.mkdir(exist_ok=True)
     # A person's own git settings must not convert line ends or run filters over a kernel.
     (info / "attributes").write_text("* -text -filter -ident -working-tree-encoding\n")
     (folder / ".git" / "workbench" / "scratch").mkdir(parents=True)
+    return Plumbing(folder)
+
+
+def write_start(git: Plumbing, settings: SessionSettings, problem: str, sidecar: str) -> None:
+    """The files that every version of the session will carry."""
     texts = (toml.encode_settings(settings), utf8(problem), utf8(sidecar))
     blobs = {name: blob(data) for name, data in zip(START_FILES, texts, strict=True)}
     root = tree({name: item.id for name, item in blobs.items()})
-    git = Plumbing(folder)
     git.store([*blobs.values(), root])
     git.move([Update(START, root.id, NO_REF)], "session started")
 

@@ -58,6 +58,11 @@ def numbered(ref: str) -> Numbered | None:
     return row if ref == (pending_ref if row.pending else attempt_ref)(row.number) else None
 
 
+def on_main(git_dir: Path) -> bool:
+    """Whether the folder shows `main`, and no other branch or older commit."""
+    return (git_dir / "HEAD").read_bytes() == b"ref: refs/heads/main\n"
+
+
 def refuse_detours(folder: Path) -> None:
     """WorkbenchError unless the folder is a session's, whole and inside itself.
 

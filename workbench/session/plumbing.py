@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from subprocess import PIPE
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from workbench.errors import WorkbenchError
 from workbench.session.objects import FILE_MODE, GitObject, Person, pack, parse_tree
@@ -56,6 +56,7 @@ _SURROUNDINGS = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
     "GIT_GRAFT_FILE": os.devnull,
     "GIT_SHALLOW_FILE": "",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -104,10 +105,10 @@ class Plumbing:
         self.folder = folder
         self.git_dir = folder / ".git"
 
-    def run(self, *arguments: str, feed: bytes = b"", transport: str = "none") -> bytes:
+    def run(self, *arguments: str, feed: bytes | BinaryIO = b"") -> bytes:
         """What the command printed; WorkbenchError when git is missing or says no.
 
-        `transport` names the one way of fetching that is allowed (`file`, for bundles).
+        `feed` is its input: bytes, or an unbuffered file from where it stands.
         """
         place = {
             "GIT_DIR": str(self.git_dir),
@@ -115,7 +116,6 @@ class Plumbing:
             "GIT_WORK_TREE": str(self.folder),
             "GIT_INDEX_FILE": str(self.git_dir / "index"),
             "GIT_OBJECT_DIRECTORY": str(self.git_dir / "objects"),
-            "GIT_ALLOW_PROTOCOL": transport,
         }
         status, out, complaint = _execute(arguments, place, feed)
         if status != 0:
@@ -241,7 +241,11 @@ def damaged(folder: Path, detail: str) -> WorkbenchError:
 
 
 def _execute(
-    arguments: Sequence[str], place: dict[str, str], feed: bytes = b"", *, deaf: bool = True
+    arguments: Sequence[str],
+    place: dict[str, str],
+    feed: bytes | BinaryIO = b"",
+    *,
+    deaf: bool = True,
 ) -> tuple[int, bytes, str]:
     """Exit status, output and complaints; a person's settings are heard only when not `deaf`."""
     if not shutil.which("git"):
@@ -255,10 +259,15 @@ def _execute(
     command.append("git")
     if deaf:
         command += [part for pair in _SETTINGS.items() for part in ("-c", "=".join(pair))]
+    source: int | BinaryIO = PIPE if isinstance(feed, bytes) else feed
     process = git.Git(os.sep).execute(
-        [*command, *arguments], istream=PIPE, as_process=True, shell=False, env=chosen
+        [*command, *arguments],
+        istream=source,
+        as_process=True,
+        shell=False,
+        env=chosen,
     )
-    out, complaint = process.communicate(feed)
+    out, complaint = process.communicate(feed if isinstance(feed, bytes) else None)
     return process.returncode, out, complaint.decode("utf-8", "replace").strip()
 
 

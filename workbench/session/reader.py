@@ -85,7 +85,7 @@ class SessionReader:
     def problem(self) -> ProblemFiles:
         """Text of the problem file and of its sidecar."""
         files = self._files(self._start(), ("problem.py", "problem.toml"))
-        return ProblemFiles(*(self._text(data, name) for name, data in files.items()))
+        return ProblemFiles(*(self.text(data, name) for name, data in files.items()))
 
     def overview(self) -> Overview:
         """Every version, `main` and `best`; one git call, whatever their number."""
@@ -118,7 +118,7 @@ class SessionReader:
         where = f"v{number} of {self.folder}"
         texts = (files["transition.toml"], files["profile.json"])
         transition, extra = toml.decode_transition(*texts, where)
-        source = self._text(files["kernel.py"], f"kernel.py of v{number}")
+        source = self.text(files["kernel.py"], f"kernel.py of v{number}")
         return Record(
             transition, source, extra, toml.decode_exchange(files["exchange.jsonl"], where)
         )
@@ -130,7 +130,7 @@ class SessionReader:
     def source(self, number: int) -> str:
         """Text of the candidate's file."""
         data = self._files(self.commit_of(number), ("kernel.py",))["kernel.py"]
-        return self._text(data, f"kernel.py of v{number}")
+        return self.text(data, f"kernel.py of v{number}")
 
     def commit_of(self, number: int) -> str:
         """Commit id of a version, decided or waiting."""
@@ -175,7 +175,8 @@ class SessionReader:
         wanted = list(names or ids)
         return dict(zip(wanted, self.git.blobs([ids[name] for name in wanted]), strict=True))
 
-    def _text(self, data: bytes, name: str) -> str:
+    def text(self, data: bytes, name: str) -> str:
+        """A source file of the session as text."""
         try:
             return data.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as fault:

@@ -180,11 +180,11 @@ class SessionStore(SessionReader):
             return self._publish(was._replace(transition=transition), best=best, waiting=waiting)
 
     def set_best(self, number: int) -> None:
-        """Point `best` at a decided version."""
+        """Point `best` at an accepted version."""
         self._point(BEST, number)
 
     def set_main(self, number: int) -> None:
-        """Make a decided version the incumbent; the accepted line is what led to it."""
+        """Make an accepted version the incumbent; the accepted line is what led to it."""
         with self._writing:
             self._point(MAIN, number)
             self._refresh()
@@ -315,16 +315,18 @@ class SessionStore(SessionReader):
         )
 
     def _point(self, ref: str, number: int) -> None:
-        attempt = attempt_ref(number)
-        found = self.git.ids(attempt, ref)
-        if attempt not in found:
+        for attempt in self.git.refs(attempt_ref(number)):
+            summary = self._summary(attempt)
+            if summary is not None and summary.answer is Answer.ACCEPTED:
+                break
+        else:
             raise WorkbenchError(
-                f"v{number} is not a decided version of the session", where=str(self.folder)
+                f"v{number} is not an accepted version of the session", where=str(self.folder)
             )
+        old = self.git.ids(ref).get(ref, NO_REF)
         if ref == MAIN and self._moved_by_hand():
-            raise self._foreign_main(number, found[MAIN], found[attempt])
-        move = Update(ref, found[attempt], found.get(ref, NO_REF))
-        self.git.move([move], f"{ref.rpartition('/')[2]} is v{number}")
+            raise self._foreign_main(number, old, attempt.id)
+        self.git.move([Update(ref, attempt.id, old)], f"{ref.rpartition('/')[2]} is v{number}")
 
     def _refresh(self) -> None:
         main = self.git.ids(MAIN).get(MAIN)
@@ -337,10 +339,11 @@ class SessionStore(SessionReader):
 
     def _show(self, main: str) -> None:
         """Put `main`'s files in the folder; one that cannot be written is told, not raised."""
-        wanted = {name: id_ for name, id_ in self.git.files(main).items() if name in FILES}
         try:
+            wanted = {name: id_ for name, id_ in self.git.files(main).items() if name in FILES}
             self.worktree = update_worktree(self.git, wanted, self.state / "scratch")
-        except (OSError, ValueError) as fault:
+        except (OSError, ValueError, WorkbenchError) as fault:
+            # The commit is safe by now; files that lag behind it are put right by the next call.
             says = f"the files in the folder could not be updated: {fault}"
             self.worktree = WorktreeState(says=says)
 

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from workbench.session.layout import on_main
 from workbench.session.objects import FILE_MODE, blob
 from workbench.session.plumbing import FILE_CAP, Plumbing
 
-_HEAD_ON_MAIN = b"ref: refs/heads/main\n"
 _PLAIN = int(FILE_MODE, 8)
 _WORD = 0xFFFFFFFF
 
@@ -56,7 +56,7 @@ def update_worktree(git: Plumbing, wanted: Mapping[str, str], scratch: Path) -> 
     Raises OSError where the folder cannot be written, ValueError where the index holds a path that
     no tree may hold, and WorkbenchError where git cannot be read.
     """
-    if (git.git_dir / "HEAD").read_bytes() != _HEAD_ON_MAIN:
+    if not on_main(git.git_dir):
         return WorktreeState(says="the folder shows something else than `main`; left as it is")
     if (git.git_dir / "index.lock").exists():
         return WorktreeState(says="a git command holds the index; the files were left as they are")

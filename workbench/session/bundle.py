@@ -1,0 +1,171 @@
+"""A session as one file, a git bundle: going out whole, and coming in as data from a stranger.
+
+Coming in, the objects go into a new repository of our own making and are checked by git, only the
+references that a session has are made, every version is read by `check_session`, and only then does
+the session get its name. Nothing of it is run, and git's own checkout never sees it.
+"""
+
+import os
+import re
+import secrets
+import shutil
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from workbench.errors import WorkbenchError
+from workbench.session import toml
+from workbench.session.check import check_session
+from workbench.session.creation import settle, skeleton, taken, write_start
+from workbench.session.journal import sync_folder
+from workbench.session.layout import BEST, MAIN, START_FILES, numbered, on_main
+from workbench.session.names import check_name
+from workbench.session.plumbing import NO_REF, Plumbing, Update, check_git
+from workbench.session.reader import SessionReader
+from workbench.session.store import SessionStore
+
+BUNDLE_CAP = 1 << 30
+"""Bytes of a bundle that is read; ours. A thousand transitions take about 10 MiB."""
+
+VERSIONS_CAP = 100_000
+"""Versions in a bundle that is read; ours."""
+
+_LINE_CAP = 4096
+_SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
+_HEAD = re.compile(rb"([0-9a-f]{40}) (\S+)\n")
+_HARMLESS = (b"@object-format=sha1\n",)
+
+
+def export_bundle(store: SessionReader, file: Path) -> None:
+    """Write the whole lineage to a new file; complete or not there at all.
+
+    WorkbenchError when the file exists, cannot be written, or the session has no version yet.
+    """
+    if file.exists() or file.is_symlink():
+        raise WorkbenchError(
+            "there is already a file of that name",
+            where=str(file),
+            todo="choose another name, or move the file away",
+        )
+    refs = store.git.ref_ids("refs/attempts", "refs/pending", MAIN, BEST)
+    names = [name for name in refs if name in {MAIN, BEST} or numbered(name)]
+    if not names:
+        raise WorkbenchError(
+            "the session has no version yet, so there is nothing to export", where=str(store.folder)
+        )
+    if MAIN in refs and store.overview().main is None:
+        raise WorkbenchError(
+            "`main` was moved by hand, and a bundle would carry what is not the session's",
+            where=str(store.folder),
+            todo="keep your commit on a branch of its own and point `main` at a version again",
+        )
+    # With HEAD in it, plain `git clone` checks out `main`; a person's own branch stays here.
+    head = ["HEAD"] if MAIN in refs and on_main(store.git.git_dir) else []
+    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    try:
+        draft.touch(exist_ok=False)
+        feed = "".join(f"{name}\n" for name in [*head, *names]).encode()
+        path = str(draft.resolve())
+        store.git.run("bundle", "create", "--quiet", path, "--stdin", feed=feed)
+        draft.rename(file)
+        sync_folder(file.resolve().parent)
+    except OSError as fault:
+        raise WorkbenchError(
+            f"the bundle cannot be written: {fault.strerror}",
+            where=str(file),
+            todo="name a file in a folder that you can write to",
+        ) from fault
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def import_bundle(file: Path, folder: Path, name: str = "") -> SessionStore:
+    """A new session in `folder` from a bundle; `name` empty keeps the name it was exported with.
+
+    WorkbenchError when the file is no bundle of a session, is damaged, or holds anything that this
+    program would not have written; then nothing is left behind.
+    """
+    check_git()
+    draft = folder / f".import.{secrets.token_hex(4)}"
+    try:
+        if not file.is_file():
+            raise WorkbenchError("there is no such file", where=str(file))
+        with file.open("rb") as stream:
+            heads = _read_header(stream, file)
+            folder.mkdir(parents=True, exist_ok=True)
+            git = skeleton(draft)
+            _take_in(git, stream, heads)
+        target = folder / check_name(_begin(git, name, file))
+        faults = check_session(SessionReader(draft))
+        if faults:
+            raise _refused(file, f"{faults[0].where}: {faults[0].says}")
+        if target.exists() or target.is_symlink():
+            raise taken(target)
+        settle(draft, target)
+    except OSError as fault:
+        raise WorkbenchError(
+            f"the session cannot be imported: {fault.strerror}",
+            where=str(fault.filename or folder),
+            todo="name a bundle that `workbench export` wrote, and a folder you can write to",
+        ) from fault
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    store = SessionStore.open(target)
+    store.restore_worktree()
+    return store
+
+
+def _read_header(stream: BinaryIO, file: Path) -> dict[str, str]:
+    """References of the bundle that a session has; leaves the file where the objects begin."""
+    if os.fstat(stream.fileno()).st_size > BUNDLE_CAP:
+        raise _refused(file, f"it is larger than {BUNDLE_CAP >> 20} MiB")
+    if stream.readline(_LINE_CAP) not in _SIGNATURES:
+        raise _refused(file, "it is no git bundle")
+    heads: dict[str, str] = {}
+    while (line := stream.readline(_LINE_CAP)) != b"\n":
+        found = _HEAD.fullmatch(line)
+        if found and len(heads) < VERSIONS_CAP:
+            heads[found[2].decode("utf-8", "replace")] = found[1].decode()
+        elif line.startswith(b"-"):
+            raise _refused(file, "it builds on another repository that it does not hold")
+        elif line not in _HARMLESS:
+            raise _refused(file, "its header is not one of a session's bundle")
+    # The program that reads on sees the file's own position, not our buffer's.
+    os.lseek(stream.fileno(), stream.tell(), os.SEEK_SET)
+    kept = {name: id_ for name, id_ in heads.items() if name in {MAIN, BEST} or numbered(name)}
+    if not any(map(numbered, kept)):
+        raise _refused(file, "it holds no version of a session")
+    return kept
+
+
+def _take_in(git: Plumbing, stream: BinaryIO, heads: dict[str, str]) -> None:
+    """Objects and references. Git checks each object, and that none points at one not there."""
+    limit = f"--max-input-size={BUNDLE_CAP}"
+    git.run("index-pack", "--stdin", "--strict", limit, feed=stream)
+    git.move([Update(name, id_, NO_REF) for name, id_ in heads.items()], "imported")
+
+
+def _begin(git: Plumbing, name: str, file: Path) -> str:
+    """Write the start that the newest version carries, under the session's name; return that."""
+    refs = git.ref_ids(MAIN) or git.ref_ids("refs/attempts", "refs/pending")
+    ids = git.files(next(iter(refs.values())))
+    missing = [part for part in START_FILES if part not in ids]
+    if missing:
+        raise _refused(file, f"its versions have no {missing[0]}")
+    told, problem, sidecar = git.blobs([ids[part] for part in START_FILES])
+    settings = toml.decode_settings(told, f"session.toml in {file}")
+    settings = msgspec.structs.replace(settings, name=name or settings.name)
+    try:
+        write_start(git, settings, problem.decode(), sidecar.decode())
+    except UnicodeDecodeError as fault:
+        raise _refused(file, "its problem is not UTF-8 text") from fault
+    return settings.name
+
+
+def _refused(file: Path, why: str) -> WorkbenchError:
+    return WorkbenchError(
+        f"this is not a session's bundle: {why}",
+        where=str(file),
+        todo="ask whoever made it for `workbench export SESSION FILE`",
+    )

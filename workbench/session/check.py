@@ -1,0 +1,120 @@
+"""Whether a session holds what it claims: every commit read, decoded and compared with its parts.
+
+For a bundle from somewhere else this is the customs: what passes has the form that this program
+itself would have written, so that no later reader meets a surprise.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.session import toml, trailers
+from workbench.session.layout import BEST, FILES, MAIN, Numbered, numbered
+from workbench.session.plumbing import Found, Ref
+from workbench.session.reader import SessionReader
+from workbench.session.records import Answer, Transition
+
+_AT_ONCE = 64
+"""Transitions whose files are in memory together."""
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """One thing that is not as it must be."""
+
+    where: str
+    """A reference, or `repository`."""
+    says: str
+
+
+def check_session(session: SessionReader) -> tuple[Fault, ...]:
+    """Everything that is wrong with a session, empty when nothing is. Reads all of it."""
+    try:
+        session.git.run("fsck", "--full", "--strict", "--no-dangling", "--no-progress")
+        refs = session.git.refs("refs/attempts", "refs/pending", MAIN, BEST)
+    except WorkbenchError as fault:
+        return (Fault(where="repository", says=fault.what),)
+    return tuple(_Check(session, refs).faults())
+
+
+class _Check:
+    def __init__(self, session: SessionReader, refs: Sequence[Ref]) -> None:
+        self._session = session
+        self._refs = refs
+        self._heads = {ref.id for ref in refs if ref.name in {MAIN, BEST}}
+        self._attempts = {
+            row.number: ref.id for ref in refs if (row := numbered(ref.name)) and not row.pending
+        }
+
+    def faults(self) -> Iterator[Fault]:
+        """Of every reference, in their order."""
+        steps: list[tuple[Ref, Numbered]] = []
+        for ref in self._refs:
+            row = numbered(ref.name)
+            if row is not None:
+                steps.append((ref, row))
+            elif ref.name in {MAIN, BEST}:
+                if ref.id not in self._attempts.values():
+                    yield Fault(where=ref.name, says="it names no decided version")
+            else:
+                yield Fault(where=ref.name, says="the name is none of the workbench's")
+        for start in range(0, len(steps), _AT_ONCE):
+            yield from self._check_some(steps[start : start + _AT_ONCE])
+
+    def _check_some(self, steps: Sequence[tuple[Ref, Numbered]]) -> Iterator[Fault]:
+        trees = self._session.git.objects(*(f"{ref.id}^{{tree}}" for ref, _ in steps))
+        for (ref, row), found in zip(steps, trees, strict=True):
+            try:
+                says = self._check_one(ref, row, found)
+            except WorkbenchError as fault:
+                says = fault.what
+            if says:
+                yield Fault(where=ref.name, says=says)
+
+    def _check_one(self, ref: Ref, row: Numbered, found: Found | None) -> str:
+        """What is wrong with one version; empty when nothing is."""
+        if found is None:
+            return "it is no commit"
+        ids = self._session.git.plain_files(found)
+        if sorted(ids) != sorted(FILES):
+            return f"its files are {', '.join(sorted(ids))}"
+        files = dict(zip(FILES, self._session.git.blobs([ids[n] for n in FILES]), strict=True))
+        for name in ("kernel.py", "problem.py", "problem.toml"):
+            self._session.text(files[name], name)
+        toml.decode_settings(files["session.toml"], ref.name)
+        toml.decode_exchange(files["exchange.jsonl"], ref.name)
+        transition, _ = toml.decode_transition(
+            files["transition.toml"], files["profile.json"], ref.name
+        )
+        return next(self._claims(ref, row, transition), "")
+
+    def _claims(self, ref: Ref, row: Numbered, transition: Transition) -> Iterator[str]:
+        """The record against the reference, the message and the parents of its commit."""
+        parent, answer = transition.parent, transition.decision.answer
+        expected = "" if parent is None else self._attempts.get(parent, "nowhere")
+        if transition.number != row.number:
+            yield f"it holds transition {transition.number}"
+        if (answer is Answer.PENDING) != row.pending:
+            yield f"its decision is {answer.value}"
+        if row.pending and row.number in self._attempts:
+            yield "it waits for a decision that was taken"
+        if ref.parent != expected or (parent is not None and parent >= row.number):
+            yield "its commit's parent is not the version it was made from"
+        if _said(ref) != _held(transition):
+            yield "its message does not say what its record says"
+        if ref.id in self._heads and answer is not Answer.ACCEPTED:
+            yield "`main` or `best` names it and it was not accepted"
+
+
+def _said(ref: Ref) -> tuple[object, ...]:
+    """What the message claims. Texts and rounded speeds may be worded anew by a later version."""
+    said = trailers.parse(ref.message, commit=ref.id, authored=ref.authored, where=ref.name)
+    return said.number, said.parent, said.verdict, said.stage, said.answer, said.by, said.cost
+
+
+def _held(transition: Transition) -> tuple[object, ...]:
+    gate, decision = transition.gate, transition.decision
+    return (
+        *(transition.number, transition.parent, gate.verdict, gate.stage),
+        *(decision.answer, decision.by, transition.cost),
+    )

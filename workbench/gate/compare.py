@@ -36,6 +36,9 @@ TF32 = (4.0, 2.0**-10)
 EDGE = 0.02
 """Within 2 % of the dtype's largest value either side of overflow is right."""
 
+JUMP = 8.0
+"""An element whose value moves by so many bounds under another rounding is decided by rounding."""
+
 SPREAD_SHARE = 0.05
 """A low-variance output may be off by 5 % of its own standard deviation (gate protocol, 8.4)."""
 
@@ -57,26 +60,40 @@ def rule_for(dtype: torch.dtype, own: dict[str, Tolerance], *, tf32: bool) -> Ru
     return Rule(*BOUNDS.get(name, BOUNDS["float32"]))
 
 
-def measure(
-    what: str, got: torch.Tensor, gold: torch.Tensor, native: torch.Tensor, rule: Rule
+def measure(  # three tensors, their rule, and what is known of their doubt
+    what: str,
+    got: torch.Tensor,
+    gold: torch.Tensor,
+    native: torch.Tensor,
+    rule: Rule,
+    *,
+    excused: torch.Tensor | None = None,
+    seen: tuple[torch.Tensor, torch.Tensor] | None = None,
 ) -> Measured:
-    """Compare one tensor; all three have one shape, `got` and `native` one dtype."""
+    """Compare one tensor; `got`, `gold` and `native` have one shape, `got` and `native` one dtype.
+
+    `excused` marks elements of an exact tensor that are right although they differ. `seen` holds
+    the least and the largest value that the reference gave when it was rounded otherwise: where it
+    jumps, anything between them is right.
+    """
     dtype = str(native.dtype).removeprefix("torch.")
     if native.is_complex():
-        return measure(
-            what,
-            torch.view_as_real(got.resolve_conj()),
-            torch.view_as_real(gold.resolve_conj()),
-            torch.view_as_real(native.resolve_conj()),
-            rule,
-        )
+        got, gold, native = (torch.view_as_real(t.resolve_conj()) for t in (got, gold, native))
     if not native.is_floating_point():
-        return _measure_exact(what, dtype, got, native)
-    return _measure_rounded(what, dtype, got, gold, native, rule)
+        return _measure_exact(what, dtype, got, native, excused)
+    return _measure_rounded(what, dtype, got, gold, native, rule, seen)
 
 
-def _measure_exact(what: str, dtype: str, got: torch.Tensor, native: torch.Tensor) -> Measured:
+def _measure_exact(
+    what: str,
+    dtype: str,
+    got: torch.Tensor,
+    native: torch.Tensor,
+    excused: torch.Tensor | None,
+) -> Measured:
     wrong = got != native
+    if excused is not None:
+        wrong &= ~excused
     count = int(wrong.sum())
     if not count:
         return Measured(what=what, dtype=dtype, elements=native.numel())
@@ -100,6 +117,7 @@ def _measure_rounded(
     gold: torch.Tensor,
     native: torch.Tensor,
     rule: Rule,
+    seen: tuple[torch.Tensor, torch.Tensor] | None,
 ) -> Measured:
     if native.numel() == 0:
         return Measured(what=what, dtype=dtype)
@@ -112,6 +130,11 @@ def _measure_rounded(
     own_error = float(torch.where(finite, (own - answer).abs(), 0.0).max())
     rounding = rule.factor * rule.eps * (size + rms)
     bound = rounding.clamp(min=max(4 * own_error, _least(native.dtype)))
+    if seen is not None:
+        low, high = torch.minimum(seen[0], answer), torch.maximum(seen[1], answer)
+        jumps = (high - low > JUMP * bound) & finite
+        between = (low - value).clamp(min=0.0) + (value - high).clamp(min=0.0)
+        error = torch.where(jumps, between, error)
     ratio = torch.nan_to_num(error / bound, nan=math.inf)
     worst = wrong if bool(wrong.any()) else ratio
     index = _index(worst.reshape(-1).to(torch.float64).argmax(), native.shape)

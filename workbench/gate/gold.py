@@ -10,6 +10,7 @@ from msgspec import Struct
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from workbench.gate.choices import Choice, Choices
 from workbench.gate.nest import Nest, flatten
 
 NARROW = (torch.float32, torch.float16, torch.bfloat16)
@@ -26,6 +27,8 @@ class Answer(Struct, frozen=True):
     """After the call."""
     aliased: list[bool]
     """Per output: shares storage with an input, a parameter or a buffer."""
+    choices: list[Choice]
+    """Operators of the run that returned places."""
 
 
 class Widen(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
@@ -78,7 +81,8 @@ def run_reference(
     The model's own state changes too, if the reference has side effects; copies are returned.
     """
     with torch.no_grad():
-        out = call(inputs)
+        with Choices() as choices:
+            out = call(inputs)
         nest, outputs = flatten(out, foreign)
         state = state_of(model)
         owned = {t.untyped_storage().data_ptr() for t in [*inputs, *state.values()] if t.numel()}
@@ -88,6 +92,7 @@ def run_reference(
             inputs=[t.detach() for t in inputs],
             state={name: t.detach().clone() for name, t in state.items()},
             aliased=[t.untyped_storage().data_ptr() in owned for t in outputs],
+            choices=choices.made,
         )
 
 

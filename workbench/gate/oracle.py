@@ -6,6 +6,8 @@ import torch
 from torch import nn
 
 from workbench.gate.candidate_job import invoke
+from workbench.gate.compare import Rule
+from workbench.gate.doubt import RUNS, Doubt
 from workbench.gate.gold import Answer, in_fp64, run_reference, state_of, wide_inputs, widened
 from workbench.gate.layout import copied
 from workbench.gate.nest import Nest, rebuild
@@ -60,6 +62,14 @@ class Oracle:
                 [copied(t) for t in inputs],
                 lambda given: invoke(self.model, rebuild(nest, given)),
             )
+
+    def doubtful(self, nest: Nest, inputs: list[torch.Tensor], rule: Rule) -> list[Answer]:
+        """Native answers with every result moved within a rounding: a quarter of C spacings."""
+        answers = []
+        for turn in range(RUNS):
+            with Doubt(turn, rule.factor / 4):
+                answers.append(self.native(nest, inputs))
+        return answers
 
     def gold(self, nest: Nest, inputs: list[torch.Tensor], native: Answer) -> Answer:
         """The reference in fp64; `native`, and a reason, where it cannot run so."""

@@ -11,6 +11,7 @@ import torch
 from msgspec import structs
 
 from workbench.gate.compare import Rule, measure, rule_for
+from workbench.gate.comparing import Answered, Comparison
 from workbench.gate.gold import Answer
 from workbench.gate.layout import (
     entry,
@@ -46,15 +47,6 @@ from workbench.isolation.wire import Blob
 from workbench.problems.records import Precision
 
 
-class _Call:
-    """Inputs and answers of one call, as they were before anybody else saw them."""
-
-    def __init__(self, inputs: list[torch.Tensor], native: Answer, gold: Answer) -> None:
-        self.inputs = inputs
-        self.native = native
-        self.gold = gold
-
-
 class _Bench:
     """The reference between two jobs."""
 
@@ -68,7 +60,7 @@ class _Bench:
             precision=message.precision,
             device=device,
         )
-        self.call: _Call | None = None
+        self.call: Answered | None = None
         self.lent: list[torch.Tensor] = []
         """Buffers of the candidate's that hold the inputs, with guards; empty on the CPU."""
         self.received: dict[int, list[torch.Tensor]] = {}
@@ -129,7 +121,7 @@ def draw(
     before = reference.call.inputs if reference.call else None
     inputs = apply_case(message.case, drawn, before, message.seed)
     native = reference.oracle.native(nest, inputs)
-    made = _Call(inputs, native, reference.oracle.gold(nest, inputs, native))
+    made = Answered(nest, inputs, native, reference.oracle.gold(nest, inputs, native))
     reference.call = made
     reply = Made(
         inputs=nest,
@@ -235,20 +227,21 @@ def _fill(lent: list[torch.Tensor], given: list[torch.Tensor]) -> None:
     torch.cuda.synchronize()
 
 
-def _lent_inputs(reference: _Bench, made: _Call) -> list[torch.Tensor]:
+def _lent_inputs(reference: _Bench, made: Answered) -> list[torch.Tensor]:
     pairs = zip(reference.lent, made.inputs, strict=True)
     return [inside(buffer, entry("", tensor)) for buffer, tensor in pairs]
 
 
 def _measure_outputs(
-    reference: _Bench, made: _Call, outputs: Sequence[torch.Tensor]
+    reference: _Bench, made: Answered, outputs: Sequence[torch.Tensor]
 ) -> list[Measured]:
-    return [
-        measure(f"output {i}", got, gold, native, reference.rule(native.dtype))
-        for i, (got, gold, native) in enumerate(
-            zip(outputs, made.gold.outputs, made.native.outputs, strict=True)
-        )
-    ]
+    comparison = Comparison(
+        made,
+        rule=reference.rule,
+        selections=reference.message.selections,
+        doubtful=lambda rule: reference.oracle.doubtful(made.nest, made.inputs, rule),
+    )
+    return comparison.measured(outputs)
 
 
 def _measure_after(

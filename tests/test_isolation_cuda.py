@@ -1,7 +1,10 @@
 """On a GPU: the driver starts inside the sandbox, faults stay in their worker, handles cross."""
 
+from pathlib import Path
+
 import pytest
 
+from workbench.isolation.bubblewrap import program
 from workbench.isolation.outcome import JobFailed, WorkerDied, WorkerTimedOut
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.workshop import Workshop
@@ -11,6 +14,8 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module", params=[True, False], ids=["wrapped", "bare"])
 def workshop(request):
+    if request.param and program() is None:
+        pytest.skip("bubblewrap is not installed")
     with Workshop(device_index=0, preload=["isolation_cuda_jobs"], wrap=request.param) as shop:
         yield shop
 
@@ -65,8 +70,6 @@ def test_a_reference_sees_the_gpu_too(workshop):
 
 
 def test_tensors_cross_by_handle_and_leave_no_counter_behind():
-    from pathlib import Path
-
     before = set(Path("/dev/shm").glob("torch_*"))
     with (
         Workshop(device_index=0, preload=["isolation_cuda_jobs"], share_device_memory=True) as shop,

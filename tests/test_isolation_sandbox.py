@@ -127,7 +127,7 @@ def test_calls_that_reach_out_of_the_process_fail(worker, targets):
 def test_the_same_jobs_reach_everything_where_nothing_confines_them(targets):
     """The attacks are real: run by the judge itself, they succeed."""
     done, _ = isolation_jobs.try_all(
-        None, {**targets, "try": ["read_home", "read_sibling", "unix_socket", "start_process"]}, []
+        None, {**targets, "try": ["read_home", "read_sibling", "unix_socket", "start_program"]}, []
     )
     assert all(how.startswith("did it") for how in done.values())
 

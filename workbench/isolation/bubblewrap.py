@@ -42,7 +42,9 @@ def wrapping(
             words += ["--ro-bind", file, file]
     for name in _SETTINGS:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    words += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys"]
+    # A new /proc belongs to a new PID namespace; and the GPU driver writes to its own part of it.
+    proc = ["--bind", "/proc", "/proc"] if plan.share_device_memory else ["--proc", "/proc"]
+    words += [*proc, "--dev", "/dev", "--ro-bind", "/sys", "/sys"]
     for node in devices(gpu=plan.gpu, shared_memory=plan.share_device_memory):
         words += ["--dev-bind", str(node), str(node)]
     return [*words, "--bind", str(scratch_root), str(scratch_root), "--chdir", "/", "--"]

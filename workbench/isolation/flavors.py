@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from workbench.errors import WorkbenchError
 from workbench.isolation.grants import toolchain
@@ -65,8 +66,11 @@ def environment_of(setup: Setup, device_index: int | None) -> dict[str, str]:
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": visible,
         # The judge's own order, so that a worker finds the very modules the judge would.
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path.startswith("/")),
+        "PYTHONPATH": os.pathsep.join(str(Path(path).absolute()) for path in sys.path if path),
     }
+    if setup.confinement.gpu:
+        # Asked whether there is a GPU, torch must not start the driver before the fork.
+        environment["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     if setup.flavor is Flavor.INTERPRET:
         environment["TRITON_INTERPRET"] = "1"
     return environment

@@ -56,9 +56,12 @@ def from_blob(blob: Blob, device: str | torch.device = "cpu") -> torch.Tensor:
         raise WireFault(f"this torch has no dtype {blob.dtype}")
     if blob.kind == "cuda-ipc":
         return _opened(blob, dtype)
+    # Fresh memory, because a slice of a message may lie at any address.
     raw = torch.empty(span, dtype=torch.uint8)
     if span:
-        raw.copy_(torch.frombuffer(bytearray(blob.data), dtype=torch.uint8))
+        given = memoryview(blob.data)
+        buffer = bytearray(given) if given.readonly else given
+        raw.copy_(torch.frombuffer(buffer, dtype=torch.uint8))
     flat = raw.to(device).view(dtype)
     return flat.as_strided(blob.shape, blob.strides)
 

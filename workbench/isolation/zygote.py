@@ -66,6 +66,8 @@ class _Birth(NamedTuple):
     grants: list[Grant]
     spaces: int
     """Namespaces it is forked into."""
+    threads: int
+    """Of the zygote; another thread's locks would stay locked for ever in the worker."""
     channel: int
     out: int
     err: int
@@ -81,9 +83,11 @@ def main() -> None:
     spaces = namespaces.strictest() if setup.confinement.namespaces else 0
     for module in setup.preload:
         importlib.import_module(module)
+    _check_untouched()
     grants = setup.confinement.common_grants()
     gc.collect()
     gc.freeze()
+    threads = len(list(Path("/proc/self/task").iterdir()))
     # Ended keepers vanish by themselves: nobody here waits for them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     door.send(b"ready")
@@ -92,10 +96,17 @@ def main() -> None:
         if not raw:
             return
         request = msgspec.msgpack.decode(raw, type=Fork)
-        pidfd = _bear(door, _Birth(setup, request, grants, spaces, *descriptors))
+        pidfd = _bear(door, _Birth(setup, request, grants, spaces, threads, *descriptors))
         socket.send_fds(door, [b"forked"], [pidfd])
         for descriptor in (pidfd, *descriptors):
             os.close(descriptor)
+
+
+def _check_untouched() -> None:
+    """A fork inherits neither a CUDA context nor any thread but its own."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        raise RuntimeError("a preloaded module started CUDA, which no forked worker could use")
 
 
 def _bear(door: socket.socket, birth: _Birth) -> int:
@@ -141,6 +152,7 @@ def _work(birth: _Birth, *, private_proc: bool) -> NoReturn:
         fault = start_device(setup.device, limits)
     bench = JobContext(scratch=scratch, flavor=setup.flavor, limits=limits, device=setup.device)
     rows = [(layer.name, layer.ok, layer.detail) for layer in layers]
+    rows.append(("single-threaded forkserver", birth.threads == 1, f"{birth.threads}"))
     serve(channel, bench, Hello(layers=rows, pid=os.getpid(), fault=fault))
     # Neither an exit handler nor a destructor nor a thread of the candidate is waited for.
     os._exit(0)

@@ -121,8 +121,8 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     """Interpret every launch on CPU tensors until the block ends.
 
     `sample` runs that many programs of each launch, spread evenly over its grid, and scales the
-    counts; `work` (lanes moved and a hundredth of the flops) stops a launch after the program that
-    passes it. Out of bounds: raise AccessOutOfBounds before the access, or mask the lanes and
+    counts; `work` ends a launch after the program that passes it (lanes moved, 5,000 for every
+    access, a hundredth of the flops: a million take about 0.2 s). Out of bounds: raise AccessOutOfBounds before the access, or mask the lanes and
     report. `count` False only checks bounds, which is faster. `shuffle` runs programs in an order
     drawn from that seed. `ghost` launches nothing. `stands_for` is the GPU that host code believes
     in (sm90). `configs` picks an autotuned kernel's configuration by index, else its first.
@@ -213,13 +213,15 @@ def _spread(total: int, count: int) -> list[int]:
 
 
 def _probe(watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid) -> None:
-    """Start the first programs, only until each has shown where it reads."""
+    """Start the first programs, only until each has shown where it reads; nothing is counted."""
     builder = triton_interpreter.interpreter_builder
-    watch.probing = True
+    builder.watch = LaunchWatch(
+        watch.kernel, watch.regions, line=watch.line, counting=False, raising=True
+    )
     for number in range(min(_PROBES, grid[0] * grid[1] * grid[2])):
         program = _place(number, grid)
         builder.grid_idx = program
-        watch.begin_probe(program)
+        builder.watch.begin_probe(program)
         with contextlib.suppress(ProbeDone):
             function(**values)
-    watch.end_probes()
+    builder.watch = watch

@@ -55,6 +55,7 @@ def language(launch: Launch) -> Iterator[None]:
         )
         scope.set_attr(interpreter, "_get_np_dtype", _numpy_types(interpreter._get_np_dtype))  # noqa: SLF001
         _patch_constants(scope)
+        _patch_types(scope)
         interpret_reduce.patch(scope)
         _patch_libdevice(scope, semantic)
         with warnings.catch_warnings():
@@ -98,6 +99,33 @@ def _without_wrapping(operator: Untyped) -> Untyped:
         return value if isinstance(value, tl.tensor) else result
 
     return operate
+
+
+def _patch_types(scope: Untyped) -> None:
+    """Remember what block types and tensors of a shape look like: triton spells it out anew for
+    every operation, which is half of an interpreted program's time."""
+    make_type, make_tensor = tl.block_type.__init__, tl.tensor.__init__
+    types: dict[tuple[int, ...], dict[str, Any]] = {}
+
+    def block_type(self: Untyped, element: Untyped, shape: Untyped) -> None:
+        key = (id(element), *[n if type(n) is int else n.value for n in shape])
+        known = types.get(key)
+        if known is None:
+            make_type(self, element, shape)
+            known = types[key] = {**vars(self), "tensor_parts": {}}
+        vars(self).update(known)
+
+    def tensor(self: Untyped, handle: Untyped, kind: Untyped) -> None:
+        parts = vars(kind).get("tensor_parts")
+        if not parts:
+            make_tensor(self, handle, kind)
+            if parts is not None:
+                parts.update({k: v for k, v in vars(self).items() if k not in {"handle", "type"}})
+            return
+        vars(self).update(parts, handle=handle, type=kind)
+
+    scope.set_attr(tl.block_type, "__init__", block_type)
+    scope.set_attr(tl.tensor, "__init__", tensor)
 
 
 def _numpy_types(original: Untyped) -> Untyped:

@@ -37,6 +37,7 @@ def block_truth(tensor: Untyped) -> bool:
 
 def reduce(operation: ReduceOps, inputs: tuple[Untyped, ...]) -> Untyped:
     """Replacement of `ReduceOps.apply_impl`."""
+    triton_interpreter.interpreter_builder.watch.reduction(inputs[0].handle.data.size)
     flat, axis = operation.unravel(inputs, operation.axis)
     known = _KNOWN_REDUCTIONS.get(_name(operation.combine_fn))
     results = known(flat, axis) if known is not None else _by_halves(operation, flat, axis)
@@ -48,6 +49,7 @@ def reduce(operation: ReduceOps, inputs: tuple[Untyped, ...]) -> Untyped:
 
 def scan(operation: ScanOps, inputs: tuple[Untyped, ...]) -> Untyped:
     """Replacement of `ScanOps.apply_impl`."""
+    triton_interpreter.interpreter_builder.watch.reduction(inputs[0].handle.data.size)
     axis, backward = operation.axis, operation.reverse
     data = [_flip(t.handle.data, axis) if backward else t.handle.data for t in inputs]
     known = _KNOWN_SCANS.get(_name(operation.combine_fn))

@@ -26,17 +26,27 @@ def lazy_zeros(
 ) -> torch.Tensor:
     """A CPU tensor of zeros whose untouched pages use no memory, of any size.
 
-    `strides` in elements, contiguous when not given. The pages are private and anonymous: the
-    process needs the address space (RLIMIT_DATA counts it), not the memory.
+    `strides` in elements, contiguous when not given.
     """
     strides = contiguous_strides(shape) if strides is None else strides
     size = dtype.itemsize
     span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if all(shape) else 0
     if span == 0:
         return torch.empty(tuple(shape), dtype=dtype)
-    pages = mmap.mmap(-1, span * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+    pages = _pages(span * size)
     flat = torch.frombuffer(pages, dtype=torch.uint8).view(dtype)
     return flat.as_strided(tuple(shape), tuple(strides))
+
+
+def _pages(size: int) -> mmap.mmap:
+    """Anonymous memory: private, so that reading costs nothing either; else shared.
+
+    RLIMIT_DATA counts private pages by address, touched or not; shared ones only when touched.
+    """
+    try:
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+    except OSError:
+        return mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _NORESERVE)
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:

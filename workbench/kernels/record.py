@@ -46,6 +46,10 @@ class Recorder:
         self._configs: tuple[tuple[str, ...], int] = ((), 0)
         self._seconds: dict[str, float] = {}
 
+    def seconds_of(self, kernel_hash: str) -> float:
+        """How long triton took to come by that compiled kernel, in this process."""
+        return self._seconds.get(kernel_hash, 0.0)
+
     def configs_chosen(self) -> dict[str, int]:
         """By kernel, which of its autotuner's configurations was recorded."""
         return {launch.kernel: launch.config for launch in self.launches if launch.configs}
@@ -77,7 +81,7 @@ class Recorder:
                     spill_store_bytes=log.spill_stores,
                     spill_load_bytes=log.spill_loads,
                 ),
-                compile_seconds=self._seconds.get(metadata.hash, 0.0),
+                compile_seconds=launcher.compile_seconds,
                 configs=configs,
                 config=config,
             )
@@ -114,6 +118,7 @@ class _Launcher:
     def __init__(self, source: Untyped, metadata: Untyped) -> None:
         self.source = source
         self.metadata = metadata
+        self.compile_seconds = _recorders[-1].seconds_of(metadata.hash) if _recorders else 0.0
 
     def __call__(
         self, x: int, y: int, z: int, _stream: int, function: _Loaded, *rest: Untyped

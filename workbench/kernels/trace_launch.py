@@ -29,6 +29,8 @@ Array = NDArray[Any]
 
 _LIBRARY = (str(Path(triton.__file__).parent), str(Path(__file__).parent))
 _MOST_REPORTS = 100
+_ACCESS_WORK = 5000
+"""An access and the index arithmetic around it, however few lanes it has."""
 
 
 class ProbeDone(Exception):
@@ -50,7 +52,7 @@ class LaunchWatch:
         self.unrolled: tuple[int, ...] = ()
         """Trip numbers of the static loops that are being unrolled right now."""
         self.work = 0
-        """Lanes moved and a hundredth of the flops done: what makes a program slow to interpret."""
+        """What makes a program slow to interpret, in lanes; a million take about 0.2 s."""
         self._raising = raising
         self._reports: list[OutOfBounds] = []
         self._lanes = self._masked = self._useful = self._requested = 0
@@ -102,16 +104,12 @@ class LaunchWatch:
             region.begins[-1] = int(active.min())
 
     def begin_probe(self, program: Grid) -> None:
-        """A new probed program starts."""
+        """A new program starts, only to show where it begins to read."""
         self.begin_program(program)
+        self.probing = True
         self._steps = 0
         for region in self.regions:
             region.begins.append(None)
-
-    def end_probes(self) -> None:
-        """Probing is over; its waits do not count."""
-        self.probing = False
-        self._steps = 0
 
     def vector(self, elements: int) -> None:
         """Elementwise float arithmetic."""
@@ -194,7 +192,7 @@ class LaunchWatch:
         region: Region | None,
     ) -> None:
         lanes = addresses.size
-        self.work += lanes
+        self.work += lanes + _ACCESS_WORK
         self._lanes += lanes
         self._masked += lanes - active.size
         if kind == "atomic":

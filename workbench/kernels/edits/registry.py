@@ -5,6 +5,7 @@ from workbench.kernels.edits.blocks import BLOCK_SIZE
 from workbench.kernels.edits.division import DIVIDE_ONCE
 from workbench.kernels.edits.hoist import HOIST_LOADS
 from workbench.kernels.edits.launch_options import NUM_STAGES, NUM_WARPS
+from workbench.kernels.edits.loop_to_tile import LOOP_TO_TILE
 from workbench.kernels.edits.loops import LOOP_FLATTEN, LOOP_STAGES, LOOP_UNROLL, STATIC_LOOPS
 from workbench.kernels.edits.masks import DROP_MASKS
 from workbench.kernels.edits.online_softmax import ONLINE_SOFTMAX
@@ -23,6 +24,7 @@ EDITS: dict[str, Edit] = {
         NUM_WARPS,
         NUM_STAGES,
         ROW_ON_CHIP,
+        LOOP_TO_TILE,
         ONLINE_SOFTMAX,
         GROUP_ORDER,
         HOIST_LOADS,

@@ -102,7 +102,7 @@ import sys
 sys.path[:0] = [{tests!r}]
 from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop
-shop = Workshop(preload=["isolation_jobs"], wrap=False, namespaces={namespaces})
+shop = Workshop(preload=["isolation_jobs"], wrap={wrap}, namespaces={namespaces})
 worker = shop.worker(Flavor.BARE)
 worker.call("isolation_jobs:echo", {{}})
 print(worker.keeper_pid, worker.scratch, flush=True)
@@ -110,9 +110,9 @@ worker.call("isolation_jobs:spin", {{}})
 """
 
 
-@pytest.mark.parametrize("namespaces", [True, False])
-def test_a_killed_judge_takes_its_workers_along_and_its_files_are_swept(namespaces, tmp_path):
-    script = JUDGE.format(tests=str(Path(__file__).parent), namespaces=namespaces)
+@pytest.mark.parametrize(("wrap", "namespaces"), [(True, True), (False, True), (False, False)])
+def test_a_killed_judge_takes_its_workers_along_and_its_files_are_swept(wrap, namespaces, tmp_path):
+    script = JUDGE.format(tests=str(Path(__file__).parent), wrap=wrap, namespaces=namespaces)
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     judge = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment

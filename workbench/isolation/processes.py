@@ -14,6 +14,10 @@ _LISTS_CHILDREN = (_PROC / "thread-self" / "children").exists()
 """Kernels without CONFIG_PROC_CHILDREN do not; then every process has to be asked."""
 
 
+_DYING_SECONDS = 0.002
+"""Between two looks at processes that have been killed and not yet buried."""
+
+
 class Use(Struct, kw_only=True):
     """What a tree of processes holds at this moment."""
 
@@ -96,12 +100,12 @@ def kill_below(pid: int, seconds: float) -> bool:
             _signal(fresh, signal.SIGSTOP)
             stopped |= fresh
         _signal(stopped, signal.SIGKILL)
-        try:
-            while True:
-                os.waitpid(-1, 0)
-        except ChildProcessError:
-            if not children(pid):
-                return True
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not children(pid):
+            return True
+        time.sleep(_DYING_SECONDS)
     return False
 
 

@@ -28,7 +28,9 @@ class ScratchRoot:
         with _locked(base / ".lock"):
             for stale in base.iterdir():
                 if stale.is_dir() and (lock := _try_lock(stale / ".lock")) is not None:
-                    remove_tree(stale)
+                    # What cannot be removed now may be at the next start.
+                    with contextlib.suppress(OSError):
+                        remove_tree(stale)
                     os.close(lock)
             self.path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=base))
             held = _try_lock(self.path / ".lock")

@@ -14,6 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.isolation.forkserver import ended, pid_behind
 from workbench.isolation.link import Ended, Late, Link, OverLimit
 from workbench.isolation.outcome import JobFailed, WorkerBroke, WorkerDied, WorkerTimedOut
+from workbench.isolation.processes import descendants, use
 from workbench.isolation.records import Layer, Limits
 from workbench.isolation.sandbox import PID_NAMESPACE, in_force
 from workbench.isolation.scratch import remove_tree
@@ -204,9 +205,10 @@ class Worker:
         alone = any(layer.ok for layer in self.layers if layer.name == PID_NAMESPACE)
         if not alone and ended(self._pidfd, _SWEEP_SECONDS):
             return
+        left = [] if alone else descendants(self.keeper_pid)
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        if not ended(self._pidfd, _KILL_SECONDS):
+        if not ended(self._pidfd, _KILL_SECONDS) or use(left).processes:
             raise WorkbenchError(
                 "a worker could not be killed",
                 where=f"pid {self.keeper_pid}",

@@ -47,6 +47,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     shuffle: int | None
     ghost: bool
     configs: dict[str, int]
+    watch: type[LaunchWatch]
 
 
 class Trace:
@@ -70,7 +71,7 @@ class Trace:
             name: value if name in executor.constexprs else converter.convert(name, value)
             for name, value in bound.items()
         }
-        watch = LaunchWatch(
+        watch = self._settings.watch(
             function.__name__,
             converter.regions,
             line=candidate_line(),
@@ -117,15 +118,17 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     ghost: bool = False,
     stands_for: Target | None = None,
     configs: Mapping[str, int] | None = None,
+    watch: type[LaunchWatch] = LaunchWatch,
 ) -> Iterator[Trace]:
     """Interpret every launch on CPU tensors until the block ends.
 
     `sample` runs that many programs of each launch, spread evenly over its grid, and scales the
     counts; `work` ends a launch after the program that passes it (lanes moved, 5,000 for every
-    access, a hundredth of the flops: a million take about 0.2 s). Out of bounds: raise AccessOutOfBounds before the access, or mask the lanes and
-    report. `count` False only checks bounds, which is faster. `shuffle` runs programs in an order
-    drawn from that seed. `ghost` launches nothing. `stands_for` is the GPU that host code believes
-    in (sm90). `configs` picks an autotuned kernel's configuration by index, else its first.
+    access, a hundredth of the flops: a million take about 0.2 s). Out of bounds: raise
+    AccessOutOfBounds before the access, or mask the lanes and report. `count` False only checks
+    bounds, which is faster. `shuffle` runs programs in an order drawn from that seed. `ghost`
+    launches nothing. `stands_for` is the GPU that host code believes in (sm90). `configs` picks an
+    autotuned kernel's configuration by index, else its first.
 
     Raises CannotJudge where the interpreter would be wrong, KernelRaised where the kernel itself
     fails. Import the candidate inside the block or after one was entered: libdevice functions are
@@ -144,6 +147,7 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
         shuffle=shuffle,
         ghost=ghost,
         configs=dict(configs or {}),
+        watch=watch,
     )
     trace = Trace(settings)
     with language(trace.launch), standing_in(stands_for or target("sm90")), choosing(trace.choose):

@@ -113,7 +113,7 @@ def _patch_types(scope: Untyped) -> None:
         if known is None:
             make_type(self, element, shape)
             known = types[key] = {**vars(self), "tensor_parts": {}}
-        vars(self).update(known)
+        self.__dict__.update(known)
 
     def tensor(self: Untyped, handle: Untyped, kind: Untyped) -> None:
         parts = vars(kind).get("tensor_parts")
@@ -122,7 +122,7 @@ def _patch_types(scope: Untyped) -> None:
             if parts is not None:
                 parts.update({k: v for k, v in vars(self).items() if k not in {"handle", "type"}})
             return
-        vars(self).update(parts, handle=handle, type=kind)
+        self.__dict__.update(parts, handle=handle, type=kind)
 
     scope.set_attr(tl.block_type, "__init__", block_type)
     scope.set_attr(tl.tensor, "__init__", tensor)

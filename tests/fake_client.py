@@ -141,8 +141,9 @@ PLAN = Plan(
               truth=Truth.YES, because="x_ptr, lines 14 and 19", category="storage"),
         Check(says="memory bound", when="time.limit == 'dram'", truth=Truth.YES,
               because="dram 91 % of the modeled time", category="pipeline"),
-        Check(says="a row fits 64 registers a thread", when="problem.row_elements / launch.threads <= 64",
-              truth=Truth.NO, because="8192 / 128 = 64.0 and 26 are taken", category="storage"),
+        Check(says="a row fits 64 registers a thread",
+              when="problem.row_elements / launch.threads <= 64", truth=Truth.NO,
+              because="8192 / 128 = 64.0 and 26 are taken", category="storage"),
         Check(says="the row is a power of two or masked", when="problem.row_masked",
               truth=Truth.YES, because="mask=cols < n_cols", category="layout"),
         Check(says="no spills after the step", when="static.spill_bytes == 0", truth=Truth.UNKNOWN,
@@ -154,9 +155,9 @@ PLAN = Plan(
     ),
     bottleneck="DRAM traffic: 1.9 GiB moved, 0.9 GiB needed",
     expected="time down 1.1x to 1.6x (modeled)",
-    reason="The input is read twice, and 91 % of the modeled time is DRAM. Holding the row in registers "
-    "saves one of the two reads.",
-    trail=("bottleneck dram -> storage cards", "row-on-chip before eviction: larger expected effect"),
+    reason="The input is read twice, and 91 % of the modeled time is DRAM. Holding the row in "
+    "registers saves one of the two reads.",
+    trail=("bottleneck dram -> storage cards", "row-on-chip before eviction: larger effect"),
 )  # fmt: skip
 
 
@@ -190,16 +191,26 @@ def launch(number: int) -> Launch:
     )  # fmt: skip
 
 
+def traffic(*, loaded: int = 0, stored: int = 0) -> Traffic:
+    """Of a tensor of half of BYTES."""
+    return Traffic(loaded=loaded, stored=stored, unique_sectors=1, footprint=BYTES // 2)
+
+
 def trace(number: int) -> LaunchTrace:
     """What the interpreter counted: the last version reads its input once."""
     reads = 1 if number >= 12 else 2
     return LaunchTrace(
         kernel="rms_kernel", grid=(4096, 1, 1), programs=4096, sampled=4096,
-        traffic={"x_ptr": Traffic(loaded=BYTES * reads // 2, stored=0, unique_sectors=1, footprint=BYTES // 2),
-                 "y_ptr": Traffic(loaded=0, stored=BYTES // 2, unique_sectors=1, footprint=BYTES // 2)},
-        masked_fraction=0.0, sector_efficiency=1.0, dot_flops={}, vector_flops=1e9, special_ops=4096,
-        reduced_elements=1e8, atomics=0,
+        traffic={"x_ptr": traffic(loaded=BYTES * reads // 2), "y_ptr": traffic(stored=BYTES // 2)},
+        masked_fraction=0.0, sector_efficiency=1.0, dot_flops={}, vector_flops=1e9,
+        special_ops=4096, reduced_elements=1e8, atomics=0,
     )  # fmt: skip
+
+
+def time_of(micro: float, kind: Kind) -> Time:
+    """A time with its parts."""
+    parts = {"dram": micro * 0.91, "special": micro * 0.12, "launch": 2.5}
+    return Time(kind=kind, microseconds=micro, device="sm90", detail=parts)
 
 
 def report(
@@ -234,8 +245,7 @@ def report(
         verdict=verdict, stage=stage, code="" if passed else f"{stage}.example", says=says[stage],
         stages=tuple(stages), rung=1, kernel_sha256=f"{number:064x}", target="sm90",
         device="cpu" if kind is Kind.MODELED else "NVIDIA H200",
-        time=Time(kind=kind, microseconds=micro, device="sm90",
-                  detail={"dram": micro * 0.91, "special": micro * 0.12, "launch": 2.5}) if ratio else None,
+        time=time_of(micro, kind) if ratio else None,
         speed=None,
         launches=(launch(number),) if built else (), traces=(trace(number),) if built else (),
         gpu_seconds=0.0 if kind is Kind.MODELED else 0.4,
@@ -252,7 +262,8 @@ def transition(step: tuple, *, kind: Kind = Kind.MODELED) -> Transition:
     if plan is not None and number != 12:
         plan = structs.replace(plan, title=title[0].upper() + title[1:])
     return Transition(
-        number=number, parent=parent, plan=plan, gate=report(number, ratio, stage, verdict, kind=kind),
+        number=number, parent=parent, plan=plan,
+        gate=report(number, ratio, stage, verdict, kind=kind),
         decision=Decision(answer=answer, by=by, reason=reason, at="2025-06-01T21:04:05.000+00:00"),
         cost=Cost(wall_seconds=2.9, gpu_seconds=0.0 if kind is Kind.MODELED else 0.4),
         created="2025-06-01T21:04:02.000+00:00",
@@ -284,7 +295,7 @@ LOG = tuple(
     LogLine(at=f"2025-06-01T21:04:{second:02d}.000+00:00", level=level, says=says)
     for second, level, says in (
         (1, "info", "run started on cpu for sm90, mode review"),
-        (2, "info", "v12 from v9: Keep the row on chip instead of reading it twice (BLOCK=8192, num_warps=8) on rms_kernel"),
+        (2, "info", f"v12 from v9: {PLAN.title} (BLOCK=8192, num_warps=8) on rms_kernel"),
         (3, "info", "v12 policy passed in 0.03 s: 1 kernel launched from forward"),
         (5, "info", "v12 profile passed in 0.80 s: 2.31x the seed, modeled"),
         (5, "warning", "v12 waits for your decision"),
@@ -321,8 +332,8 @@ def running(**changes: object) -> Snapshot:
 def empty(**changes: object) -> Snapshot:
     """A session that has just begun."""
     base = waiting(
-        state=State.STARTING, versions=(), current=None, strip=(), plan=None, pending=None, best=None,
-        incumbent=None, steps=0, spent=Cost(), elapsed_seconds=0.0, log=(),
+        state=State.STARTING, versions=(), current=None, strip=(), plan=None, pending=None,
+        best=None, incumbent=None, steps=0, spent=Cost(), elapsed_seconds=0.0, log=(),
     )  # fmt: skip
     return structs.replace(base, **changes)
 
@@ -369,7 +380,9 @@ class FakeClient:
     def transition(self, number: int) -> Transition:
         kind = Kind.MODELED if self.now.device == "cpu" else Kind.MEASURED
         row = next(v for v in self.now.versions if v.number == number)
-        record = transition(STEPS[number], kind=kind)
+        record = structs.replace(
+            transition(STEPS[number % 13], kind=kind), number=number, parent=row.parent
+        )
         if record.decision.answer is row.answer:
             return record
         decision = Decision(answer=row.answer, by="person")
@@ -406,3 +419,30 @@ class FakeClient:
     async def stop(self) -> str:
         self.wishes.append(("stop",))
         return "the run ends after the running step"
+
+
+def many(count: int) -> Snapshot:
+    """A long session: every fourth version is kept, the newest waits."""
+    template = waiting().versions
+    kept = 0
+    versions = []
+    for number in range(count):
+        good = number % 4 == 0
+        ratio = 1.0 + 1.5 * number / count
+        row = template[4] if not good else template[3]
+        versions.append(
+            structs.replace(
+                row, number=number, parent=kept if number else None, title=f"attempt {number}",
+                answer=Answer.ACCEPTED if good else Answer.REJECTED, speed_vs_seed=speed(ratio),
+                accepted_line=good, best=False,
+            )
+        )  # fmt: skip
+        kept = number if good else kept
+    newest = structs.replace(versions[-1], answer=Answer.PENDING, accepted_line=False)
+    return waiting(
+        versions=(*versions[:-1], newest),
+        current=count - 1,
+        pending=count - 1,
+        best=kept,
+        incumbent=kept,
+    )

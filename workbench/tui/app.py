@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, cast
 
-from msgspec import structs
 from textual.app import App
 from textual.binding import BindingType
 from textual.command import CommandPalette, Provider
@@ -18,7 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.tui import clipboard
 from workbench.tui.board import Board
 from workbench.tui.dialogs.ask import Confirm
-from workbench.tui.dialogs.review import Review
+from workbench.tui.dialogs.review import Review, lay_out
 from workbench.tui.dialogs.text import TextBox, help_lines, log_lines
 from workbench.tui.diff.highlight import warm
 from workbench.tui.feed import Client, follow
@@ -29,7 +28,7 @@ from workbench.tui.moments import Moments
 from workbench.tui.palette import Commands, Find, Versions
 from workbench.tui.panes.keybar import KeyBar
 from workbench.tui.panes.lineage import Lineage
-from workbench.tui.scene import ALIVE, Scene, version_of
+from workbench.tui.scene import ALIVE, Scene, outline, version_of
 from workbench.tui.settings import Settings, load_settings
 from workbench.tui.theme import DARK, MONO, Themes, load_themes, variables_for
 
@@ -124,14 +123,19 @@ class WorkbenchApp(App[Leave]):
 
     def _show(self) -> None:
         """Hand this moment to every screen that draws one, and read what it lacks."""
+        if not self.screen_stack:  # news that comes while the screen closes
+            return
         colours = self.theme not in self._themes.colourless and not self.no_color
         ascii_glyphs = self.settings.tui.glyphs == "ascii"
+        before = self._scene
         self._scene = self._moments.scene(look_for(colours=colours, ascii_glyphs=ascii_glyphs))
-        self.board.show_scene(self._scene)
+        # A change under a dialog repaints the dialog too, so a mere meter waits until it closes.
+        if self.screen is self.board or outline(before) != outline(self._scene):
+            self.board.show_scene(self._scene)
         for screen in self.screen_stack[1:]:
             if isinstance(screen, Review) and screen.is_mounted:
                 screen.show_scene(self._scene)
-        if self._moments.unread():
+        if self._scene.reading:
             self.run_worker(self._read(), group="read", exclusive=True)
 
     async def _read(self) -> None:
@@ -143,9 +147,13 @@ class WorkbenchApp(App[Leave]):
         else:
             self._show()
 
+    def on_board_uncovered(self) -> None:
+        """A dialog closed: catch up with what the meters did meanwhile."""
+        self._show()
+
     def on_lineage_picked(self, event: Lineage.Picked) -> None:
         """Look at another version."""
-        self._moments.chosen = event.number
+        self._moments.pick(event.number)
         self._show()
 
     # -- wishes ---------------------------------------------------------------------------------
@@ -185,13 +193,22 @@ class WorkbenchApp(App[Leave]):
     # -- looking --------------------------------------------------------------------------------
 
     def _open(self, number: int | None) -> None:
-        if version_of(self._scene.snapshot, number) is None:
+        version = version_of(self._scene.snapshot, number)
+        if version is None:
             self.notify("its gate still runs; there is nothing to look at yet", severity="warning")
+        else:
+            self.run_worker(self._review(version.number), group="open", exclusive=True)
+
+    async def _review(self, number: int) -> None:
+        """Read everything first, so that the review is complete when it opens."""
+        reading, look = self._moments.reading, self._scene.look
+        try:
+            table = await lay_out(reading, self._scene.snapshot, number, look)
+        except (WorkbenchError, OSError) as fault:
+            self._report(fault)
             return
-        scene = structs.replace(self._scene, selected=number)
-        self.push_screen(
-            Review(self._client, self._moments.reading, scene, self.settings.keymap.table)
-        )
+        if not isinstance(self.screen, Review):
+            self.push_screen(Review(reading, self._scene, table, self.settings.keymap.table))
 
     def action_review(self) -> None:
         """The version that waits, else the selected one."""

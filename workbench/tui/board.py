@@ -3,6 +3,8 @@
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.geometry import Size
+from textual.message import Message
 from textual.screen import Screen
 
 from workbench.engine.view import State
@@ -38,6 +40,9 @@ class Board(Screen[None]):
 
     scene: Scene | None = None
 
+    class Uncovered(Message):
+        """Nothing lies over the main screen any more."""
+
     def __init__(self, table: tuple[Key, ...]) -> None:
         super().__init__()
         self._bar = KeyBar(heard(table, Place.BOARD), label, keep=("help", "leave"))
@@ -45,7 +50,8 @@ class Board(Screen[None]):
         self._zoomed = False
 
     def compose(self) -> ComposeResult:
-        """Top to bottom."""
+        """Top to bottom, for the size that the terminal has now."""
+        self._lay_out(self.app.size)
         yield Header()
         yield GateStrip()
         yield Banner()
@@ -65,6 +71,10 @@ class Board(Screen[None]):
         if self.scene is not None:
             self.show_scene(self.scene)
 
+    def on_screen_resume(self) -> None:
+        """A dialog was closed."""
+        self.post_message(self.Uncovered())
+
     def show_scene(self, scene: Scene) -> None:
         """Draw another moment everywhere."""
         self.scene = scene
@@ -72,12 +82,15 @@ class Board(Screen[None]):
             lines.show_scene(scene)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Choose the layout."""
-        layout = layout_of(event.size.width, event.size.height)
+        """Another size may be another layout."""
+        self._lay_out(event.size)
+        self._show_one()
+
+    def _lay_out(self, size: Size) -> None:
+        layout = layout_of(size.width, size.height)
         for known in Layout:
             self.set_class(known is layout, known.value)
         self._single = layout is Layout.SINGLE
-        self._show_one()
 
     def on_descendant_focus(self) -> None:
         """With one pane at a time, the one in focus is the one that shows."""

@@ -48,7 +48,7 @@ class Reading:
     """Records of versions, kept once read; a version that is decided is read anew."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self.client = client
         self._known: dict[tuple[int, Answer], Transition] = {}
 
     def known(self, number: int, answer: Answer) -> Transition | None:
@@ -59,9 +59,13 @@ class Reading:
         """The record, read in a thread. Raises WorkbenchError when it cannot be read."""
         known = self.known(number, answer)
         if known is None:
-            known = await asyncio.to_thread(self._client.transition, number)
+            known = await asyncio.to_thread(self.client.transition, number)
             self._known[number, answer] = known
         return known
+
+    async def sources(self, number: int) -> tuple[str, str]:
+        """The parent's source and the version's own, read in a thread."""
+        return await asyncio.to_thread(self.client.sources, number)
 
 
 async def follow(

@@ -22,8 +22,8 @@ class Look(Struct, frozen=True, kw_only=True):
     lanes: tuple[str, ...] = ("$lane-0", "$lane-1", "$lane-2")
     added: str = "on $added"
     removed: str = "on $removed"
-    added_word: str = "on $added-word"
-    removed_word: str = "on $removed-word"
+    added_word: str = "bold on $added-word"
+    removed_word: str = "bold on $removed-word"
     hatch: str = "$line 60%"
     mono: bool = False
     ascii: bool = False

@@ -19,6 +19,8 @@ class Moments:
         self.snapshot = client.snapshot()
         self.chosen: int | None = None
         """The version that the person went to; None follows the newest."""
+        self.settled = True
+        """Whether the selection rests; while it moves, only the graph follows it."""
         self.trouble = ""
         """Why no more news comes."""
         self._came = self._work_began = clock()
@@ -31,6 +33,10 @@ class Moments:
         counted = snapshot.elapsed_seconds != before.elapsed_seconds
         if counted or before.state not in WORKING:
             self._work_began = self._came
+
+    def pick(self, number: int | None) -> None:
+        """Look at another version."""
+        self.chosen, self.settled = number, False
 
     @property
     def selected(self) -> int | None:
@@ -49,6 +55,7 @@ class Moments:
             selected=selected,
             record=self._known(selected),
             parent=self._known(version.parent if version is not None else None),
+            reading=not self.settled or bool(self.unread()),
             age=now - self._came,
             at_work=now - self._work_began if snapshot.state in WORKING else 0.0,
             trouble=self.trouble,
@@ -71,10 +78,11 @@ class Moments:
         ]
 
     async def read(self) -> None:
-        """Read those records.
+        """Read those records; the selection rests now.
 
         Raises WorkbenchError or OSError when one cannot be read; it is not tried again.
         """
+        self.settled = True
         for wanted in self.unread():
             try:
                 await self.reading.record(wanted.number, wanted.answer)

@@ -29,6 +29,8 @@ class Scene(Struct, frozen=True, kw_only=True):
     """Of the selected version; None while it is read, or while its gate still runs."""
     parent: Transition | None = None
     """Of the selected version's parent."""
+    reading: bool = False
+    """Whether the selection still moves, or a record of it is on its way."""
     age: float = 0.0
     """Seconds since the snapshot came."""
     at_work: float = 0.0
@@ -110,6 +112,12 @@ def rows(snapshot: Snapshot) -> tuple[Version, ...]:
     running = under_way(snapshot)
     newest_first = snapshot.versions[::-1]
     return newest_first if running is None else (running, *newest_first)
+
+
+def outline(scene: Scene) -> tuple[object, ...]:
+    """What a dialog over the main screen may depend on: all but meters and clocks."""
+    snapshot = scene.snapshot
+    return scene.look, snapshot.state, snapshot.pending, snapshot.versions, scene.selected
 
 
 def failing(report: StageReport) -> bool:

@@ -1,5 +1,8 @@
 """The head of the review: what the gate found, how fast it is, what is wrong, and why."""
 
+from typing import ClassVar
+
+from textual.binding import BindingType
 from textual.content import Content
 
 from workbench.gate.records import GateReport, Outcome, StageReport
@@ -7,9 +10,10 @@ from workbench.measure.records import Speed
 from workbench.session.records import Answer, Transition
 from workbench.skills.records import Truth
 from workbench.tui.draw import Part, cells, duration, fit, line, wrapped
+from workbench.tui.keys import Place, bindings
 from workbench.tui.look import Look
 from workbench.tui.metrics import baseline
-from workbench.tui.panes.base import Lines
+from workbench.tui.panes.base import Scroller
 from workbench.tui.panes.card import sign
 from workbench.tui.scene import Scene, failing
 
@@ -21,21 +25,33 @@ _MARKS = {
 }
 
 
-class Facts(Lines):
-    """As many lines as there is to say."""
+class Facts(Scroller):
+    """As many lines as there is to say, up to its share of the screen; then it scrolls."""
 
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Place.PANE)
     refusal: str = ""
     """Why the last answer was not taken."""
 
+    def window(self, lines: list[Content], height: int) -> list[Content]:
+        """The lines in view; a last one says how to see the rest."""
+        shown = super().window(lines, height)
+        self.can_focus = self.below > 0 or self.top > 0
+        if self.below and self.scene is not None:
+            more = f"… {self.below + 1} more lines: tab, then j"
+            shown[-1] = line((more, self.scene.look.faint))
+        return shown
+
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
-        """From the record; a word while it is read."""
+        """From the record."""
         refused = [
             line((f"✗ {text}", f"bold {scene.look.bad}"))
             for text in wrapped(self.refusal, width - 2)
         ]
-        if scene.record is None:
-            return [line(("reading…", scene.look.faint)), *refused]
-        return [*facts(scene, scene.record, width), *refused]
+        return [*(facts(scene, scene.record, width) if scene.record else []), *refused]
+
+    def lines_for(self, scene: Scene, width: int) -> int:
+        """How many lines it needs at that width."""
+        return len(self.draw(scene, width, 0))
 
 
 def facts(scene: Scene, record: Transition, width: int) -> list[Content]:

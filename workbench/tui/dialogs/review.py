@@ -8,30 +8,52 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
+from textual.geometry import Size
 from textual.message import Message
 from textual.screen import ModalScreen
 
+from workbench.engine.view import Snapshot
 from workbench.errors import WorkbenchError
-from workbench.session.records import Answer
+from workbench.session.records import Answer, Transition
 from workbench.tui.dialogs.ask import Reason
 from workbench.tui.dialogs.facts import Facts
-from workbench.tui.diff.paint import prepare
-from workbench.tui.diff.rows import patch
+from workbench.tui.diff.paint import Compared, prepare
+from workbench.tui.diff.rows import hunk_starts, patch
 from workbench.tui.diff.view import DiffView
 from workbench.tui.draw import Part, line
-from workbench.tui.feed import Client, Reading
+from workbench.tui.feed import Reading
 from workbench.tui.keys import Key, Place, bindings, heard
 from workbench.tui.layout import Layout, layout_of
 from workbench.tui.look import Look, dressed
 from workbench.tui.panes.keybar import KeyBar
-from workbench.tui.scene import ALIVE, Scene, version_of
+from workbench.tui.scene import ALIVE, Scene, outline, version_of
 
 
-class Shown(Struct, frozen=True):
-    """The sources that are on screen: what an answer is about."""
+class Table(Struct, frozen=True):
+    """All there is to see of one version: what an answer is about."""
 
+    number: int
+    record: Transition
+    parent: Transition | None
     before: str
     after: str
+    compared: Compared
+
+
+async def lay_out(reading: Reading, snapshot: Snapshot, number: int, look: Look) -> Table:
+    """Read a version and compare it with its parent, off the screen's own thread.
+
+    Raises WorkbenchError or OSError when something cannot be read.
+    """
+    version = version_of(snapshot, number)
+    if version is None:
+        raise WorkbenchError(f"v{number} is not committed yet")
+    record = await reading.record(number, version.answer)
+    above = version_of(snapshot, record.parent)
+    parent = await reading.record(above.number, above.answer) if above is not None else None
+    before, after = await reading.sources(number)
+    compared = await asyncio.to_thread(prepare, before, after, look)
+    return Table(number, record, parent, before, after, compared)
 
 
 class Review(ModalScreen[None]):
@@ -49,20 +71,24 @@ class Review(ModalScreen[None]):
     class HelpWanted(Message):
         """The person wants the keys of the review."""
 
-    def __init__(
-        self, client: Client, reading: Reading, scene: Scene, table: tuple[Key, ...]
-    ) -> None:
-        """`scene.selected` is the version on the table."""
+    def __init__(self, reading: Reading, scene: Scene, table: Table, keys: tuple[Key, ...]) -> None:
         super().__init__()
-        self._client = client
         self._reading = reading
-        self._scene = structs.replace(scene, record=None, parent=None)
-        self._shown: Shown | None = None
+        self._table = table
+        self._scene = self._about(scene)
         self._answering = False
+        self._titles: tuple[str, list[Part]] | None = None
         self.facts = Facts(id="facts")
-        self.diff = DiffView()
-        keys = heard(table, Place.REVIEW, Place.DIFF)
-        self.bar = KeyBar(keys, self._label, keep=("later", "help"))
+        self.diff = DiffView(table.compared, scene.look)
+        heard_here = heard(keys, Place.REVIEW, Place.DIFF)
+        self.bar = KeyBar(heard_here, self._label, keep=("later", "help"))
+
+    def _about(self, scene: Scene) -> Scene:
+        """The moment with the version on the table selected."""
+        table = self._table
+        return structs.replace(
+            scene, selected=table.number, record=table.record, parent=table.parent
+        )
 
     def compose(self) -> ComposeResult:
         """Facts, diff, keys."""
@@ -72,92 +98,87 @@ class Review(ModalScreen[None]):
             yield self.bar
 
     def on_mount(self) -> None:
-        """Show what is known at once; read the rest."""
+        """The diff has the focus, so that its keys move it."""
         self.diff.focus()
+        self._fill(self.app.size)
         self._redraw()
-        self.run_worker(self._read(), group="read", exit_on_error=True)
 
     def on_resize(self, event: events.Resize) -> None:
         """All of a small terminal is for the review."""
-        layout = layout_of(event.size.width, event.size.height)
-        self.query_one(".box").set_class(layout is not Layout.WIDE, "full")
-        self._redraw()
+        self._fill(event.size)
+        self._entitle()
+
+    def _fill(self, size: Size) -> None:
+        full = layout_of(size.width, size.height) is not Layout.WIDE
+        self.query_one(".box").set_class(full, "full")
 
     @property
     def number(self) -> int:
         """Of the version on the table."""
-        return self._scene.selected if self._scene.selected is not None else -1
+        return self._table.number
 
     @property
     def decidable(self) -> bool:
-        """Whether an answer is wanted, an engine can take it, and the whole diff is on screen."""
+        """Whether an answer is wanted, and an engine is there to take it."""
         snapshot = self._scene.snapshot
         waits = snapshot.pending == self.number and snapshot.state in ALIVE
-        return waits and self._shown is not None and not self._answering
+        return waits and not self._answering
 
     def show_scene(self, scene: Scene) -> None:
         """Follow the session: what was decided elsewhere can no longer be decided here."""
-        keep = structs.replace(
-            scene, selected=self.number, record=self._scene.record, parent=self._scene.parent
-        )
-        decided = self._scene.snapshot.pending == self.number != scene.snapshot.pending
-        self._scene = keep
+        before, self._scene = self._scene, self._about(scene)
+        if outline(before) == outline(self._scene):
+            return
+        if before.snapshot.pending == self.number != scene.snapshot.pending:
+            self.run_worker(self._read_answer(), group="read", exclusive=True)
         self._redraw()
-        if decided:
-            self.run_worker(self._read(), group="read", exclusive=True)
 
-    # -- reading --------------------------------------------------------------------------------
-
-    async def _read(self) -> None:
+    async def _read_answer(self) -> None:
+        """The record as it was decided, here or elsewhere."""
         version = version_of(self._scene.snapshot, self.number)
         if version is None:
-            self._refuse("this version is not committed yet; its gate still runs")
             return
         try:
             record = await self._reading.record(version.number, version.answer)
-            above = version_of(self._scene.snapshot, record.parent)
-            parent = await self._reading.record(above.number, above.answer) if above else None
-            before, after = await asyncio.to_thread(self._client.sources, self.number)
         except (WorkbenchError, OSError) as fault:
             self._refuse(str(fault))
             return
-        self._scene = structs.replace(self._scene, record=record, parent=parent)
-        compared = await asyncio.to_thread(prepare, before, after, self._scene.look)
-        if self._shown is None:
-            self.diff.show(compared, self._scene.look)
-        self._shown = Shown(before, after)
-        self._entitle_diff(compared.difference.added, compared.difference.removed)
+        self._table = structs.replace(self._table, record=record)
+        self._scene = self._about(self._scene)
         self._redraw()
-
-    def _entitle_diff(self, added: int, removed: int) -> None:
-        look, record = self._scene.look, self._scene.record
-        names = (
-            f"v{self.number}"
-            if record is None or record.parent is None
-            else f"v{record.parent} → v{self.number}"
-        )
-        changes = len(self.diff.painted.hunks)
-        self.diff.border_title = dressed(
-            line(
-                (f"{names}  ", look.muted), (f"+{added} ", look.good), (f"-{removed} ", look.bad),
-                (f"in {changes} change{'' if changes == 1 else 's'}", look.muted),
-            ),
-            look,
-        )  # fmt: skip
 
     # -- drawing --------------------------------------------------------------------------------
 
     def _redraw(self) -> None:
-        look = self._scene.look
         self.facts.show_scene(self._scene)
-        self.facts.refresh(layout=True)
+        width, height = self.facts.size
+        if width and self.facts.lines_for(self._scene, width) != height:
+            self.facts.refresh(layout=True)
         self.bar.show_scene(self._scene)
-        box = self.query_one(".box")
-        version = self._scene.version
-        title = version.title if version is not None else ""
+        self._entitle()
+
+    def _entitle(self) -> None:
+        look, table = self._scene.look, self._table
+        box, version = self.query_one(".box"), self._scene.version
         verb = "Review" if self._scene.snapshot.pending == self.number else "Look at"
-        box.border_title = dressed(line(f"{verb} v{self.number}: {title}"), look)
-        box.border_subtitle = dressed(line(*self._writes(look)), look)
+        title = f"{verb} v{self.number}: {version.title if version is not None else ''}"
+        writes = self._writes(look)
+        if (title, writes) == self._titles:
+            return
+        self._titles = (title, writes)
+        box.border_title = dressed(line(title), look)
+        box.border_subtitle = dressed(line(*writes), look)
+        parent = "" if table.record.parent is None else f"v{table.record.parent} → "
+        changes = len(hunk_starts(table.compared.difference.rows))
+        self.diff.border_title = dressed(
+            line(
+                (f"{parent}v{self.number}  ", look.muted),
+                (f"+{table.compared.difference.added} ", look.good),
+                (f"-{table.compared.difference.removed} ", look.bad),
+                (f"in {changes} change{'' if changes == 1 else 's'}", look.muted),
+            ),
+            look,
+        )
 
     def _writes(self, look: Look) -> list[Part]:
         """What accept and veto would write to git, or why there is nothing to answer."""
@@ -169,14 +190,13 @@ class Review(ModalScreen[None]):
         if snapshot.state not in ALIVE:
             return [(f"no engine runs: workbench resume {snapshot.name}, then decide", look.warn)]
         ref = f"attempts/{self.number:04d}"
-        if self.size.width < 100:
-            return [(f"accept: {ref} and main; veto: {ref} only", look.muted)]
-        return [
-            (
-                f"accept: commit refs/{ref}, main moves to it; veto: commit it, main stays",
-                look.muted,
-            )
-        ]
+        forms = (
+            f"accept: commit refs/{ref}, main moves to it; veto: commit it, main stays",
+            f"accept: commit {ref}, main moves; veto: main stays",
+            "accept moves main, veto does not",
+        )
+        room = self.app.size.width - 8
+        return [(next((form for form in forms if len(form) <= room), forms[-1]), look.muted)]
 
     def _label(self, key: Key, scene: Scene) -> str:
         if key.id in {"accept", "veto"} and not self.decidable:
@@ -205,6 +225,8 @@ class Review(ModalScreen[None]):
         def reasoned(reason: str | None) -> None:
             if reason and self.decidable:
                 self._answer(Answer.VETOED, reason)
+            elif reason:
+                self._refuse(f"v{self.number} waits no longer; nothing was sent")
 
         hint = "the proposer reads it before the next step"
         self.app.push_screen(Reason(f"Veto v{self.number}", hint, self._scene.look), reasoned)
@@ -216,7 +238,7 @@ class Review(ModalScreen[None]):
 
     async def _send(self, answer: Answer, reason: str) -> None:
         try:
-            says = await self._client.decide(self.number, answer, reason)
+            says = await self._reading.client.decide(self.number, answer, reason)
         except WorkbenchError as fault:
             self._answering = False
             self._refuse(f"{fault.what}. {fault.todo}" if fault.todo else fault.what)
@@ -237,9 +259,8 @@ class Review(ModalScreen[None]):
 
     def action_copy(self) -> None:
         """The diff as a patch."""
-        if self._shown is not None:
-            text = patch(self._shown.before, self._shown.after, "a/kernel.py", "b/kernel.py")
-            self.post_message(self.Copied(text))
+        text = patch(self._table.before, self._table.after, "a/kernel.py", "b/kernel.py")
+        self.post_message(self.Copied(text))
 
     def action_help(self) -> None:
         """The keys of the review."""

@@ -27,11 +27,11 @@ class Text(Scroller):
 
     def __init__(self, draw: Draw) -> None:
         super().__init__()
-        self._make = draw
+        self._text_of = draw
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
         """Whatever it was made for."""
-        return self._make(scene, width)
+        return self._text_of(scene, width)
 
     def action_close(self) -> None:
         """Back to what was there."""

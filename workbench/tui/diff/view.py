@@ -14,17 +14,17 @@ from workbench.tui.look import Look, dressed
 
 
 class DiffView(ScrollView, can_focus=True):
-    """Draws only the lines in view. Empty until `show` is called."""
+    """Draws only the lines in view."""
 
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.DIFF)
 
-    def __init__(self) -> None:
+    def __init__(self, compared: Compared, look: Look) -> None:
         super().__init__()
         self.auto_links = False
-        self.look = Look()
+        self.look = look
         self.painted = Painted((), ())
-        self._compared: Compared | None = None
+        self._compared = compared
         self._split: bool | None = None
         self._whole = False
 
@@ -33,20 +33,13 @@ class DiffView(ScrollView, can_focus=True):
         """Whether both sides stand beside each other: as chosen, else by the terminal's width."""
         return self.app.size.width >= SPLIT_FROM if self._split is None else self._split
 
-    def show(self, compared: Compared, look: Look) -> None:
-        """Show another comparison, from its top."""
-        self._compared = compared
-        self.look = look
-        self._lay_out()
-        self.scroll_to(y=0, animate=False)
-
     def on_resize(self) -> None:
         """Another width is another layout."""
         self._lay_out()
 
     def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
-        if self._compared is None or width < 1:
+        if width < 1:
             return
         self.painted = paint(
             self._compared, self.look, width, split=self.is_split, whole=self._whole

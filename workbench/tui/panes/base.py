@@ -1,6 +1,6 @@
 """A pane that draws itself by line and repaints only the lines that changed."""
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from textual import events
 from textual.binding import BindingType
@@ -27,6 +27,7 @@ class Lines(Widget):
         # With links on, every move of the mouse over the pane would repaint it.
         self.auto_links = False
         self._drawn: list[Content] = []
+        self._drawn_for = Size(0, 0)
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:
         """The lines, top to bottom; a pane may return more than `height` when it can scroll."""
@@ -39,14 +40,17 @@ class Lines(Widget):
 
     def redraw(self) -> None:
         """Draw again and mark the lines that differ."""
-        width, height = self.size
-        if self.scene is None or not width or not height:
-            return
         before = self._drawn
-        self._drawn = self.window(self.draw(self.scene, width, height), height)
+        if self.scene is None or not self.size:
+            return
+        self._make(self.scene)
         for y in range(max(len(before), len(self._drawn))):
             if not _same(before, self._drawn, y):
-                self.refresh(Region(0, y, width, 1))
+                self.refresh(Region(0, y, self.size.width, 1))
+
+    def _make(self, scene: Scene) -> None:
+        width, height = self._drawn_for = self.size
+        self._drawn = self.window(self.draw(scene, width, height), height)
 
     def window(self, lines: list[Content], height: int) -> list[Content]:
         """The part of the lines that is in view."""
@@ -59,6 +63,9 @@ class Lines(Widget):
     def render_line(self, y: int) -> Strip:
         """One line as Textual wants it."""
         style = self.visual_style
+        if self.scene is not None and self._drawn_for != self.size:
+            # The first paint comes before the news of the size: it shall not be an empty one.
+            self._make(self.scene)
         if y >= len(self._drawn) or self.scene is None:
             return Strip.blank(self.size.width, style.rich_style)
         content = dressed(self._drawn[y], self.scene.look)
@@ -140,6 +147,7 @@ class Pane(Scroller):
     place: ClassVar[Place] = Place.PANE
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.PANE)
     _titles: tuple[str, str, Look] | None = None
+    _entitling: bool = False
 
     def aside(self, scene: Scene) -> str:  # noqa: ARG002 -- a pane may have none
         """What the title says beside the heading."""
@@ -171,9 +179,33 @@ class Pane(Scroller):
         words: list[Part] = [(str(self.number), look.accent), f" {self.heading}"]
         if titles[0]:
             words.append((f"  {titles[0]}", f"not bold {look.muted}"))
+        self._entitling = True
         self.border_title = dressed(line(*words), look)
         self.border_subtitle = dressed(line((foot, look.muted)), look) if foot else ""
+        self._entitling = False
+
+    def refresh(
+        self,
+        *regions: Region,
+        repaint: bool = True,
+        layout: bool = False,
+        recompose: bool = False,
+    ) -> Self:
+        """As Textual's, but new words in the border repaint the border's two rows only."""
+        if self._entitling and not regions:
+            width, height = self.outer_size
+            regions = (Region(-1, -1, width, 1), Region(-1, height - 2, width, 1))
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def copied(self) -> str:
         """What `y` copies from here: the lines as text."""
         return "\n".join(text.rstrip() for text in self.shown_lines)
+
+
+class VersionPane(Pane):
+    """A pane about the selected version; the last one stays until the next one's record is read."""
+
+    def show_scene(self, scene: Scene) -> None:
+        """Draw another moment, once there is something to draw."""
+        if not scene.reading:
+            super().show_scene(scene)

@@ -9,7 +9,7 @@ from workbench.session.records import Transition
 from workbench.skills.records import Check, Plan, Truth
 from workbench.tui.draw import Part, cells, fit, line, padded, spread, wrapped
 from workbench.tui.look import Look
-from workbench.tui.panes.base import Pane
+from workbench.tui.panes.base import VersionPane
 from workbench.tui.scene import Scene
 
 _ORDER = {Truth.NO: 0, Truth.UNKNOWN: 1, Truth.YES: 2}
@@ -17,7 +17,7 @@ _COLUMNS_FROM = 60
 """From this width on, evidence stands in a column of its own; below, at the right edge."""
 
 
-class Card(Pane):
+class Card(VersionPane):
     """Plan of the selected version; longer than the pane, it scrolls."""
 
     number: ClassVar[int] = 2
@@ -98,7 +98,7 @@ def _columns(check: Check, look: Look, width: int, column: int) -> Content:
     mark, style = sign(check.truth, look)
     evidence = fit(check.because, width - column - 5)
     return line(
-        f" {'' if mark else ' '}", (mark, style), " ",
+        " ", (mark, style), " ",
         (padded(check.says, column), "bold" if check.truth is Truth.NO else ""),
         "  ", (evidence, _evidence_style(check, look)),
     )  # fmt: skip

@@ -9,7 +9,7 @@ from workbench.measure.records import Kind
 from workbench.tui.draw import Part, cells, figure, fit, line, padded
 from workbench.tui.look import Look
 from workbench.tui.metrics import Metric, metrics
-from workbench.tui.panes.base import Pane
+from workbench.tui.panes.base import VersionPane
 from workbench.tui.scene import Scene
 
 _KIND_COLUMN_FROM = 56
@@ -17,7 +17,7 @@ _KIND_COLUMN_FROM = 56
 _CELL, _CHANGE = 8, 9
 
 
-class Profile(Pane):
+class Profile(VersionPane):
     """A table of metrics; what got worse is marked by sign and colour."""
 
     number: ClassVar[int] = 3

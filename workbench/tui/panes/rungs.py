@@ -1,5 +1,6 @@
 """The funnel: how many versions came to each stage of the gate, and how many were kept."""
 
+from collections import Counter
 from typing import ClassVar
 
 from msgspec import Struct
@@ -12,7 +13,8 @@ from workbench.tui.draw import Part, bar, cells, duration, line
 from workbench.tui.panes.base import Pane
 from workbench.tui.scene import Scene
 
-_ORDER = {stage: place for place, stage in enumerate(Stage)}
+_FROM = {stage: tuple(Stage)[place:] for place, stage in enumerate(Stage)}
+"""Each stage with those after it."""
 _ONE_LINE_BELOW = 3
 
 
@@ -30,10 +32,8 @@ class Rung(Struct, frozen=True, kw_only=True):
 
 def funnel(snapshot: Snapshot) -> tuple[Rung, ...]:
     """Stages in order with the versions that reached each, then those that were accepted."""
-    reached = dict.fromkeys(Stage, 0)
-    for version in snapshot.versions:
-        for stage in Stage:
-            reached[stage] += _ORDER[stage] <= _ORDER[version.stage]
+    ended = Counter(version.stage for version in snapshot.versions)
+    reached = {stage: sum(ended[later] for later in _FROM[stage]) for stage in Stage}
     accepted = sum(version.answer is Answer.ACCEPTED for version in snapshot.versions)
     strip = {known.stage: known for known in snapshot.strip}
     rungs = tuple(

@@ -1,0 +1,522 @@
+"""The rules of the screen, played with keys on a recorded session."""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from fake_client import FakeClient, empty, running, waiting
+from msgspec import structs
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from workbench.engine.view import Snapshot, State
+from workbench.errors import WorkbenchError
+from workbench.session.records import Answer, Transition
+from workbench.tui.app import WorkbenchApp
+from workbench.tui.board import Board
+from workbench.tui.dialogs.ask import Confirm, Reason
+from workbench.tui.dialogs.review import Review
+from workbench.tui.dialogs.text import TextBox
+from workbench.tui.keys import keymap
+from workbench.tui.panes.banner import Banner
+from workbench.tui.panes.base import Lines
+from workbench.tui.panes.card import Card
+from workbench.tui.panes.header import Header
+from workbench.tui.panes.keybar import KeyBar
+from workbench.tui.panes.lineage import Lineage
+from workbench.tui.panes.profile import Profile
+from workbench.tui.scene import Scene
+from workbench.tui.settings import Settings, TuiSettings
+
+
+class Stage:
+    """A screen under test, with what a test asks of it."""
+
+    def __init__(self, app: WorkbenchApp, client: FakeClient, pilot: Pilot) -> None:
+        self.app, self.client, self.pilot = app, client, pilot
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Let the screen work until something holds."""
+        for _ in range(300):
+            await self.pilot.pause(0.01)
+            if holds():
+                return
+        pytest.fail("it never came to hold")
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def review(self, key: str = "r") -> Review:
+        await self.press(key)
+        await self.until(lambda: isinstance(self.app.screen, Review))
+        await self.pilot.pause()
+        assert isinstance(self.app.screen, Review)
+        return self.app.screen
+
+    def text(self, kind: type[Lines]) -> str:
+        return "\n".join(self.app.screen_stack[0].query_one(kind).shown_lines)
+
+    @property
+    def bar(self) -> str:
+        return "\n".join(self.app.screen.query_one(KeyBar).shown_lines)
+
+    @property
+    def toasts(self) -> str:
+        return "\n".join(note.message for note in self.app._notifications)
+
+    @property
+    def scene(self) -> Scene:
+        board = self.app.screen_stack[0]
+        assert isinstance(board, Board)
+        assert board.scene is not None
+        return board.scene
+
+
+@asynccontextmanager
+async def stage(
+    snapshot: Snapshot,
+    *,
+    size: tuple[int, int] = (120, 36),
+    settings: Settings | None = None,
+    client: FakeClient | None = None,
+    clock: Callable[[], float] = lambda: 100.0,
+) -> AsyncIterator[Stage]:
+    client = client or FakeClient(snapshot)
+    settings = settings or Settings(tui=TuiSettings(refresh_hz=30))
+    app = WorkbenchApp(client, settings=settings, clock=clock)
+    async with app.run_test(size=size) as pilot:
+        yield Stage(app, client, pilot)
+
+
+# -- deciding -----------------------------------------------------------------------------------
+
+
+async def test_accept_and_veto_do_nothing_on_the_main_screen() -> None:
+    async with stage(waiting()) as on:
+        await on.press("a", "v", "enter")
+        assert on.client.wishes == []
+        assert isinstance(on.app.screen, Board)
+
+
+async def test_accept_in_the_review_names_the_version_on_screen() -> None:
+    async with stage(waiting()) as on:
+        review = await on.review()
+        assert "a Accept" in on.bar
+        assert any("tl.sum(x * x)" in text.plain for text in review.diff.painted.lines)
+        await on.press("a")
+        await on.until(lambda: isinstance(on.app.screen, Board))
+        assert on.client.wishes == [("decide", 12, Answer.ACCEPTED, "")]
+        assert "v12 accepted" in on.toasts
+
+
+@pytest.mark.parametrize("key", ["enter", "escape", "q", "space", "y", "n", "tab"])
+async def test_no_other_key_of_the_review_decides(key: str) -> None:
+    async with stage(waiting()) as on:
+        await on.review()
+        await on.press(key)
+        assert on.client.wishes == []
+        assert on.client.now.pending == 12
+
+
+async def test_a_veto_without_a_reason_is_not_sent() -> None:
+    async with stage(waiting()) as on:
+        await on.review()
+        await on.press("v", "enter")
+        assert isinstance(on.app.screen, Reason)
+        await on.press("space", "space", "enter")
+        assert isinstance(on.app.screen, Reason)
+        await on.press("escape")
+        assert isinstance(on.app.screen, Review)
+        assert on.client.wishes == []
+
+
+async def test_the_reason_of_a_veto_reaches_the_engine() -> None:
+    async with stage(waiting()) as on:
+        await on.review()
+        await on.press("v")
+        on.app.screen.query_one(Input).value = "  occupancy falls too far "
+        await on.press("enter")
+        await on.until(lambda: isinstance(on.app.screen, Board))
+        assert on.client.wishes == [("decide", 12, Answer.VETOED, "occupancy falls too far")]
+
+
+async def test_a_refused_answer_is_shown_and_the_review_stays() -> None:
+    async with stage(waiting()) as on:
+        on.client.refuse = "v12 is not the one that waits; nothing was changed"
+        review = await on.review()
+        await on.press("a")
+        await on.until(lambda: bool(review.facts.refusal))
+        assert "v12 is not the one that waits" in "\n".join(review.facts.shown_lines)
+        assert isinstance(on.app.screen, Review)
+        assert "a Accept" in on.bar
+
+
+async def test_what_is_decided_elsewhere_can_no_longer_be_decided_here() -> None:
+    async with stage(waiting()) as on:
+        review = await on.review()
+        decided = tuple(
+            structs.replace(v, answer=Answer.ACCEPTED) if v.number == 12 else v
+            for v in waiting().versions
+        )
+        on.client.push(waiting(versions=decided, pending=None, state=State.RUNNING))
+        await on.until(lambda: not review.decidable)
+        assert "Accept" not in on.bar
+        await on.press("a", "v")
+        assert on.client.wishes == []
+        await on.until(lambda: "accepted by person" in "\n".join(review.facts.shown_lines))
+
+
+async def test_a_veto_typed_too_late_is_not_sent_and_says_so() -> None:
+    async with stage(waiting()) as on:
+        review = await on.review()
+        await on.press("v")
+        on.client.push(waiting(pending=None, state=State.RUNNING))
+        await on.until(lambda: not review.decidable)
+        on.app.screen.query_one(Input).value = "too slow"
+        await on.press("enter")
+        assert on.client.wishes == []
+        assert "waits no longer" in review.facts.refusal
+
+
+async def test_a_version_that_does_not_wait_is_read_only() -> None:
+    async with stage(waiting()) as on:
+        await on.press("j", "j")
+        review = await on.review("d")
+        assert review.number == 10
+        assert "Accept" not in on.bar
+        assert "read only" in str(review.query_one(".box").border_subtitle)
+        await on.press("a", "v")
+        assert on.client.wishes == []
+
+
+async def test_r_opens_the_waiting_version_whatever_is_selected() -> None:
+    async with stage(waiting()) as on:
+        await on.press("j", "j")
+        assert (await on.review()).number == 12
+
+
+async def test_without_an_engine_nothing_can_be_decided() -> None:
+    async with stage(waiting(state=State.SAVED)) as on:
+        review = await on.review()
+        assert "Accept" not in on.bar
+        assert "workbench resume" in str(review.query_one(".box").border_subtitle)
+
+
+async def test_unmet_and_unknown_conditions_stand_in_the_review() -> None:
+    async with stage(waiting()) as on:
+        facts = "\n".join((await on.review()).facts.shown_lines)
+        assert "✗ a row fits 64 registers a thread" in facts
+        assert "? no spills after the step" in facts
+        assert "modeled, no interval" in facts
+        assert "The input is read twice" in facts
+
+
+# -- the diff -----------------------------------------------------------------------------------
+
+
+async def test_the_diff_is_split_by_width_and_s_turns_it() -> None:
+    async with stage(waiting()) as on:
+        diff = (await on.review()).diff
+        assert diff.is_split
+        await on.press("s")
+        assert not diff.is_split
+    async with stage(waiting(), size=(80, 24)) as on:
+        assert not (await on.review()).diff.is_split
+
+
+async def test_n_and_p_go_from_change_to_change() -> None:
+    async with stage(waiting(), size=(80, 24)) as on:
+        diff = (await on.review()).diff
+        await on.press("n")
+        first = diff.scroll_offset.y
+        await on.press("n")
+        second = diff.scroll_offset.y
+        assert 0 < first < second
+        await on.press("p")
+        assert diff.scroll_offset.y == first
+
+
+async def test_w_shows_the_whole_file() -> None:
+    async with stage(waiting()) as on:
+        diff = (await on.review()).diff
+        assert any("unchanged lines" in text.plain for text in diff.painted.lines)
+        await on.press("w")
+        assert not any("unchanged lines" in text.plain for text in diff.painted.lines)
+
+
+# -- looking ------------------------------------------------------------------------------------
+
+
+async def test_the_selection_moves_and_the_panes_follow() -> None:
+    async with stage(waiting()) as on:
+        await on.until(lambda: "v12" in on.text(Profile))
+        await on.press("j")
+        assert on.scene.selected == 11
+        await on.until(lambda: "v11" in on.text(Profile))
+        assert "Split the row" in on.text(Card)
+        await on.press("G")
+        assert on.scene.selected == 0
+        await on.press("[")
+        assert on.scene.selected == 1
+        await on.press("]")
+        assert on.scene.selected == 0
+        await on.press("g")
+        assert on.scene.selected == 12
+
+
+async def test_a_person_on_the_newest_row_follows_what_comes() -> None:
+    async with stage(waiting()) as on:
+        newest = structs.replace(waiting().versions[-1], number=13, parent=9)
+        on.client.push(waiting(versions=(*waiting().versions, newest)))
+        await on.until(lambda: on.scene.selected == 13)
+        await on.press("j", "j")
+        another = structs.replace(newest, number=14)
+        on.client.push(structs.replace(on.client.now, versions=(*on.client.now.versions, another)))
+        await on.until(lambda: "v14" in on.text(Lineage))
+        assert on.scene.selected == 11
+
+
+async def test_the_step_in_the_gate_is_the_newest_row() -> None:
+    async with stage(running()) as on:
+        await on.pilot.pause()
+        assert on.text(Lineage).splitlines()[0].startswith(" ◐")
+        await on.press("d")
+        assert "gate still runs" in on.toasts
+
+
+async def test_numbers_focus_panes_and_z_zooms_one() -> None:
+    async with stage(waiting()) as on:
+        await on.press("3", "z")
+        assert on.app.board.pane.number == 3
+        assert on.app.board.query_one(Profile).size.width > 100
+        assert not on.app.board.query_one(Lineage).display
+        await on.press("z")
+        assert on.app.board.query_one(Lineage).display
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+async def test_a_small_terminal_shows_one_pane_at_a_time(number: int) -> None:
+    async with stage(waiting(), size=(60, 17)) as on:
+        await on.press(str(number))
+        await on.pilot.pause()
+        shown = [pane.number for pane in on.app.board.query("Pane") if pane.size.height > 2]
+        assert shown == [number]
+        assert "your review" in on.text(Header)
+
+
+async def test_the_layout_follows_a_resize() -> None:
+    async with stage(waiting()) as on:
+        await on.pilot.resize_terminal(80, 24)
+        await on.until(lambda: on.app.board.has_class("narrow"))
+        await on.pilot.resize_terminal(60, 17)
+        await on.until(lambda: on.app.board.has_class("single"))
+        assert "v12" in on.text(Lineage)
+
+
+async def test_help_lists_the_keys_of_the_pane_in_focus() -> None:
+    async with stage(waiting()) as on:
+        await on.press("question_mark")
+        box = on.app.screen
+        assert isinstance(box, TextBox)
+        text = "\n".join(box.query_one(Lines).shown_lines)
+        assert re.search(r"\[ \] +newer, older version that was kept", text)
+        assert "accept" not in text
+        await on.press("question_mark", "2", "question_mark")
+        text = "\n".join(on.app.screen.query_one(Lines).shown_lines)
+        assert "newer, older version" not in text
+
+
+async def test_help_in_the_review_has_the_keys_that_decide() -> None:
+    async with stage(waiting()) as on:
+        await on.review()
+        await on.press("question_mark")
+        text = "\n".join(on.app.screen.query_one(Lines).shown_lines)
+        assert re.search(r"Decide +a +accept", text)
+
+
+async def test_find_goes_to_a_version() -> None:
+    async with stage(waiting()) as on:
+        await on.press("slash", *"swizzle")
+        await on.until(lambda: bool(on.app.screen.query("OptionList")))
+        await on.until(
+            lambda: any(
+                "swizzle" in str(o.prompt) for o in on.app.screen.query_one("CommandList")._options
+            )
+        )
+        await on.press("down", "enter")
+        await on.until(lambda: on.scene.selected == 2)
+
+
+async def test_the_log_opens_and_closes() -> None:
+    async with stage(waiting()) as on:
+        await on.press("l")
+        assert "v12 waits for your decision" in "\n".join(
+            on.app.screen.query_one(Lines).shown_lines
+        )
+        await on.press("escape")
+        assert isinstance(on.app.screen, Board)
+
+
+# -- running ------------------------------------------------------------------------------------
+
+
+async def test_space_pauses_and_goes_on() -> None:
+    async with stage(running()) as on:
+        await on.press("space")
+        await on.until(lambda: "paused" in on.text(Header))
+        assert "Go on" in on.bar
+        await on.press("space")
+        await on.until(lambda: "running" in on.text(Header))
+        assert on.client.wishes == [("pause",), ("go",)]
+
+
+async def test_stop_asks_and_only_y_is_a_yes() -> None:
+    async with stage(running()) as on:
+        for no in ("enter", "n"):
+            await on.press("x")
+            assert isinstance(on.app.screen, Confirm)
+            await on.press(no)
+        await on.press("escape") if isinstance(on.app.screen, Confirm) else None
+        assert on.client.wishes == []
+        await on.press("x", "y")
+        await on.until(lambda: on.client.wishes == [("stop",)])
+
+
+async def test_leaving_hands_back_how_to_return() -> None:
+    async with stage(running()) as on:
+        await on.press("q")
+    assert on.app.return_value is not None
+    assert on.app.return_value.farewell().endswith("workbench attach rms-quiet-otter")
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        (State.FAILED, "the engine failed: no space left on device"),
+        (State.LOST, "the engine died: no space left on device"),
+        (State.BUDGET, "the budget is spent"),
+        (State.FINISHED, "finished"),
+        (State.STOPPED, "stopped"),
+        (State.SAVED, "saved session, no engine runs"),
+    ],
+)
+async def test_a_session_that_stands_still_says_why_and_which_keys_help(
+    state: State, says: str
+) -> None:
+    snapshot = waiting(state=state, pending=None, says="no space left on device")
+    async with stage(snapshot) as on:
+        await on.pilot.pause()
+        assert says in on.text(Banner)
+        assert "q leave" in on.text(Banner)
+        assert "Pause" not in on.bar
+
+
+async def test_an_empty_session_says_what_happens_and_what_can_be_done() -> None:
+    async with stage(empty(), size=(80, 24)) as on:
+        await on.pilot.pause()
+        assert "Nothing here yet" in on.text(Lineage)
+        assert "? see every key" in on.text(Lineage)
+
+
+async def test_overdue_news_is_told_and_the_panes_keep_theirs() -> None:
+    now = [100.0]
+    async with stage(running(), clock=lambda: now[0]) as on:
+        await on.pilot.pause()
+        now[0] += 45
+        on.app._show()
+        await on.pilot.pause()
+        assert "no news for 40 s" in on.text(Header)
+        assert "v11" in on.text(Lineage)
+
+
+class BrokenFeed(FakeClient):
+    """A client whose connection breaks and whose records cannot be read."""
+
+    async def changes(self) -> AsyncIterator[Snapshot]:
+        raise WorkbenchError("the engine hung up")
+        yield self.now
+
+    def transition(self, number: int) -> Transition:
+        raise WorkbenchError(f"v{number} cannot be read", where="/tmp/session")
+
+
+async def test_a_broken_feed_and_an_unreadable_record_are_told_once() -> None:
+    client = BrokenFeed(waiting())
+    async with stage(waiting(), client=client) as on:
+        await on.until(lambda: "the engine hung up" in on.text(Banner))
+        await on.until(lambda: "cannot be read" in on.toasts)
+        on.app._show()
+        await on.pilot.pause()
+        assert on.toasts.count("cannot be read") == 1
+
+
+# -- copying, settings --------------------------------------------------------------------------
+
+
+async def test_copy_writes_the_commit_to_a_file_and_does_not_claim_success(own_home: Path) -> None:
+    async with stage(waiting()) as on:
+        await on.pilot.pause()
+        await on.press("y")
+        copied = own_home / ".cache" / "workbench" / "copied.txt"
+        assert copied.read_text() == waiting().versions[-1].commit
+        assert "asked to copy" in on.toasts
+        assert str(copied) in on.toasts
+
+
+async def test_copy_in_the_review_gives_a_patch(own_home: Path) -> None:
+    async with stage(waiting()) as on:
+        await on.review()
+        await on.press("y")
+        copied = own_home / ".cache" / "workbench" / "copied.txt"
+        await on.until(copied.exists)
+        assert copied.read_text().startswith("--- a/kernel.py\n+++ b/kernel.py\n@@")
+
+
+async def test_rebound_keys_work_and_are_shown() -> None:
+    settings = Settings(tui=TuiSettings(), keymap=keymap({"review": "R", "accept": "A"}))
+    async with stage(waiting(), settings=settings) as on:
+        await on.press("r")
+        assert isinstance(on.app.screen, Board)
+        assert "R Review" in on.bar
+        await on.review("R")
+        await on.press("a")
+        assert on.client.wishes == []
+        assert "A Accept" in on.bar
+        await on.press("A")
+        await on.until(lambda: bool(on.client.wishes))
+
+
+async def test_faulty_settings_are_told_in_one_toast() -> None:
+    settings = Settings(tui=TuiSettings(theme="no-such"), faults=("tui.them: no such setting",))
+    async with stage(waiting(), settings=settings) as on:
+        await on.until(lambda: "no such setting" in on.toasts)
+        assert "no theme 'no-such'" in on.toasts
+        assert len(on.app._notifications) == 1
+        assert on.app.theme == "workbench-dark"
+
+
+async def test_no_color_sends_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with stage(waiting()) as on:
+        await on.until(lambda: "v12" in on.text(Profile))
+        assert on.app.theme == "workbench-mono"
+        update = on.app.screen._compositor.render_strips()
+        colours = {
+            colour.name
+            for strip in update
+            for segment in strip.apply_filter(on.app._filters[-1], on.app.background_colors[0])
+            if segment.style
+            for colour in (segment.style.color, segment.style.bgcolor)
+            if colour is not None
+        }
+        assert colours <= {"default"}
+
+
+@pytest.mark.parametrize("theme", ["nord", "textual-light", "ansi-dark"])
+async def test_every_theme_of_textual_can_be_used(theme: str) -> None:
+    async with stage(waiting(), settings=Settings(tui=TuiSettings(theme=theme))) as on:
+        await on.until(lambda: "v12" in on.text(Profile))
+        assert (await on.review()).diff.painted.lines

@@ -1,0 +1,69 @@
+"""Whole screens as pictures: layout, glyphs and colours at once.
+
+Update after a wanted change with `pytest tests/test_tui_snapshots.py --snapshot-update`, and look
+at every picture that changed.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from fake_client import FakeClient, empty, measured, running, waiting
+from textual.pilot import Pilot
+
+from workbench.engine.view import Snapshot, State
+from workbench.tui.app import WorkbenchApp
+from workbench.tui.panes.profile import Profile
+from workbench.tui.settings import Settings, TuiSettings
+
+Compare = Callable[..., bool]
+
+
+def failed() -> Snapshot:
+    return waiting(state=State.FAILED, pending=None, says="no space left on /data")
+
+
+SCREENS = {
+    "waiting-120x36-dark": (waiting, (120, 36), "dark", ()),
+    "waiting-80x24-dark": (waiting, (80, 24), "dark", ()),
+    "waiting-60x17-dark": (waiting, (60, 17), "dark", ()),
+    "waiting-120x36-light": (waiting, (120, 36), "light", ()),
+    "waiting-80x24-mono": (waiting, (80, 24), "mono", ()),
+    "measured-120x36-dark": (measured, (120, 36), "dark", ()),
+    "running-80x24-dark": (running, (80, 24), "dark", ()),
+    "empty-80x24-dark": (empty, (80, 24), "dark", ()),
+    "failed-120x36-dark": (failed, (120, 36), "dark", ()),
+    "review-120x36-dark": (waiting, (120, 36), "dark", ("r",)),
+    "review-80x24-dark": (waiting, (80, 24), "dark", ("r",)),
+    "review-80x24-mono": (waiting, (80, 24), "mono", ("r",)),
+    "help-80x24-dark": (waiting, (80, 24), "dark", ("question_mark",)),
+}
+
+
+def settled(*keys: str) -> Callable[[Pilot], Awaitable[None]]:
+    """Wait for the records, press, wait for what opens."""
+
+    async def run(pilot: Pilot) -> None:
+        app = pilot.app
+        assert isinstance(app, WorkbenchApp)
+        for _ in range(300):
+            await pilot.pause(0.01)
+            scene = app.board.query_one(Profile).scene
+            if scene is not None and not scene.reading:
+                break
+        for key in keys:
+            await pilot.press(key)
+            for _ in range(300):
+                await pilot.pause(0.01)
+                if len(app.screen_stack) > 1:
+                    break
+        await pilot.pause()
+
+    return run
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_screen_looks_as_it_did(name: str, snap_compare: Compare) -> None:
+    snapshot, size, theme, keys = SCREENS[name]
+    settings = Settings(tui=TuiSettings(theme=f"workbench-{theme}"))
+    app = WorkbenchApp(FakeClient(snapshot()), settings=settings, clock=lambda: 100.0)
+    assert snap_compare(app, terminal_size=size, run_before=settled(*keys))

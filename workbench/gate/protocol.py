@@ -203,8 +203,8 @@ class Mode(StrEnum):
     PLAIN = "plain"
     GHOST = "ghost"
     """Not at all: `torch.empty` stays as it was."""
-    SHUFFLED = "shuffled"
-    """In the interpreter: programs in another order."""
+    APART = "apart"
+    """In the interpreter: programs in another order, none seeing what others store."""
 
 
 class RunCall(Struct, frozen=True, kw_only=True):

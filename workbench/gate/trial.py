@@ -22,8 +22,8 @@ from workbench.gate.records import Evidence, Finding
 from workbench.gate.structure import check_state, check_structure
 from workbench.isolation.wire import Blob
 
-_SHUFFLES = 2
-"""Calls with the programs in other orders, in the interpreter (ours)."""
+_ORDERS = 2
+"""Calls with the programs apart and in other orders, in the interpreter (ours)."""
 
 
 class Wrong(Exception):
@@ -77,7 +77,7 @@ class Trial:
             self._settings.effort,
             floats=reference.float_inputs,
         )
-        repeats = _SHUFFLES if self._settings.interpreted else self._settings.repeats
+        repeats = _ORDERS if self._settings.interpreted else self._settings.repeats
         if self._settings.effort is Effort.FEW:
             repeats = 0
         total = len(calls) + 1 + repeats
@@ -147,7 +147,7 @@ class Trial:
             raise Wrong([self._placed(finding, call)])
 
     def _repeated(self, number: int, times: int) -> None:
-        """Run on identical inputs; in the interpreter with the programs in other orders."""
+        """Run on identical inputs; in the interpreter with the programs apart from each other."""
         if not times:
             return
         call = self._extra(number, "repeats", Poison.PATTERN)
@@ -159,7 +159,7 @@ class Trial:
                 poison=call.poison,
                 watched=False,
                 reset_state=made.changes_state,
-                mode=Mode.SHUFFLED if self._settings.interpreted else Mode.PLAIN,
+                mode=Mode.APART if self._settings.interpreted else Mode.PLAIN,
                 order_seed=self._number("order", turn),
                 hold=False,
             )
@@ -171,11 +171,13 @@ class Trial:
     def _as_race(self, finding: Finding, turn: int) -> Finding:
         if finding.code not in _NUMERIC:
             return finding
-        how = "with its programs in another order" if self._settings.interpreted else "repeated"
+        how = (
+            "with programs that run at the same time" if self._settings.interpreted else "repeated"
+        )
         return structs.replace(
             finding,
             code="correctness.race",
-            says=f"right before, but {how} the same call is wrong: {finding.says}",
+            says=f"right before, but wrong {how}: {finding.says}",
             evidence={**finding.evidence, "repeat": turn},
         )
 

@@ -1,0 +1,105 @@
+"""Interpreted programs that do not see each other's stores: the race that a GPU may show.
+
+Runs in candidate workers only. Programs of one launch run at the same time on a GPU, so a program
+may read memory as it was at launch although another, earlier in the interpreter's order, has
+written it. Only an atomic orders two programs. Running every program on the memory of the launch
+plus its own stores is therefore one lawful execution, and a kernel that is wrong under it has a
+data race (load, add, store in place of an atomic add), which no order of programs run one after
+the other can show.
+"""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workbench.kernels.records import LaunchTrace
+from workbench.kernels.trace_launch import Access, Grid, LaunchWatch
+from workbench.kernels.untyped import Untyped
+
+_MOST_COPIED = 2 << 30
+"""Bytes copied for programs that use atomics (ours: a second); from there they run as always."""
+
+Bytes = NDArray[np.uint8]
+
+
+class _Memory:
+    """One storage: as it is, as it was at launch, and as all programs together leave it."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high = low, high
+        raw = (ctypes.c_uint8 * (high - low)).from_address(low)
+        self.live: Bytes = np.frombuffer(memoryview(raw), dtype=np.uint8)
+        self.launch = self.live.copy()
+        self.final = self.live.copy()
+        self.own: list[NDArray[Any]] = []
+        """Places of bytes that the running program stored to."""
+
+    def stored(self) -> NDArray[Any]:
+        """Those places, each once."""
+        return np.unique(np.concatenate(self.own)) if self.own else np.empty(0, dtype=np.int64)
+
+
+class ApartWatch(LaunchWatch):
+    """The books of one launch whose programs run apart."""
+
+    def begin_program(self, program: Grid) -> None:
+        """A new program starts on the memory of the launch."""
+        super().begin_program(program)
+        if not hasattr(self, "_memories"):
+            spans = {(region.low, region.high) for region in self.regions if region.nbytes}
+            self._memories = [_Memory(low, high) for low, high in sorted(spans)]
+            self._copied = 0
+            self._together = False
+        self._met = False
+
+    def access(self, kind: Access, pointers: Untyped, mask: NDArray[Any]) -> NDArray[Any]:
+        """Check an access; note what it stores to, and let an atomic meet the other programs."""
+        allowed = super().access(kind, pointers, mask)
+        if kind == "atomic":
+            self._meet()
+        elif kind == "store" and not self._together:
+            width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+            self._note(pointers.data[np.broadcast_to(allowed, pointers.data.shape)], width)
+        return allowed
+
+    def end_program(self) -> None:
+        """Its stores join those of all; the next one starts from the launch again."""
+        super().end_program()
+        for memory in () if self._together else self._memories:
+            if self._met:
+                memory.final[:] = memory.live
+                memory.live[:] = memory.launch
+            else:
+                places = memory.stored()
+                memory.final[places] = memory.live[places]
+                memory.live[places] = memory.launch[places]
+            memory.own.clear()
+
+    def trace(self, grid: Grid, programs: int) -> LaunchTrace:
+        """The launch is over: leave memory as all programs together made it."""
+        for memory in () if self._together else getattr(self, "_memories", ()):
+            memory.live[:] = memory.final
+        return super().trace(grid, programs)
+
+    def _note(self, addresses: NDArray[Any], width: int) -> None:
+        for memory in self._memories:
+            inside = addresses[(addresses >= memory.low) & (addresses < memory.high)]
+            if inside.size:
+                first = (inside - np.uint64(memory.low)).astype(np.int64)
+                memory.own.append((first[:, None] + np.arange(width)).reshape(-1))
+
+    def _meet(self) -> None:
+        """From here on the program sees what programs before it did; once is enough."""
+        if self._met or self._together:
+            return
+        self._met = True
+        for memory in self._memories:
+            places = memory.stored()
+            own = memory.live[places]
+            memory.live[:] = memory.final
+            memory.live[places] = own
+            self._copied += 3 * memory.live.size
+        # Copying whole storages for every program would take minutes: the rest runs in turn.
+        self._together = self._copied > _MOST_COPIED

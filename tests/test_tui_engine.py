@@ -1,0 +1,88 @@
+"""The screen on a real engine: its log, its socket and its git, nothing played."""
+
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from engine_parts import ScriptedWorkplace, new_session
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from workbench.engine.client import SessionClient
+from workbench.engine.serve import serve_session
+from workbench.session.records import Answer, Budget, Mode
+from workbench.tui.app import WorkbenchApp
+from workbench.tui.board import Board
+from workbench.tui.dialogs.review import Review
+from workbench.tui.panes.header import Header
+from workbench.tui.panes.lineage import Lineage
+from workbench.tui.settings import Settings, TuiSettings
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Path]:
+    """A session in review mode whose engine works until two steps are decided."""
+    folder = tmp_path / "softmax-1"
+    new_session(folder, mode=Mode.REVIEW, budget=Budget(steps=2))
+    engine = threading.Thread(
+        target=serve_session, args=(folder,), kwargs={"open_workplace": ScriptedWorkplace}
+    )
+    engine.start()
+    yield folder
+    engine.join(20)
+    assert not engine.is_alive()
+
+
+def newest_message(session: Path) -> str:
+    """Of the commit that `main` points to."""
+    command = ["git", "-C", str(session), "log", "--format=%s%n%b", "-1", "main"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+async def until(pilot: Pilot, holds: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        await pilot.pause(0.01)
+        if holds():
+            return
+    pytest.fail("it never came to hold")
+
+
+async def test_a_veto_and_an_acceptance_reach_git(session: Path) -> None:
+    client = SessionClient(session)
+    app = WorkbenchApp(client, settings=Settings(tui=TuiSettings(refresh_hz=30)))
+
+    def waits_for(number: int) -> Callable[[], bool]:
+        return lambda: app.board.scene is not None and app.board.scene.snapshot.pending == number
+
+    def reviewing() -> bool:
+        return isinstance(app.screen, Review)
+
+    def back() -> bool:
+        return isinstance(app.screen, Board)
+
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, waits_for(1))
+        await pilot.press("r")
+        await until(pilot, reviewing)
+        await pilot.press("v")
+        app.screen.query_one(Input).value = "reads past the row"
+        await pilot.press("enter")
+        await until(pilot, back)
+        await until(pilot, waits_for(2))
+        await pilot.press("r")
+        await until(pilot, reviewing)
+        await pilot.press("a")
+        await until(pilot, back)
+        await until(
+            pilot, lambda: "budget spent" in "\n".join(app.board.query_one(Header).shown_lines)
+        )
+        rows = app.board.query_one(Lineage).shown_lines
+        assert "vetoed" in next(row for row in rows if "v1 " in row)
+    record = SessionClient(session).transition(1)
+    assert (record.decision.answer, record.decision.reason) == (
+        Answer.VETOED,
+        "reads past the row",
+    )
+    assert "Decision: accepted by person" in newest_message(session)

@@ -28,16 +28,20 @@ class Journal:
         """Open or make the file and repair its end; WorkbenchError when it cannot be written."""
         self.path = path
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        self._fd = -1
         try:
             self._fd = os.open(path, flags, 0o600)
             if not stat.S_ISREG(os.fstat(self._fd).st_mode):
-                os.close(self._fd)
                 raise _unwritable(path, "it is not a plain file")
             self._end, self._lines = _whole_lines(self._fd)
             os.ftruncate(self._fd, self._end)
             sync_folder(path.parent)
         except OSError as fault:
+            self.close()
             raise _unwritable(path, fault.strerror or str(fault)) from fault
+        except WorkbenchError:
+            self.close()
+            raise
 
     @property
     def next_seq(self) -> int:
@@ -101,9 +105,9 @@ class Tail:
         with os.fdopen(fd, "rb") as file:
             file.seek(self.offset)
             data = file.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        self.offset += len(whole)
-        return whole.splitlines()
+        lines = data.split(b"\n")[:-1]
+        self.offset += sum(map(len, lines)) + len(lines)
+        return lines
 
 
 class Records(NamedTuple, Generic[T]):
@@ -145,8 +149,7 @@ def last_lines(path: Path, count: int) -> list[bytes]:
             start -= step
             file.seek(start)
             data = file.read(step) + data
-    whole = data[: data.rfind(b"\n") + 1]
-    return whole.splitlines()[-count:] if count else []
+    return data.split(b"\n")[:-1][-count:] if count else []
 
 
 def sync_folder(folder: Path) -> None:

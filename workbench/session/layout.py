@@ -81,8 +81,9 @@ def refuse_detours(folder: Path) -> None:
     for name in _NO_SYMLINKS:
         if (folder / ".git" / name).is_symlink():
             raise not_a_session(folder, f".git/{name} is a symlink")
-    if (folder / ".git/objects/info/alternates").exists():
-        raise not_a_session(folder, "it borrows objects from another repository")
+    for name in (".git/objects/info/alternates", ".git/commondir"):
+        if (folder / name).exists():
+            raise not_a_session(folder, f"{name} says that its history lies elsewhere")
 
 
 def not_a_session(folder: Path, why: str) -> WorkbenchError:

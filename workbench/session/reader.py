@@ -138,6 +138,8 @@ class SessionReader:
         for ref in (attempt_ref(number), pending_ref(number)):
             if ref in found:
                 return found[ref]
+        if self.git.ref_ids(attempt_ref(number), pending_ref(number)):
+            raise damaged(self.folder, f"the commit of v{number} is not there")
         raise WorkbenchError(
             f"the session has no version v{number}",
             where=str(self.folder),

@@ -91,7 +91,7 @@ def decode_exchange(data: bytes, where: str) -> list[dict[str, Any]]:
     """Prompts and replies back."""
     try:
         return [
-            msgspec.json.decode(line, type=dict[str, Any]) for line in data.splitlines() if line
+            msgspec.json.decode(line, type=dict[str, Any]) for line in data.split(b"\n") if line
         ]
     except msgspec.DecodeError as fault:
         raise _unreadable(where, f"exchange.jsonl: {fault}") from fault

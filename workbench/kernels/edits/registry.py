@@ -12,7 +12,9 @@ from workbench.kernels.edits.online_softmax import ONLINE_SOFTMAX
 from workbench.kernels.edits.order import GROUP_ORDER
 from workbench.kernels.edits.policies import CACHE_MODIFIER, EVICTION
 from workbench.kernels.edits.precision import DOT_PRECISION
+from workbench.kernels.edits.programs import PERSISTENT, ROWS_PER_PROGRAM
 from workbench.kernels.edits.row_on_chip import ROW_ON_CHIP
+from workbench.kernels.edits.split import SPLIT_REDUCTION
 from workbench.kernels.edits.tile import TILE
 
 __all__ = ["EDITS", "Applied", "Edit", "EditRefused", "Undo", "undo"]
@@ -28,7 +30,10 @@ EDITS: dict[str, Edit] = {
         ONLINE_SOFTMAX,
         GROUP_ORDER,
         HOIST_LOADS,
+        SPLIT_REDUCTION,
         TILE,
+        PERSISTENT,
+        ROWS_PER_PROGRAM,
         DOT_PRECISION,
         EVICTION,
         CACHE_MODIFIER,

@@ -114,6 +114,17 @@ class Splice:
                 start, end = opened, closed
         self._put(start, end, text)
 
+    def append_item(self, sequence: ast.Tuple, text: str) -> None:
+        """One more item of a tuple, last."""
+        start, end = self._span(sequence.elts[-1])[1], self._span(sequence)[1]
+        comma = next((t for t in self._tokens(start, end) if t[0] == ","), None)
+        if comma is not None:
+            self._put(comma[2], comma[2], f" {text}")
+            return
+        closed = self._bytes[start:end].rstrip(b" \t").endswith(b")")
+        at = end - 1 if closed else end
+        self._put(at, at, f", {text}")
+
     def insert_before(self, statement: ast.stmt, *lines: str) -> None:
         """New lines above a statement, at its indentation."""
         self._alone(statement)
@@ -180,6 +191,11 @@ class Splice:
                     continue
                 start = self._starts[line - 1]
                 self._put(start, start + len(old.encode("utf-8")), new)
+
+    def indent(self, body: list[ast.stmt], unit: str) -> None:
+        """Move whole statements one level in, with the comments between them."""
+        old = self.indentation(body[0])
+        self.reindent(body, old, old + unit)
 
     def unwrap(self, loop: ast.For | ast.While, *header: str) -> None:
         """Keep a loop's body once, at the loop's indentation, with other lines as its header."""

@@ -14,15 +14,22 @@ from workbench.kernels.source_kernel import JitKernel, Loop
 
 
 def _ranged(kernel: JitKernel) -> list[Loop]:
-    """Loops over a range that are the innermost of their nest, in the order of the text."""
-    inner = []
-    for loop in kernel.loops:
-        if loop.kind not in {"range", "tl.range"} or not isinstance(loop.node, ast.For):
-            continue
-        holds = any(isinstance(n, ast.For | ast.While) for s in loop.node.body for n in ast.walk(s))
-        if not holds:
-            inner.append(loop)
-    return inner
+    """Loops over a range that hold no other such loop, in the order of the text.
+
+    Loops whose bounds are compile-time constants do not count: the compiler unrolls them itself.
+    """
+    constant = {id(loop.node) for loop in _constant(kernel)}
+    ranges = [
+        loop
+        for loop in kernel.loops
+        if loop.kind in {"range", "tl.range"} and id(loop.node) not in constant
+    ]
+    nodes = {id(loop.node) for loop in ranges}
+    return [
+        loop
+        for loop in ranges
+        if not any(id(n) in nodes for s in loop.node.body for n in ast.walk(s))
+    ]
 
 
 def _header(loop: Loop) -> ast.Call:

@@ -1,7 +1,6 @@
 """Drops masks where a dimension is a multiple of its block, and keeps them where it is not.
 
-The choice is a compile-time flag that `triton.heuristics` computes from the launch's own
-arguments, so that no shape is assumed: every other shape still gets the masked code.
+Every shape that is not a multiple still gets the masked code: the choice is a compile-time flag.
 """
 
 import ast
@@ -9,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
-from workbench.kernels.edits.naming import FreeNames, spelled
+from workbench.kernels.edits.even import Pair, add_flags, check_passed
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import Source
 from workbench.kernels.source_flow import conjuncts
@@ -23,12 +22,12 @@ class _Masked:
     """An access whose whole mask falls away when some dimensions are even."""
 
     access: Access
-    needs: tuple[tuple[str, str], ...]
-    """(dimension, block) that must divide, sorted."""
+    needs: tuple[Pair, ...]
+    """What must divide, sorted."""
 
 
 def _readable(kernel: JitKernel, access: Access) -> _Masked | None:
-    needs: set[tuple[str, str]] = set()
+    needs: set[Pair] = set()
     if isinstance(access.mask, ast.IfExp):
         return None
     for part in conjuncts(access.mask):
@@ -48,20 +47,8 @@ def _masked(source: Source, kernel: JitKernel) -> tuple[_Masked, ...]:
     found = [m for a in kernel.accesses if (m := _readable(kernel, a)) is not None]
     if not found:
         raise EditRefused("no mask compares a block's index with a dimension")
-    for name in sorted({n for m in found for pair in m.needs for n in pair}):
-        _check_passed(source, kernel, name)
+    check_passed(source, kernel, (pair for m in found for pair in m.needs))
     return tuple(found)
-
-
-def _check_passed(source: Source, kernel: JitKernel, name: str) -> None:
-    """Heuristics see what a launch or the autotuner passes, and no defaults."""
-    if name in source.heuristics(kernel):
-        raise EditRefused(f"`{name}` is itself computed by heuristics")
-    if any(name in c.values for c in source.configs(kernel)):
-        return
-    for launch in source.launches_of(kernel.name):
-        if launch.argument(kernel, name) is None:
-            raise EditRefused(f"line {launch.line} leaves `{name}` to its default")
 
 
 def _find(source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
@@ -92,27 +79,12 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     ]
     if not found:
         raise EditRefused(f"no mask is over `{wanted}` alone")
-    splice, names = Splice(source), FreeNames(kernel)
-    flags = {
-        pair: names.take(f"EVEN_{pair[0].upper()}")
-        for pair in sorted({pair for m in found for pair in m.needs})
-    }
+    splice = Splice(source)
+    flags = add_flags(splice, kernel, (pair for m in found for pair in m.needs))
     for masked in found:
         even = " and ".join(flags[pair] for pair in masked.needs)
         for node in _parts(masked.access):
             splice.replace(node, f"None if {even} else {_grouped(splice.text(node), node)}")
-    constexpr = spelled(source, "tl.constexpr")
-    for flag in flags.values():
-        splice.add_parameter(kernel, f"{flag}: {constexpr} = False")
-    heuristics = spelled(source, "triton.heuristics")
-    entries = [
-        f'"{flag}": lambda args: args["{dimension}"] % args["{block}"] == 0'
-        for (dimension, block), flag in flags.items()
-    ]
-    lines = [f"@{heuristics}({{{entries[0]}}})"]
-    if len(entries) > 1:
-        lines = [f"@{heuristics}(", "    {", *(f"        {e}," for e in entries), "    }", ")"]
-    splice.insert_above(source.jit_line(kernel), *lines)
     return splice.result()
 
 

@@ -2,6 +2,7 @@
 
 from workbench.kernels.edits.base import Applied, Edit, EditRefused, Undo, undo
 from workbench.kernels.edits.blocks import BLOCK_SIZE
+from workbench.kernels.edits.dimensions import CONSTANT_DIMENSIONS, CONTIGUOUS_OFFSETS
 from workbench.kernels.edits.division import DIVIDE_ONCE
 from workbench.kernels.edits.hoist import HOIST_LOADS
 from workbench.kernels.edits.launch_options import NUM_STAGES, NUM_WARPS
@@ -38,6 +39,8 @@ EDITS: dict[str, Edit] = {
         EVICTION,
         CACHE_MODIFIER,
         DROP_MASKS,
+        CONTIGUOUS_OFFSETS,
+        CONSTANT_DIMENSIONS,
         DIVIDE_ONCE,
         LOOP_STAGES,
         LOOP_UNROLL,

@@ -11,7 +11,6 @@ from workbench.kernels.source import LaunchSite, Source
 from workbench.kernels.source_flow import same
 from workbench.kernels.source_kernel import JitKernel
 
-
 _CDIV = frozenset({"triton.cdiv", "tl.cdiv"})
 
 

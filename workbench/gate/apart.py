@@ -14,12 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.kernels.faults import CannotJudge
 from workbench.kernels.records import LaunchTrace
-from workbench.kernels.trace_launch import Access, Grid, LaunchWatch
+from workbench.kernels.trace_launch import Access, Grid, LaunchWatch, candidate_line
 from workbench.kernels.untyped import Untyped
 
 _MOST_COPIED = 2 << 30
 """Bytes copied for programs that use atomics (ours: a second); from there they run as always."""
+
+_MOST_ATOMICS = 20_000
+"""Atomic operations of one program (ours): seconds of interpreting, far beyond any work."""
 
 Bytes = NDArray[np.uint8]
 
@@ -41,7 +45,30 @@ class _Memory:
         return np.unique(np.concatenate(self.own)) if self.own else np.empty(0, dtype=np.int64)
 
 
-class ApartWatch(LaunchWatch):
+class PatientWatch(LaunchWatch):
+    """The books of one launch; notices a program that waits for another, which would never come.
+
+    The interpreter runs one program after the other, so a lock that a later program must open, or
+    a barrier over the grid, would hang. Raises CannotJudge.
+    """
+
+    def begin_program(self, program: Grid) -> None:
+        """A new program starts; it has waited for nobody."""
+        super().begin_program(program)
+        self._tries = 0
+
+    def access(self, kind: Access, pointers: Untyped, mask: NDArray[Any]) -> NDArray[Any]:
+        """Check an access; count it when it is an atomic."""
+        if kind == "atomic":
+            self._tries += 1
+            if self._tries > _MOST_ATOMICS:
+                raise CannotJudge(
+                    "programs that wait for each other", kernel=self.kernel, line=candidate_line()
+                )
+        return super().access(kind, pointers, mask)
+
+
+class ApartWatch(PatientWatch):
     """The books of one launch whose programs run apart."""
 
     def begin_program(self, program: Grid) -> None:

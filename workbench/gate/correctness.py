@@ -7,7 +7,7 @@ protocol is in `cases` (which calls), `structure` and `numbers` (which rules).
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct, structs
@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 from workbench.gate.cases import SEED_BYTES, Effort, derive
 from workbench.gate.dialogue import Dialogue, Ended
 from workbench.gate.numbers import FLAG
+from workbench.gate.problem_records import ProblemReport
 from workbench.gate.protocol import OpenReference
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.gate.trial import Trial, TrialSettings, Wrong
@@ -25,8 +26,13 @@ from workbench.problems.records import Problem, Shape
 JOB_MODULES = ("workbench.gate.reference_job", "workbench.gate.candidate_job")
 """Worth preloading in a workshop's forkservers."""
 
+_ORDERS = 2
+"""Calls with the programs apart and in other orders, in the interpreter (ours)."""
+
+_ONLY_INTERPRETER_SEES = ("correctness.out-of-bounds", "correctness.race")
+
 Listen = Callable[[int, int, str], None]
-"""`listen(done, total, says)` after every call."""
+"""`listen(done, total, shape)` after every call."""
 
 
 class HasSource(Protocol):
@@ -65,13 +71,13 @@ class CorrectnessSettings(Struct, frozen=True, kw_only=True):
 
 
 def usual_shapes(
-    problem: Problem, *, device_index: int | None, rung: int
+    problem: Problem, *, device_index: int | None, rung: int, facts: ProblemReport | None = None
 ) -> tuple[ShapeEffort, ...]:
     """The calls that each rung asks for (ours).
 
     In the interpreter the smallest shape gets all of them; a rung above 1 adds a few calls at the
-    next shape. On a GPU all shapes but the full one get all calls, the full one a few, and rung 0
-    asks for the smallest alone.
+    next shape if `facts` say that it is cheap. On a GPU all shapes but the full one get all calls,
+    the full one a few, and rung 0 asks for the smallest alone.
     """
     names = [shape.name for shape in problem.shapes]
     first = ShapeEffort(shape=names[0], effort=Effort.ALL)
@@ -79,9 +85,15 @@ def usual_shapes(
         return (first,)
     if device_index is None:
         more = (ShapeEffort(shape=names[1], effort=Effort.FEW),)
-        return (first, *more) if rung > 1 and len(names) > 2 else (first,)
+        return (first, *more) if rung > 1 and _cheap(facts, names[1]) else (first,)
     middle = [ShapeEffort(shape=name, effort=Effort.ALL) for name in names[1:-1]]
     return (first, *middle, ShapeEffort(shape=names[-1], effort=Effort.FEW))
+
+
+def _cheap(facts: ProblemReport | None, name: str) -> bool:
+    """Whether the interpreter needs seconds for a shape: 1 MiB and 100 MFLOP (ours)."""
+    work = None if facts is None else facts.shape(name).work
+    return work is not None and work.bytes <= 1 << 20 and work.flops <= 1e8
 
 
 def run(
@@ -89,88 +101,126 @@ def run(
     problem: Problem,
     settings: CorrectnessSettings,
     workshop: Workshop,
-    listen: Listen = lambda done, total, says: None,  # noqa: ARG005  # nobody listens
+    listen: Listen = lambda done, total, shape: None,  # noqa: ARG005  # nobody listens
 ) -> StageReport:
     """Judge the candidate's outputs at every shape that `settings` names.
 
-    Stops at the first call that is wrong. Never raises for what a candidate or a problem does: a
-    fault of the reference leaves the stage unproven. Raises WorkbenchError when no worker starts.
+    Stops at the first call that is wrong. On a GPU the interpreter then checks bounds and races at
+    the smallest shape, where it can run the kernels. Never raises for what a candidate or a problem
+    does: a fault of the reference leaves the stage unproven. Raises WorkbenchError when no worker
+    starts.
     """
     began = time.monotonic()
-    interpreted = settings.device_index is None
-    flavor = Flavor.INTERPRET if interpreted else Flavor.CUDA
-    limits = Limits(wall_seconds=settings.call_seconds, memory_bytes=settings.memory_bytes)
-    with workshop.worker(Flavor.REFERENCE) as reference, workshop.worker(flavor, limits) as tried:
-        dialogue = Dialogue(
-            reference, tried, lends=not interpreted, open_seconds=settings.open_seconds
-        )
-        judge = _Judge(dialogue, candidate, problem, listen)
-        judge.run(settings)
-        return judge.report(time.monotonic() - began, tried.isolation)
+    seed = settings.seed or os.urandom(SEED_BYTES)
+    judge = _Judge(candidate, problem, structs.replace(settings, seed=seed), workshop, listen)
+    judge.try_all(settings.shapes, interpreted=settings.device_index is None)
+    if settings.device_index is not None and not judge.findings:
+        judge.look_for_bad_accesses()
+    return judge.report(time.monotonic() - began)
 
 
 class _Judge:
     """One candidate's stage: what has been asked, and what was found."""
 
     def __init__(
-        self, dialogue: Dialogue, candidate: HasSource, problem: Problem, listen: Listen
+        self,
+        candidate: HasSource,
+        problem: Problem,
+        settings: CorrectnessSettings,
+        workshop: Workshop,
+        listen: Listen,
     ) -> None:
-        self._dialogue = dialogue
         self._source = candidate.source
         self._problem = problem
+        self._settings = settings
+        self._workshop = workshop
         self._listen = listen
         self._trials: list[Trial] = []
-        self._findings: list[Finding] = []
+        self._isolation = ""
+        self._notes: list[Finding] = []
+        self.findings: list[Finding] = []
 
-    def run(self, settings: CorrectnessSettings) -> None:
+    def try_all(self, shapes: Sequence[ShapeEffort], *, interpreted: bool) -> None:
         """Ask about every shape, until something is wrong."""
-        seed = settings.seed or os.urandom(SEED_BYTES)
-        for one in settings.shapes:
-            shape = self._problem.shape(one.shape)
-            trial = Trial(
-                self._dialogue,
-                TrialSettings(
-                    shape=one.shape,
-                    effort=one.effort,
-                    seed=seed,
-                    interpreted=settings.device_index is None,
-                    repeats=settings.repeats,
-                    target=settings.target,
-                ),
-                lambda done, total, name=one.shape: self._listen(done, total, name),  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+        settings = self._settings
+        flavor = Flavor.INTERPRET if interpreted else Flavor.CUDA
+        limits = Limits(wall_seconds=settings.call_seconds, memory_bytes=settings.memory_bytes)
+        with (
+            self._workshop.worker(Flavor.REFERENCE) as reference,
+            self._workshop.worker(flavor, limits) as tried,
+        ):
+            self._isolation = tried.isolation
+            dialogue = Dialogue(
+                reference, tried, lends=not interpreted, open_seconds=settings.open_seconds
             )
-            self._trials.append(trial)
-            try:
-                trial.run(self._opening(shape, seed), self._source)
-            except Wrong as wrong:
-                self._findings += wrong.findings
-            except Ended as end:
-                place: Evidence = {"shape": one.shape, "seed": seed.hex(), "call": trial.calls}
-                evidence = {**end.finding.evidence, **place}
-                self._findings.append(structs.replace(end.finding, evidence=evidence))
-            if self._findings:
-                return
+            for one in shapes:
+                self._try(dialogue, one, interpreted=interpreted)
+                if self.findings:
+                    return
 
-    def _opening(self, shape: Shape, seed: bytes) -> OpenReference:
+    def look_for_bad_accesses(self) -> None:
+        """Run a few calls in the interpreter, which sees every address and every race.
+
+        What else goes wrong there is the interpreter's: the GPU has already answered.
+        """
+        one = ShapeEffort(shape=self._settings.shapes[0].shape, effort=Effort.FEW)
+        isolation = self._isolation
+        self.try_all([one], interpreted=True)
+        self._isolation = isolation
+        found, self.findings = self.findings, []
+        self.findings = [f for f in found if f.code in _ONLY_INTERPRETER_SEES]
+        if found and not self.findings:
+            says = f"bounds and races were not checked in the interpreter: {found[0].says}"
+            self._notes.append(
+                Finding(code="correctness.bounds-unchecked", says=says, blame=Blame.MACHINE)
+            )
+
+    def _try(self, dialogue: Dialogue, one: ShapeEffort, *, interpreted: bool) -> None:
+        shape, seed = self._problem.shape(one.shape), self._settings.seed
+        repeats = _ORDERS if interpreted else self._settings.repeats
+        trial = Trial(
+            dialogue,
+            TrialSettings(
+                shape=one.shape,
+                effort=one.effort,
+                seed=seed,
+                interpreted=interpreted,
+                repeats=repeats if interpreted or one.effort is Effort.ALL else 0,
+                target=self._settings.target,
+            ),
+            lambda done, total: self._listen(done, total, one.shape),
+        )
+        self._trials.append(trial)
+        try:
+            trial.run(self._opening(shape, lends=not interpreted), self._source)
+        except Wrong as wrong:
+            self.findings += wrong.findings
+        except Ended as end:
+            place: Evidence = {"shape": one.shape, "seed": seed.hex(), "call": trial.calls}
+            evidence = {**end.finding.evidence, **place}
+            self.findings.append(structs.replace(end.finding, evidence=evidence))
+
+    def _opening(self, shape: Shape, *, lends: bool) -> OpenReference:
         return OpenReference(
             source=self._problem.source,
             values=shape.values,
-            build_seed=derive(seed, shape.name, "build"),
+            build_seed=derive(self._settings.seed, shape.name, "build"),
             precision=self._problem.precision,
             tolerance=self._problem.tolerance,
             selections=self._problem.selections,
+            lends=lends,
         )
 
-    def report(self, seconds: float, isolation: str) -> StageReport:
+    def report(self, seconds: float) -> StageReport:
         """The stage's answer."""
         worst = max((trial.worst for trial in self._trials), default=0.0)
-        if self._findings:
-            blames = {finding.blame for finding in self._findings}
+        if self.findings:
+            blames = {finding.blame for finding in self.findings}
             failed = Blame.CANDIDATE in blames
-            outcome, says = Outcome.FAILED if failed else Outcome.UNPROVEN, self._findings[0].says
+            outcome, says = Outcome.FAILED if failed else Outcome.UNPROVEN, self.findings[0].says
         else:
             outcome, says = Outcome.PASSED, self._passed(worst)
-        notes = [note for trial in self._trials for note in trial.notes]
+        notes = list(self._notes)
         if outcome is Outcome.PASSED and worst > FLAG:
             notes.append(
                 Finding(
@@ -183,13 +233,13 @@ class _Judge:
             stage=Stage.CORRECTNESS,
             outcome=outcome,
             says=says,
-            findings=(*self._findings, *notes),
+            findings=(*self.findings, *notes),
             seconds=seconds,
-            isolation=isolation,
+            isolation=self._isolation,
         )
 
     def _passed(self, worst: float) -> str:
         calls = sum(trial.calls for trial in self._trials)
-        shapes = len(self._trials)
+        shapes = len(self._settings.shapes)
         plural = "s" if shapes > 1 else ""
         return f"{calls} calls over {shapes} shape{plural}, worst error {worst:.2g} of the bound"

@@ -20,10 +20,9 @@ def carried_out(
     the faults of `workbench.kernels.faults`; `target` is the GPU that host code believes in.
     """
     if interpreted:
-        from workbench.gate.apart import ApartWatch
+        from workbench.gate.apart import ApartWatch, PatientWatch
         from workbench.kernels.interpret import tracing
         from workbench.kernels.target import target as known
-        from workbench.kernels.trace_launch import LaunchWatch
 
         apart = mode is Mode.APART
         with tracing(
@@ -31,7 +30,7 @@ def carried_out(
             shuffle=order_seed if apart else None,
             ghost=mode is Mode.GHOST,
             stands_for=known(target),
-            watch=ApartWatch if apart else LaunchWatch,
+            watch=ApartWatch if apart else PatientWatch,
         ) as trace:
             yield trace.launches
     elif mode is Mode.GHOST:

@@ -47,6 +47,8 @@ class OpenReference(Struct, frozen=True, kw_only=True):
     precision: Precision
     tolerance: dict[str, Tolerance]
     selections: tuple[Selection, ...]
+    lends: bool = False
+    """The candidate lends buffers on the GPU; else inputs and weights travel as bytes."""
     threads: int = 1
     """Of torch, for answers on the CPU."""
 

@@ -162,7 +162,7 @@ def compare(
         raise RuntimeError("there is no call to compare with")
     tensors = [from_blob(b, reference.device) for b in blobs]
     outputs, rest = tensors[: len(made.native.outputs)], tensors[len(made.native.outputs) :]
-    if reference.lent:
+    if reference.message.lends:
         after, state = _lent_inputs(reference, made), rest
     else:
         after, state = rest[: len(made.inputs)], rest[len(made.inputs) :]
@@ -215,8 +215,8 @@ def _expected(native: Answer) -> tuple[Expected, ...]:
 
 
 def _travelling(reference: _Bench, tensors: list[torch.Tensor]) -> list[Blob]:
-    """Bytes for the judge to pass on; none on a GPU, where `fill` follows."""
-    return [to_blob(t) for t in tensors] if reference.device == "cpu" else []
+    """Bytes for the judge to pass on; none where buffers are lent and `fill` follows."""
+    return [] if reference.message.lends else [to_blob(t) for t in tensors]
 
 
 def _fill(lent: list[torch.Tensor], given: list[torch.Tensor]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct, structs
 
 from workbench.gate.cases import Call, Case, Effort, Poison, derive, plan
-from workbench.gate.dialogue import Dialogue
+from workbench.gate.dialogue import Dialogue, Ended
 from workbench.gate.numbers import check_numbers, elements, margin
 from workbench.gate.protocol import (
     Compared,
@@ -18,12 +18,16 @@ from workbench.gate.protocol import (
     RunCall,
 )
 from workbench.gate.raising import explain
-from workbench.gate.records import Evidence, Finding
+from workbench.gate.records import Blame, Evidence, Finding
 from workbench.gate.structure import check_state, check_structure
 from workbench.isolation.wire import Blob
 
-_ORDERS = 2
-"""Calls with the programs apart and in other orders, in the interpreter (ours)."""
+INTERPRETER_BYTES = 64 << 20
+"""Inputs, outputs and state of a shape that the interpreter is tried with (ours): minutes."""
+
+_CERTAIN_BYTES = 1 << 20
+"""Up to here a call that does not end is the candidate's fault, not the interpreter's pace (ours).
+"""
 
 
 class Wrong(Exception):
@@ -42,6 +46,7 @@ class TrialSettings(Struct, frozen=True, kw_only=True):
     seed: bytes
     interpreted: bool
     repeats: int
+    """Calls on identical inputs; in the interpreter with the programs apart."""
     target: str
 
 
@@ -60,7 +65,7 @@ class Trial:
         """The worst error over its bound."""
         self.compared = 0
         """Elements that were held to a bound or to equality."""
-        self.notes: list[Finding] = []
+        self._bytes = 0
 
     def run(self, problem: OpenReference, source: str) -> None:
         """Make every call. Raises Wrong at the first that is wrong, Ended when a worker is lost."""
@@ -77,9 +82,7 @@ class Trial:
             self._settings.effort,
             floats=reference.float_inputs,
         )
-        repeats = _ORDERS if self._settings.interpreted else self._settings.repeats
-        if self._settings.effort is Effort.FEW:
-            repeats = 0
+        repeats = self._settings.repeats
         total = len(calls) + 1 + repeats
         for call in calls:
             self._checked(call)
@@ -95,6 +98,8 @@ class Trial:
         if call.perturb is not None:
             self._dialogue.put_weights(call.perturb)
         made, inputs = self._dialogue.draw(call)
+        if not self._held:
+            self._check_size(made)
         message = RunCall(
             inputs=made.inputs,
             same_storage=call.same_storage,
@@ -102,14 +107,36 @@ class Trial:
             watched=call.watched,
             reset_state=made.changes_state,
         )
-        returned, _ = self._judged(call, message, made, inputs, keep=True)
+        returned, compared = self._judged(call, message, made, inputs, keep=True)
+        if not self._held and not elements(compared):
+            says = "the reference gives nothing finite to compare with on its own inputs"
+            raise Wrong([self._placed(_cannot(says, Blame.PROBLEM), call)])
         self._held.append((call.number, made, returned))
+
+    def _check_size(self, made: Made) -> None:
+        """Refuse to interpret what would take hours."""
+        moved = [*made.entries, *(e.entry for e in made.expected)]
+        self._bytes = sum(entry.bytes for entry in moved)
+        if self._settings.interpreted and self._bytes > INTERPRETER_BYTES:
+            says = f"{self._bytes >> 20} MiB are too much for the interpreter"
+            raise Wrong([self._with(_cannot(says, Blame.MACHINE, needs=_NEEDS), {})])
+
+    def _run(self, message: RunCall, inputs: Sequence[Blob]) -> tuple[Returned, Sequence[Blob]]:
+        try:
+            return self._dialogue.run(message, inputs)
+        except Ended as end:
+            slow = self._settings.interpreted and self._bytes > _CERTAIN_BYTES
+            if slow and end.finding.code == "correctness.timed-out":
+                says = f"{end.finding.says} in the interpreter, which may just be slow here"
+                raise Ended(_cannot(says, Blame.MACHINE, needs=_NEEDS)) from end
+            raise
+        finally:
+            self.calls += 1
 
     def _judged(
         self, call: Call, message: RunCall, made: Made, inputs: Sequence[Blob], *, keep: bool
     ) -> tuple[Returned, Compared]:
-        returned, blobs = self._dialogue.run(message, inputs)
-        self.calls += 1
+        returned, blobs = self._run(message, inputs)
         if returned.raised is not None:
             raise Wrong([self._placed(self._explain(returned.raised, "forward"), call)])
         findings = check_structure(made, returned, blobs) + _check_operators(returned.operators)
@@ -136,8 +163,7 @@ class Trial:
             mode=Mode.GHOST,
             hold=False,
         )
-        returned, blobs = self._dialogue.run(message, inputs)
-        self.calls += 1
+        returned, blobs = self._run(message, inputs)
         if returned.raised is not None or check_structure(made, returned, blobs):
             return
         compared = self._dialogue.compare(number, made, returned, blobs, keep=False)
@@ -216,12 +242,20 @@ class Trial:
         return structs.replace(finding, evidence={**finding.evidence, **evidence, **place})
 
 
+_NEEDS = "a GPU, or a smaller first [[shape]] in the sidecar"
+
 _NUMERIC = (
     "correctness.error-above-bound",
     "correctness.non-finite",
     "correctness.low-variance-error",
     "correctness.side-effect-missing",
 )
+
+
+def _cannot(says: str, blame: Blame, needs: str = "") -> Finding:
+    """The stage cannot answer, and it is not the candidate's fault."""
+    evidence: Evidence = {"needs": needs} if needs else {}
+    return Finding(code="correctness.cannot-judge", says=says, blame=blame, evidence=evidence)
 
 
 def _check_operators(operators: Sequence[Operator]) -> list[Finding]:

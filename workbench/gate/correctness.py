@@ -7,7 +7,7 @@ protocol is in `cases` (which calls), `structure` and `numbers` (which rules).
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct, structs

@@ -414,6 +414,28 @@ async def test_a_session_that_stands_still_says_why_and_which_keys_help(
         assert "Pause" not in on.bar
 
 
+async def test_a_paused_session_says_how_to_go_on() -> None:
+    snapshot = waiting(state=State.PAUSED, says="go starts the next step")
+    async with stage(snapshot) as on:
+        await on.pilot.pause()
+        assert "paused: go starts the next step  space go on  x stop" in on.text(Banner)
+
+
+async def test_another_theme_is_drawn_at_once() -> None:
+    async with stage(waiting()) as on:
+        await on.until(lambda: "v12" in on.text(Profile))
+        on.app.theme = "workbench-mono"
+        await on.until(lambda: on.scene.look.mono)
+        on.app.theme = "workbench-light"
+        await on.until(lambda: not on.scene.look.mono)
+
+
+async def test_ctrl_c_leaves_as_q_does() -> None:
+    async with stage(running()) as on:
+        await on.press("ctrl+c")
+    assert on.app.return_value is not None
+
+
 async def test_an_empty_session_says_what_happens_and_what_can_be_done() -> None:
     async with stage(empty(), size=(80, 24)) as on:
         await on.pilot.pause()

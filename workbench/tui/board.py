@@ -45,6 +45,7 @@ class Board(Screen[None]):
 
     def __init__(self, table: tuple[Key, ...]) -> None:
         super().__init__()
+        self._table = table
         self._bar = KeyBar(heard(table, Place.BOARD), label, keep=("help", "leave"))
         self._single = False
         self._zoomed = False
@@ -54,9 +55,9 @@ class Board(Screen[None]):
         self._lay_out(self.app.size)
         yield Header()
         yield GateStrip()
-        yield Banner()
+        yield Banner(self._table)
         with Horizontal(id="body"):
-            yield Lineage()
+            yield Lineage(self._table)
             with Vertical(id="right"):
                 yield Card()
                 yield Profile()

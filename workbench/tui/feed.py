@@ -8,6 +8,9 @@ from workbench.engine.view import Snapshot
 from workbench.errors import WorkbenchError
 from workbench.session.records import Answer, Transition
 
+_KEPT = 256
+"""Records kept in memory; the oldest goes first."""
+
 
 class Client(Protocol):
     """A session as the screen needs it. `workbench.engine.client` has the real one."""
@@ -61,6 +64,8 @@ class Reading:
         if known is None:
             known = await asyncio.to_thread(self.client.transition, number)
             self._known[number, answer] = known
+            if len(self._known) > _KEPT:
+                del self._known[next(iter(self._known))]
         return known
 
     async def sources(self, number: int) -> tuple[str, str]:

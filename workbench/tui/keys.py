@@ -142,6 +142,14 @@ def shown(key: Key) -> str:
     return _SHOWN.get(first, first)
 
 
+def shown_by_id(table: Iterable[Key], name: str) -> str:
+    """The key of an id as a person reads it. KeyError when there is no such id."""
+    for key in table:
+        if key.id == name:
+            return shown(key)
+    raise KeyError(name)
+
+
 class Keymap(Struct, frozen=True, kw_only=True):
     """The table with a person's overrides, what to hand to Textual, and what was refused."""
 

@@ -25,8 +25,8 @@ SPLIT_FROM = 110
 _GUTTER = 5
 """Cells of one line number with the blank after it."""
 _MARK = 2
-_SOFT = 20
-"""A long line is broken after a blank when there is one among this many characters; ours."""
+_SOFT, _BREAKS = 20, " ,([="
+"""A long line is broken after one of these when there is one in its last characters; ours."""
 
 
 class Compared(Struct, frozen=True):
@@ -161,8 +161,8 @@ def _chopped(code: Content, width: int) -> list[Content]:
     for index, char in enumerate(text):
         used += cell_len(char)
         if used > width:
-            blank = text.rfind(" ", max(start + 1, index - _SOFT), index) + 1
-            start = blank or index
+            soft = range(index - 1, max(start, index - _SOFT), -1)
+            start = next((at + 1 for at in soft if text[at] in _BREAKS), index)
             cuts.append(start)
             used = cell_len(text[start : index + 1])
     return code.divide(cuts)

@@ -1,15 +1,21 @@
 """One line under the gate strip for what a person must know: why a session stands still."""
 
+from msgspec import Struct
 from textual.content import Content
 
 from workbench.engine.view import State
 from workbench.tui.draw import Part, cells, fit, line
+from workbench.tui.keys import Key, shown_by_id
 from workbench.tui.panes.base import Lines
 from workbench.tui.scene import Scene
 
 
 class Banner(Lines):
     """Hidden while all is well."""
+
+    def __init__(self, table: tuple[Key, ...]) -> None:
+        super().__init__()
+        self._table = table
 
     def show_scene(self, scene: Scene) -> None:
         """Come and go with the reason."""
@@ -21,33 +27,44 @@ class Banner(Lines):
         found = message(scene)
         if found is None:
             return []
-        text, style, keys = found
         look = scene.look
         tail: list[Part] = []
-        for key, says in keys:
+        for name, says in found.keys:
+            key = shown_by_id(self._table, name)
             tail += [("  ", ""), (key, f"bold {look.accent}"), (f" {says}", look.muted)]
-        return [line((fit(text, width - cells(tail)), style), *tail)]
+        return [line((fit(found.text, width - cells(tail)), found.style), *tail)]
 
 
-_RESUME = (("l", "log"), ("q", "leave and resume"))
-_LOOK_AROUND = (("d", "diff"), ("q", "leave"))
 Keys = tuple[tuple[str, str], ...]
+"""Key ids, each with what to do it for."""
+_RESUME: Keys = (("log", "log"), ("leave", "leave and resume"))
+_LOOK_AROUND: Keys = (("diff", "diff"), ("leave", "leave"))
+_GO: Keys = (("pause", "go on"), ("stop", "stop"))
 
 _SAYS: dict[State, tuple[str, Keys]] = {
     State.FAILED: ("✗ the engine failed", _RESUME),
     State.LOST: ("✗ the engine died", _RESUME),
     State.STOPPED: ("stopped", _RESUME),
     State.SAVED: ("saved session, no engine runs", _RESUME),
+    State.PAUSED: ("paused", _GO),
     State.BUDGET: ("the budget is spent", _LOOK_AROUND),
     State.FINISHED: ("✓ finished", _LOOK_AROUND),
 }
 
 
-def message(scene: Scene) -> tuple[str, str, Keys] | None:
-    """Text, style and two keys; None when there is nothing to say."""
+class Message(Struct, frozen=True):
+    """What the banner says."""
+
+    text: str
+    style: str
+    keys: Keys
+
+
+def message(scene: Scene) -> Message | None:
+    """Cause and two keys; None when there is nothing to say."""
     snapshot, look = scene.snapshot, scene.look
     if scene.trouble:
-        return f"✗ {scene.trouble}", f"bold {look.bad}", _RESUME
+        return Message(f"✗ {scene.trouble}", f"bold {look.bad}", _RESUME)
     if snapshot.state not in _SAYS:
         return None
     text, keys = _SAYS[snapshot.state]
@@ -58,4 +75,4 @@ def message(scene: Scene) -> tuple[str, str, Keys] | None:
         State.FINISHED: look.good,
     }
     says = f": {snapshot.says}" if snapshot.says else ""
-    return text + says, styles.get(snapshot.state, look.muted), keys
+    return Message(text + says, styles.get(snapshot.state, look.muted), keys)

@@ -207,5 +207,5 @@ class VersionPane(Pane):
 
     def show_scene(self, scene: Scene) -> None:
         """Draw another moment, once there is something to draw."""
-        if not scene.reading:
+        if self.scene is None or not scene.reading:
             super().show_scene(scene)

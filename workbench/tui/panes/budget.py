@@ -15,6 +15,7 @@ from workbench.tui.scene import Scene, version_of
 
 AMBER, RED = 0.75, 0.90
 """Shares of a limit from which its bar warns and alarms."""
+NO_LIMIT = "no limit"
 _ONE_LINE_BELOW = 3
 
 
@@ -27,7 +28,7 @@ class Meter(Struct, frozen=True, kw_only=True):
     text: str
     """`1284 of 3600 s`."""
     left: str
-    """`38 min left`; empty without a limit."""
+    """`38 min left`, or that there is no limit."""
 
     @property
     def share(self) -> float | None:
@@ -53,13 +54,13 @@ def meters(snapshot: Snapshot) -> tuple[Meter, ...]:
 
 def _steps(used: int, limit: int | None) -> Meter:
     text = f"{used} of {limit}" if limit is not None else str(used)
-    left = f"{max(0, limit - used)} left" if limit is not None else ""
+    left = f"{max(0, limit - used)} left" if limit is not None else NO_LIMIT
     return Meter(name="Steps", used=used, limit=limit, text=text, left=left)
 
 
 def _time(name: str, used: float, limit: float | None) -> Meter:
     if limit is None:
-        return Meter(name=name, used=used, limit=None, text=duration(used), left="")
+        return Meter(name=name, used=used, limit=None, text=duration(used), left=NO_LIMIT)
     text = f"{used:.0f} of {limit:.0f} s"
     return Meter(name=name, used=used, limit=limit, text=text, left=f"{_short(limit - used)} left")
 
@@ -73,7 +74,7 @@ def _short(seconds: float) -> str:
 
 def _dollars(used: float, limit: float | None) -> Meter:
     text = f"${used:.2f} of {limit:.2f}" if limit is not None else f"${used:.2f}"
-    left = f"${max(0.0, limit - used):.2f} left" if limit is not None else ""
+    left = f"${max(0.0, limit - used):.2f} left" if limit is not None else NO_LIMIT
     return Meter(name="Model", used=used, limit=limit, text=text, left=left)
 
 
@@ -121,11 +122,9 @@ def _style(meter: Meter, look: Look) -> str:
 def _meter_line(meter: Meter, look: Look, width: int) -> Content:
     span = max(6, width - 39)
     high = (meter.share or 0.0) > AMBER
-    fill: list[Part] = (
-        bar(meter.share, span, _style(meter, look), look.line)
-        if meter.share is not None
-        else [(fit("no limit", span).ljust(span), look.faint)]
-    )
+    fill: list[Part] = [" " * span]
+    if meter.share is not None:
+        fill = bar(meter.share, span, _style(meter, look), look.line)
     return line(
         f" {meter.name:<6}", *fill,
         (f" {fit(meter.text, 17):>17}", "bold" if high else ""),

@@ -13,7 +13,7 @@ from workbench.lineage.lanes import Lanes, Role
 from workbench.measure.records import Kind
 from workbench.session.records import Answer
 from workbench.tui.draw import Part, cells, line, wrapped
-from workbench.tui.keys import Place, bindings
+from workbench.tui.keys import Key, Place, bindings, shown_by_id
 from workbench.tui.panes.base import Pane
 from workbench.tui.panes.detail import DETAIL_LINES, detail
 from workbench.tui.panes.version import lost, mark, speed_style, times, title
@@ -43,8 +43,9 @@ class Lineage(Pane):
             super().__init__()
             self.number = number
 
-    def __init__(self) -> None:
+    def __init__(self, table: tuple[Key, ...]) -> None:
         super().__init__()
+        self._table = table
         self._rows: tuple[Version, ...] = ()
         self._graph = Lanes(())
         self._index: dict[int, int] = {}
@@ -80,7 +81,7 @@ class Lineage(Pane):
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:
         """The rows around the selection, then its detail."""
         if not self._rows:
-            return _empty(scene, width)
+            return _empty(scene, width, self._table)
         detailed = height >= _DETAIL_FROM or height - len(self._rows) >= _FREE_ROWS
         room = height - DETAIL_LINES if detailed else height
         at = self._index.get(scene.selected if scene.selected is not None else -1, 0)
@@ -178,13 +179,13 @@ class Lineage(Pane):
         return version.commit if version is not None else ""
 
 
-def _empty(scene: Scene, width: int) -> list[Content]:
+def _empty(scene: Scene, width: int, table: tuple[Key, ...]) -> list[Content]:
     look = scene.look
     starting = scene.snapshot.state in {State.STARTING, State.RUNNING}
     says = "The seed is in the gate; it comes first." if starting else "No version was committed."
-    keys: tuple[tuple[str, str], ...] = (("?", "see every key"), ("q", "leave; the run goes on"))
     lines = [line(""), line((" Nothing here yet.", "bold"))]
     lines += [*(line(f" {text}") for text in wrapped(says, width - 1)), line("")]
-    return lines + [
-        line((f" {key} ", f"bold {look.accent}"), (text, look.muted)) for key, text in keys
-    ]
+    for name, text in (("help", "see every key"), ("leave", "leave; the run goes on")):
+        key = shown_by_id(table, name)
+        lines.append(line((f" {key} ", f"bold {look.accent}"), (text, look.muted)))
+    return lines

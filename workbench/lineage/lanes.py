@@ -333,7 +333,7 @@ def _assign(chains: list[_Chain], size: int) -> None:
     busy: list[int] = []
     if chains:
         chains[0].lane = 0
-        busy.append(size)
+        busy += [size] * chains[0].breadth
     living = sorted((c for c in chains[1:] if not c.dead), key=lambda c: c.top)
     for chain in living:
         _shelve(chain, busy, 0)

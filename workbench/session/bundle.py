@@ -21,7 +21,7 @@ from workbench.session.creation import settle, skeleton, taken, write_start
 from workbench.session.journal import sync_folder
 from workbench.session.layout import BEST, MAIN, START_FILES, numbered, on_main
 from workbench.session.names import check_name
-from workbench.session.plumbing import NO_REF, Plumbing, Update, check_git
+from workbench.session.plumbing import NO_REF, DamagedError, Plumbing, Update, check_git
 from workbench.session.reader import SessionReader
 from workbench.session.store import SessionStore
 
@@ -103,6 +103,8 @@ def import_bundle(file: Path, folder: Path, name: str = "") -> SessionStore:
         if target.exists() or target.is_symlink():
             raise taken(target)
         settle(draft, target)
+    except DamagedError as fault:
+        raise _refused(file, fault.detail) from fault
     except OSError as fault:
         raise WorkbenchError(
             f"the session cannot be imported: {fault.strerror}",

@@ -98,6 +98,18 @@ class Update(NamedTuple):
     old: str
 
 
+class DamagedError(WorkbenchError):
+    """A repository that git or we cannot read."""
+
+    def __init__(self, folder: Path, detail: str) -> None:
+        super().__init__(
+            f"the session's history is damaged: {detail}",
+            where=str(folder),
+            todo="run `git fsck` there, or import a bundle of the session under a new name",
+        )
+        self.detail = detail
+
+
 class Plumbing:
     """Git commands on one repository. Stateless: safe to use from several threads."""
 
@@ -167,7 +179,7 @@ class Plumbing:
         """Names and blob ids of a commit's (or tree's) files."""
         (found,) = self.objects(f"{name}^{{tree}}")
         if found is None:
-            raise damaged(self.folder, f"there is no tree of {name}")
+            raise DamagedError(self.folder, f"there is no tree of {name}")
         return self.plain_files(found)
 
     def plain_files(self, found: Found) -> dict[str, str]:
@@ -175,10 +187,12 @@ class Plumbing:
         try:
             entries = parse_tree(found.data)
         except ValueError as fault:
-            raise damaged(self.folder, f"the tree {found.id[:10]} is malformed") from fault
+            raise DamagedError(self.folder, f"the tree {found.id[:10]} is malformed") from fault
         for entry in entries:
             if entry.mode != FILE_MODE:
-                raise damaged(self.folder, f"{entry.name!r} in {found.id[:10]} is no plain file")
+                raise DamagedError(
+                    self.folder, f"{entry.name!r} in {found.id[:10]} is no plain file"
+                )
         return {entry.name: entry.id for entry in entries}
 
     def blobs(self, ids: Sequence[str]) -> list[bytes]:
@@ -190,7 +204,7 @@ class Plumbing:
             id_, _, rest = line.partition(" ")
             type_, _, size = rest.partition(" ")
             if type_ != "blob":
-                raise damaged(self.folder, f"object {id_[:10]} is {rest or 'malformed'}")
+                raise DamagedError(self.folder, f"object {id_[:10]} is {rest or 'malformed'}")
             if int(size) > FILE_CAP:
                 raise WorkbenchError(
                     f"a file of this session has {int(size) >> 20} MiB, more than the"
@@ -229,15 +243,6 @@ def person() -> Person:
                 known[key] = value
     name, email = (re.sub(r"[<>\s\x00-\x1f]+", " ", value).strip() for value in known.values())
     return Person(name, email.replace(" ", "")) if name and email else NOBODY
-
-
-def damaged(folder: Path, detail: str) -> WorkbenchError:
-    """The error for a repository that git or we cannot read."""
-    return WorkbenchError(
-        f"the session's history is damaged: {detail}",
-        where=str(folder),
-        todo="run `git fsck` there, or import a bundle of the session under a new name",
-    )
 
 
 def _execute(
@@ -312,7 +317,7 @@ _MOVED = re.compile(r"but expected|reference already exists|cannot lock ref", re
 def _explained(command: str, complaint: str, folder: Path) -> WorkbenchError:
     """Git's complaint as something a person can act on."""
     lines = [line for line in complaint.splitlines() if not line.startswith(("hint:", "warning:"))]
-    last = lines[-1] if lines else "no reason given"
+    last = "; ".join(lines[-2:]) or "no reason given"
     where = f"{folder} (git {command}: {last})"
     if _FULL.search(complaint):
         return WorkbenchError(
@@ -336,4 +341,4 @@ def _explained(command: str, complaint: str, folder: Path) -> WorkbenchError:
             where=where,
             todo="try again",
         )
-    return damaged(folder, f"git {command}: {last}")
+    return DamagedError(folder, f"git {command}: {last}")

@@ -18,7 +18,7 @@ from workbench.session.layout import (
     pending_ref,
     refuse_detours,
 )
-from workbench.session.plumbing import Plumbing, Ref, check_git, damaged
+from workbench.session.plumbing import DamagedError, Plumbing, Ref, check_git
 from workbench.session.records import SessionSettings, Transition
 from workbench.session.trailers import Summary
 
@@ -139,7 +139,7 @@ class SessionReader:
             if ref in found:
                 return found[ref]
         if self.git.ref_ids(attempt_ref(number), pending_ref(number)):
-            raise damaged(self.folder, f"the commit of v{number} is not there")
+            raise DamagedError(self.folder, f"the commit of v{number} is not there")
         raise WorkbenchError(
             f"the session has no version v{number}",
             where=str(self.folder),
@@ -165,7 +165,7 @@ class SessionReader:
                 return None
             raise
         if named is not None and summary.number != named.number:
-            raise damaged(self.folder, f"{ref.name} holds transition {summary.number}")
+            raise DamagedError(self.folder, f"{ref.name} holds transition {summary.number}")
         return summary
 
     def _files(self, commit: str, names: Sequence[str] = ()) -> dict[str, bytes]:
@@ -173,7 +173,7 @@ class SessionReader:
         ids = self.git.files(commit)
         for name in names:
             if name not in ids:
-                raise damaged(self.folder, f"{commit[:10]} has no {name}")
+                raise DamagedError(self.folder, f"{commit[:10]} has no {name}")
         wanted = list(names or ids)
         return dict(zip(wanted, self.git.blobs([ids[name] for name in wanted]), strict=True))
 
@@ -182,7 +182,7 @@ class SessionReader:
         try:
             return data.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as fault:
-            raise damaged(self.folder, f"{name} is not UTF-8 text") from fault
+            raise DamagedError(self.folder, f"{name} is not UTF-8 text") from fault
 
 
 def _authority(ref: Ref) -> int:

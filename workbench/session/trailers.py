@@ -103,7 +103,8 @@ def _body(transition: Transition) -> list[str]:
     told = [_sentence(text) for text in sentences if text.strip()]
     said = _sentence(f"Gate: {transition.gate.says}") if transition.gate.says.strip() else ""
     why = decision.reason.strip()
-    answered = _sentence(f"{decision.by.capitalize()}: {why}") if why else ""
+    repeated = decision.by == "gate" and why == transition.gate.says.strip()
+    answered = _sentence(f"{decision.by.capitalize()}: {why}") if why and not repeated else ""
     return [textwrap.fill(text, _WIDTH) for text in (" ".join(told), said, answered) if text]
 
 

@@ -48,8 +48,8 @@ def doctor(json: options.Json = False) -> None:
 
 def _show(line: Line) -> str:
     word = {"ok": "ok    ", "absent": "absent", "bad": "BAD   "}[line.state]
-    todo = f"\n{'':22}to do: {line.todo}" if line.todo else ""
-    return f"{line.part:<14}{word}  {line.found}{todo}"
+    todo = f"\n{'':44}to do: {line.todo}" if line.todo else ""
+    return f"{line.part:<36}{word}  {line.found}{todo}"
 
 
 def _python() -> list[Line]:

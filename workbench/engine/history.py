@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from workbench.gate.records import GateReport
-from workbench.measure.records import Kind, Speed
+from workbench.measure.records import Kind, Speed, Time
 from workbench.session.records import Answer, Cost, Transition
 
 
@@ -86,10 +85,8 @@ def total_cost(costs: Iterable[Cost]) -> Cost:
     return total
 
 
-def modeled_speed(report: GateReport, other: GateReport | None) -> Speed | None:
-    """How many times faster `report` is modeled than `other`; None unless both are modeled."""
-    if other is None or report.time is None or other.time is None:
+def modeled_speed(before: Time, after: Time) -> Speed | None:
+    """How many times faster `after` is modeled than `before`; None unless both are modeled."""
+    if before.kind is not Kind.MODELED or after.kind is not Kind.MODELED:
         return None
-    if report.time.kind is not Kind.MODELED or other.time.kind is not Kind.MODELED:
-        return None
-    return Speed(kind=Kind.MODELED, ratio=other.time.microseconds / report.time.microseconds)
+    return Speed(kind=Kind.MODELED, ratio=before.microseconds / after.microseconds)

@@ -1,40 +1,36 @@
 """Everything that runs candidates for one session: problem, workshop, gate, proposer, seeds."""
 
-import tempfile
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 
-import msgspec
 from msgspec import structs
 
 from workbench.engine import events as ev
 from workbench.engine.history import History, modeled_speed
 from workbench.engine.seeds import find_seed
 from workbench.gate.candidate import candidate_of
-from workbench.gate.judge import GateSettings, judge
+from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
 from workbench.gate.problem import ProblemReport, inspect_problem
 from workbench.gate.records import GateReport
-from workbench.isolation.outcome import WorkerFault
 from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
-from workbench.measure.eager import OperatorWork, modeled_eager
-from workbench.measure.records import Time
+from workbench.measure.eager import modeled_eager
+from workbench.measure.records import Kind, Speed, Time
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.problems.records import Precision, Problem
 from workbench.search.proposer import NoProposal, Proposal, ProposerState, Tried, propose
 from workbench.session.records import Answer, SessionSettings, Transition
 from workbench.session.store import SessionStore
-from workbench.skills.library import load_library
+from workbench.skills.library import Library, load_library
 
 Emit = Callable[[ev.AnyEvent], None]
 """Called from a worker thread; the caller brings it to its own loop."""
 
 
 class SessionWorkplace:
-    """Real gate, real proposer. Methods block; one call at a time. Nothing starts before it is used.
+    """Real gate, real proposer. Methods block, one call at a time; nothing starts before its use.
 
     Every method may raise WorkbenchError: the problem cannot be used, a worker cannot start.
     """
@@ -50,7 +46,8 @@ class SessionWorkplace:
         self._settings = settings
         self._own_seed = own_seed
         self._emit = emit
-        self._workshop = Workshop(device_index=settings.device_index)
+        self._hashes: dict[int, str] = {}
+        self._workshop = Workshop(device_index=settings.device_index, preload=JOB_MODULES)
 
     def close(self) -> None:
         """End every worker."""
@@ -67,7 +64,7 @@ class SessionWorkplace:
         incumbent = history.incumbent
         if incumbent is None:
             return NoProposal(reason="there is no accepted kernel to start from")
-        facts = self._facts
+        work = self._facts.full.work
         return propose(
             ProposerState(
                 source=self._store.source(incumbent.number),
@@ -79,8 +76,8 @@ class SessionWorkplace:
                 time=incumbent.gate.time,
                 family=self._problem.family,
                 precision=self._problem.precision.value,
-                flops=facts.flops,
-                bytes=facts.bytes,
+                flops=work.flops if work else None,
+                bytes=work.bytes if work else None,
                 history=tuple(self._tried(t) for t in history.transitions),
             )
         )
@@ -103,3 +100,99 @@ class SessionWorkplace:
             was=plan.was if plan else {},
             speed=speed.ratio if speed else None,
         )
+
+    def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
+        """The gate's report, with speeds against seed and reference where they are modeled."""
+        report = judge(
+            candidate_of(source),
+            self._problem,
+            self._facts,
+            self._gate_settings,
+            self._workshop,
+            parent_time=None if parent is None else parent.gate.time,
+            listen=lambda told: self._tell(number, told),
+        )
+        if report.time is None or report.time.kind is not Kind.MODELED:
+            return report
+        reference = self._reference_time
+        versus_seed = None if parent is None else self._versus_seed(parent, report.time)
+        return structs.replace(
+            report,
+            reference=reference,
+            versus_seed=versus_seed,
+            versus_reference=None if reference is None else modeled_speed(reference, report.time),
+        )
+
+    def _versus_seed(self, parent: Transition, time: Time) -> Speed | None:
+        root = parent
+        while root.parent is not None:
+            root = self._store.transition(root.parent)
+        return None if root.gate.time is None else modeled_speed(root.gate.time, time)
+
+    def _tell(self, number: int, told: Told) -> None:
+        if told.report is not None:
+            self._emit(ev.StageFinished(number=number, report=told.report))
+        elif told.total:
+            self._emit(
+                ev.StageProgress(
+                    number=number,
+                    stage=told.stage.value,
+                    done=told.done,
+                    total=told.total,
+                    says=told.says,
+                )
+            )
+        else:
+            self._emit(ev.StageStarted(number=number, stage=told.stage.value))
+
+    # -- made on first use ------------------------------------------------------------------
+
+    @cached_property
+    def _problem(self) -> Problem:
+        """The session's own problem, from git: files in the folder may have been edited since."""
+        files = self._store.problem()
+        folder = self._store.state / "problem"
+        folder.mkdir(exist_ok=True)
+        (folder / "problem.py").write_text(files.source, encoding="utf-8")
+        sidecar = folder / "problem.toml"
+        sidecar.unlink(missing_ok=True)
+        if files.sidecar:
+            sidecar.write_text(files.sidecar, encoding="utf-8")
+        problem = structs.replace(load_problem(folder / "problem.py"), name=self._settings.problem)
+        name = self._settings.problem
+        if name in shipped_problems():
+            shipped = load_problem(name)
+            if shipped.source == files.source:
+                problem = structs.replace(problem, seed=shipped.seed)
+        return problem
+
+    @cached_property
+    def _facts(self) -> ProblemReport:
+        # Side by side: each forkserver imports torch, and the first candidate needs them all.
+        self._workshop.warm(Flavor.REFERENCE, Flavor.COMPILE, Flavor.INTERPRET)
+        facts = inspect_problem(self._problem, self._workshop)
+        for finding in facts.findings:
+            self._emit(ev.Note(level="warning", says=f"{finding.says} [{finding.code}]"))
+        return facts
+
+    @cached_property
+    def _library(self) -> Library:
+        return load_library()
+
+    @cached_property
+    def _gate_settings(self) -> GateSettings:
+        return GateSettings(
+            target=self._settings.target,
+            device=self._settings.device,
+            device_index=self._settings.device_index,
+            # The interpreter is slow: without a GPU the smallest shape proves a step.
+            rung=1 if self._settings.device_index is None else 2,
+        )
+
+    @cached_property
+    def _reference_time(self) -> Time | None:
+        operators = self._facts.full.operators
+        if not operators:
+            return None
+        tf32 = self._problem.precision is Precision.TF32
+        return modeled_eager(operators, target(self._settings.target), tf32=tf32)

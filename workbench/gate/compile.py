@@ -1,0 +1,169 @@
+"""Whether a candidate compiles for the target at the shape whose speed counts, and into what."""
+
+import time
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from workbench.gate.candidate import Candidate
+from workbench.gate.problem_records import ShapeReport
+from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
+from workbench.gate.specs import NoSpec, init_specs, input_specs
+from workbench.isolation.outcome import JobFailed, WorkerDied, WorkerFault, WorkerTimedOut
+from workbench.isolation.records import Flavor, Limits
+from workbench.isolation.workshop import Workshop
+from workbench.kernels.records import Launch
+from workbench.kernels.requests import Fault, LaunchRequest, Recorded
+
+_JOB = "workbench.kernels.jobs:record"
+_SECONDS = 120.0
+"""Deadline of the stage (gate protocol, section 10)."""
+
+JOB_MODULES = ("workbench.kernels.jobs", "workbench.kernels.record")
+"""Worth preloading in a workshop's forkservers."""
+
+
+class Compiled(Struct, frozen=True, kw_only=True):
+    """The stage's report with what it made."""
+
+    report: StageReport
+    recorded: Recorded = Recorded()
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """What one call launches, compiled for the target."""
+        return self.recorded.launches
+
+
+def run(candidate: Candidate, shape: ShapeReport, target: str, workshop: Workshop) -> Compiled:
+    """Record one call on tensors that cost nothing and compile every kernel it launches.
+
+    Raises WorkbenchError only when no worker can start: whatever the candidate does is a finding.
+    """
+    began = time.monotonic()
+    try:
+        request = LaunchRequest(
+            source=candidate.source,
+            target=target,
+            init=init_specs(shape),
+            inputs=input_specs(shape),
+        )
+    except NoSpec as reason:
+        finding = Finding(
+            code="compile.shape-not-seen",
+            says=f"the launches at shape {shape.shape} cannot be recorded: {reason}",
+            blame=Blame.PROBLEM,
+        )
+        return Compiled(report=_report(Outcome.UNPROVEN, finding, began, ""))
+    with workshop.worker(Flavor.COMPILE, Limits(wall_seconds=_SECONDS)) as worker:
+        isolation = worker.isolation
+        try:
+            body = worker.call(_JOB, msgspec.to_builtins(request)).body
+            recorded = msgspec.convert(body, Recorded)
+        except WorkerFault as fault:
+            return Compiled(report=_report(Outcome.FAILED, _lost(fault), began, isolation))
+        except msgspec.ValidationError as fault:
+            finding = Finding(
+                code="compile.worker-lied", says=f"its worker's answer is none: {fault}"
+            )
+            return Compiled(report=_report(Outcome.FAILED, finding, began, isolation))
+    finding = _wrong(recorded)
+    if finding is not None:
+        outcome = Outcome.UNPROVEN if finding.blame is Blame.MACHINE else Outcome.FAILED
+        report = _report(outcome, finding, began, isolation)
+        return Compiled(report=report, recorded=recorded)
+    return Compiled(report=_passed(recorded, began, isolation), recorded=recorded)
+
+
+def _wrong(recorded: Recorded) -> Finding | None:
+    if recorded.fault is not None:
+        return explain(recorded.fault)
+    if not recorded.launches:
+        says = "a call launches no kernel at this shape"
+        return Finding(code="compile.no-launch", says=says)
+    return None
+
+
+_CODES = {
+    "compile-failed": "compile.kernel-refused",
+    "too-large": "compile.too-large",
+    "out-of-bounds": "compile.out-of-bounds",
+    "cannot-judge": "compile.cannot-judge",
+    "kernel-raised": "compile.kernel-raised",
+}
+
+
+def explain(fault: Fault) -> Finding:
+    """A fault of the kernel jobs as a finding."""
+    unjudged = fault.kind == "cannot-judge"
+    evidence: Evidence = {"kernel": fault.kernel, **fault.details}
+    todo = f"; {fault.todo}" if fault.todo else ""
+    return Finding(
+        code=_CODES[fault.kind],
+        says=f"{fault.what}{todo}",
+        line=fault.line or None,
+        blame=Blame.MACHINE if unjudged else Blame.CANDIDATE,
+        evidence=evidence,
+    )
+
+
+def _lost(fault: WorkerFault) -> Finding:
+    if isinstance(fault, JobFailed):
+        says = f"host code raises {fault.kind}: {fault.message}".rstrip(": ")
+        return Finding(code="compile.raised", says=says[:600], line=fault.line)
+    if isinstance(fault, WorkerTimedOut):
+        return Finding(code="compile.timed-out", says=f"it did not compile in {fault.seconds:g} s")
+    if isinstance(fault, WorkerDied):
+        evidence: Evidence = {"how": fault.how, "stderr": fault.stderr[-400:]}
+        return Finding(code="compile.crashed", says=fault.what, evidence=evidence)
+    return Finding(code="compile.worker-lied", says=fault.what)
+
+
+def _passed(recorded: Recorded, began: float, isolation: str) -> StageReport:
+    kernels = {launch.cubin_sha256: launch for launch in recorded.launches}.values()
+    spilling = [k for k in kernels if k.static.spill_store_bytes or k.static.spill_load_bytes]
+    findings = tuple(
+        Finding(
+            code="compile.spills",
+            says=f"{k.kernel} spills {k.static.spill_store_bytes} bytes a thread",
+            evidence=_numbers(k),
+        )
+        for k in spilling
+    )
+    first = max(kernels, key=lambda k: k.static.registers)
+    says = (
+        f"{len(kernels)} kernel{'s' if len(kernels) > 1 else ''}, "
+        f"{first.static.registers} registers, {first.static.shared_bytes} B shared, "
+        f"{'spills' if spilling else 'no spills'}"
+    )
+    return StageReport(
+        stage=Stage.COMPILE,
+        outcome=Outcome.PASSED,
+        says=says,
+        findings=findings,
+        seconds=time.monotonic() - began,
+        isolation=isolation,
+    )
+
+
+def _numbers(launch: Launch) -> dict[str, Any]:
+    static = launch.static
+    return {
+        "kernel": launch.kernel,
+        "registers": static.registers,
+        "spill_store_bytes": static.spill_store_bytes,
+        "spill_load_bytes": static.spill_load_bytes,
+    }
+
+
+def _report(outcome: Outcome, finding: Finding, began: float, isolation: str) -> StageReport:
+    ran = {"isolation": isolation} if isolation else {}
+    return StageReport(
+        stage=Stage.COMPILE,
+        outcome=outcome,
+        says=finding.says,
+        findings=(finding,),
+        seconds=time.monotonic() - began,
+        **ran,
+    )

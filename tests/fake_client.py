@@ -13,7 +13,7 @@ from workbench.measure.records import Kind, Speed, Time
 from workbench.session.records import Answer, Budget, Cost, Decision, Transition
 from workbench.skills.records import Check, Plan, Truth
 
-SEED_US = 2380.0
+SEED_US = 840.0
 BYTES = 939_524_096
 
 PARENT_SOURCE = '''\
@@ -209,7 +209,7 @@ def trace(number: int) -> LaunchTrace:
 
 def time_of(micro: float, kind: Kind) -> Time:
     """A time with its parts."""
-    parts = {"dram": micro * 0.91, "special": micro * 0.12, "launch": 2.5}
+    parts = {"dram": micro * 0.91, "special": micro * 0.12, "launch": 4.0, "floor": 219.8}
     return Time(kind=kind, microseconds=micro, device="sm90", detail=parts)
 
 

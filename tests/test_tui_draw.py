@@ -31,7 +31,7 @@ from workbench.tui.keys import KEYS, TOGETHER, keymap
 from workbench.tui.layout import Layout, layout_of, refusal
 from workbench.tui.leave import leaving
 from workbench.tui.look import Look, dressed, look_for, visible
-from workbench.tui.metrics import metrics
+from workbench.tui.metrics import metrics, roof_share
 from workbench.tui.panes.budget import best_history, meters
 from workbench.tui.panes.card import plan_lines
 from workbench.tui.panes.header import header
@@ -180,6 +180,11 @@ def test_metrics_carry_their_kind_and_what_got_worse() -> None:
     assert found["Occupancy %"].note == "registers"
 
 
+def test_the_roofline_compares_the_least_time_of_the_bytes_with_the_time() -> None:
+    assert roof_share(transition(STEPS[12]).gate) == pytest.approx(219.8 / (840 / 2.31))
+    assert roof_share(transition(STEPS[2]).gate) is None
+
+
 def test_times_of_different_kinds_are_never_compared() -> None:
     own = transition(STEPS[12], kind=Kind.MEASURED).gate
     found = {m.name: m for m in metrics(own, transition(STEPS[9]).gate)}
@@ -193,7 +198,7 @@ def test_a_modeled_number_is_labelled_at_every_width(width: int) -> None:
     )
     lines = [text.plain for text in Profile().draw(scene, width, 30)]
     time_line = next(text for text in lines if "Time us" in text)
-    assert "modeled" in time_line or "~1030" in time_line
+    assert "modeled" in time_line or "~364" in time_line
 
 
 # -- diff ---------------------------------------------------------------------------------------

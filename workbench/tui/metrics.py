@@ -11,6 +11,8 @@ from workbench.measure.records import Kind, Time
 KIB, MIB = 1 << 10, 1 << 20
 SHOWN_PARTS = 4
 """Of a modeled time, largest first."""
+_FLOOR = "floor"
+"""The part of a time that is no work: the least that the problem's bytes must take."""
 
 
 class Metric(Struct, frozen=True, kw_only=True):
@@ -64,12 +66,25 @@ def _times(own: GateReport, parent: GateReport | None) -> list[Metric]:
     spread = "" if time.low is None or time.high is None else f"{time.low:.4g} to {time.high:.4g}"
     whole = None if before is None else before.microseconds
     rows = [_time_row("Time us", time, time.microseconds, whole, spread)]
-    for name, value in sorted(time.detail.items(), key=lambda part: -part[1])[:SHOWN_PARTS]:
+    parts = {name: value for name, value in time.detail.items() if value > 0 and name != _FLOOR}
+    for name, value in sorted(parts.items(), key=lambda part: -part[1])[:SHOWN_PARTS]:
         part = None if before is None else before.detail.get(name)
         rows.append(_time_row(f" {name} us", time, value, part, ""))
     if own.reference is not None and own.reference.kind is time.kind:
         rows.append(_time_row("Reference us", own.reference, own.reference.microseconds, None, ""))
     return rows
+
+
+def roof_share(own: GateReport) -> float | None:
+    """How much of the memory roof is reached: the least time of the problem's bytes over the time.
+
+    Roofline: Williams, Waterman, Patterson 2009, its bandwidth side. None where nobody counted
+    the problem's bytes.
+    """
+    time = own.time
+    if time is None or not time.detail.get(_FLOOR) or time.microseconds <= 0:
+        return None
+    return time.detail[_FLOOR] / time.microseconds
 
 
 def _time_row(name: str, time: Time, value: float, before: float | None, note: str) -> Metric:

@@ -6,9 +6,9 @@ from typing import ClassVar
 from textual.content import Content
 
 from workbench.measure.records import Kind
-from workbench.tui.draw import Part, cells, figure, fit, line, padded
+from workbench.tui.draw import Part, bar, cells, figure, fit, line, padded
 from workbench.tui.look import Look
-from workbench.tui.metrics import Metric, metrics
+from workbench.tui.metrics import Metric, metrics, roof_share
 from workbench.tui.panes.base import VersionPane
 from workbench.tui.scene import Scene
 
@@ -49,7 +49,11 @@ class Profile(VersionPane):
         if not found:
             return _stopped(scene, width)
         head = _head(record.number, record.parent, look, width)
-        return [head, *(_row(metric, look, width) for metric in found)]
+        rows = [_row(metric, look, width) for metric in found]
+        share, time = roof_share(record.gate), record.gate.time
+        if share is not None and time is not None:
+            rows.insert(1, roof_line(share, time.kind, look, width))
+        return [head, *rows]
 
 
 def _stopped(scene: Scene, width: int) -> list[Content]:
@@ -104,3 +108,16 @@ def _change(metric: Metric, look: Look) -> Sequence[Part]:
     style = look.muted if not metric.better else look.bad if metric.worse else look.good
     alarm: Part = ("!", f"bold {look.bad}") if metric.worse else " "
     return [(f" {arrow}{size:>{_CHANGE - 4}} ", style), alarm]
+
+
+def roof_line(share: float, kind: Kind, look: Look, width: int) -> Content:
+    """How much of the memory roof is reached, as a bar against the roof."""
+    name, wide = " Roofline ", width >= _KIND_COLUMN_FROM
+    tilde = "~" if kind is Kind.MODELED and not wide else ""
+    says = f" {tilde}{share:.0%} of the memory roof" if wide else f" {tilde}{share:.0%} of roof"
+    tail = f", {kind}" if wide else ""
+    span = max(4, width - len(name) - len(says) - len(tail) - 2)
+    return line(
+        name, *bar(share, span, look.primary, look.line), ("┃", f"bold {look.warn}"),
+        says, (tail, look.warn if kind is Kind.MODELED else look.faint),
+    )  # fmt: skip

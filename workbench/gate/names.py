@@ -1,5 +1,6 @@
 """Which names a candidate's host code may use: the allow-list, read from `allowed.toml`."""
 
+import textwrap
 from functools import cache
 from importlib import resources
 from typing import Annotated, Literal
@@ -47,6 +48,13 @@ class Imports(Struct, frozen=True, forbid_unknown_fields=True):
     names: tuple[str, ...]
 
 
+class Internals(Struct, frozen=True, forbid_unknown_fields=True):
+    """Members of a library class that a candidate must leave alone."""
+
+    says: str
+    names: frozenset[str]
+
+
 class KernelNames(Struct, frozen=True, forbid_unknown_fields=True):
     """What may be named inside a function that Triton compiles."""
 
@@ -68,6 +76,7 @@ class AllowedFile(Struct, frozen=True, forbid_unknown_fields=True):
     method: tuple[Group, ...]
     attribute: tuple[Group, ...]
     module_method: tuple[Group, ...]
+    module_internals: Internals
     kernel: KernelNames
 
 
@@ -81,6 +90,7 @@ class Allowed:
         self.attributes = _by_member(file.attribute)
         self.methods = _by_member(file.method)
         self.module_methods = _by_member(file.module_method)
+        self.module_internals = file.module_internals.names
         self.kernel = file.kernel
         self._namespaces = frozenset(
             path.rsplit(".", cut)[0]
@@ -118,8 +128,44 @@ def explain_policy() -> dict[str, object]:
         "tensor_methods": [_entry(group) for group in file.method],
         "tensor_attributes": [_entry(group) for group in file.attribute],
         "module_methods": [_entry(group) for group in file.module_method],
+        "module_internals": sorted(file.module_internals.names),
         "kernel": msgspec.to_builtins(file.kernel),
     }
+
+
+def policy_text() -> str:
+    """The allow-list for a person: what `gate --explain-policy` prints."""
+    file = allowed().file
+    parts = [
+        _paragraph("imports", file.imports.says, file.imports.names),
+        *(
+            _paragraph(f"{g.prefix or 'Python'} {g.group}".strip(), _rule(g), g.names)
+            for g in file.name
+        ),
+        *(_paragraph(f"tensor methods: {g.group}", _rule(g), g.names) for g in file.method),
+        *(_paragraph(f"tensor attributes: {g.group}", _rule(g), g.names) for g in file.attribute),
+        *(_paragraph(f"module methods: {g.group}", _rule(g), g.names) for g in file.module_method),
+        _paragraph("inside kernels", file.kernel.says, file.kernel.builtins),
+    ]
+    return "\n\n".join(parts)
+
+
+_WHERE = {
+    "anywhere": "",
+    "setup": "; only before ModelNew is called",
+    "state": "; only of parameters and buffers",
+    "buffer": "; only of buffers in the state_dict",
+}
+
+
+def _rule(group: Group) -> str:
+    numbers = "; not on tensors" if group.arguments == "plain" else ""
+    return f"{group.says}{numbers}{_WHERE[group.where]}"
+
+
+def _paragraph(title: str, says: str, names: tuple[str, ...]) -> str:
+    listed = textwrap.fill(" ".join(names), 96, initial_indent="    ", subsequent_indent="    ")
+    return f"{title}: {says}\n{listed}"
 
 
 def _entry(group: Group) -> dict[str, object]:

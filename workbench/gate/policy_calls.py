@@ -2,10 +2,12 @@
 
 import ast
 
+from workbench.gate.policy_containers import field_names
 from workbench.gate.policy_refusals import spelled
-from workbench.gate.policy_state import Activation, ActivationKey, Frame, TooTangledError
+from workbench.gate.policy_state import Activation, Frame, TooTangledError
 from workbench.gate.policy_stories import Stories
 from workbench.gate.policy_values import (
+    ANYTHING,
     EMPTY,
     NOTHING,
     PLAIN,
@@ -41,6 +43,10 @@ from workbench.gate.policy_values import (
 _DEEPEST_CALL = 24
 _MOST_CONTEXTS = 24
 _VIEW_MODULES = frozenset({"torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten"})
+_SIZES = (Plain, Tuple, Items, Nothing, Unknown)
+"""What a grid is when it is not a function."""
+_IMPLIED = ("__contains__", "__eq__", "__hash__", "__len__", "__repr__", "__str__")
+_HANDED = ("__enter__", "__exit__", "__getitem__", "__iter__", "__next__")
 _CONTEXT: Value = frozenset({Known("torch.autograd.function.FunctionCtx")})
 
 
@@ -116,6 +122,8 @@ class Calls(Stories):
             case Class():
                 return self._apply_autograd(owner, given, node, frame)
             case Kernel():
+                for name, value in self._passed(owner.node, given).items():
+                    self._check_argument(owner.node, name, value, node)
                 return frozenset({owner})
             case Super():
                 return NOTHING
@@ -163,7 +171,7 @@ class Calls(Stories):
             self.refuse("policy.caches-output", node)
         bindings = self.bind_parameters(function, given)
         phase = Phase.CALL if is_generator(function.node) else frame.phase
-        activation = self._activation(function, bindings, phase)
+        activation, bindings = self._activation(function, bindings, phase)
         if activation.round != self.round:
             activation.round = self.round
             self._run(function, bindings, phase, activation)
@@ -197,17 +205,21 @@ class Calls(Stories):
 
     def _activation(
         self, function: Function, bindings: dict[str, Value], phase: Phase
-    ) -> Activation:
-        known = self.contexts.setdefault(function.node, {})
-        if len(known) >= _MOST_CONTEXTS:
-            # Too many ways to call it: one activation stands for all of them from here on.
-            for key in known:
-                for name, value in key.bindings:
-                    bindings[name] = self.narrow(bindings.get(name, EMPTY) | value, function.node)
-        key = ActivationKey(function.node, function.scope, phase, tuple(sorted_items(bindings)))
-        if key not in known:
+    ) -> tuple[Activation, dict[str, Value]]:
+        known = self.contexts.setdefault((function.node, function.scope, phase), {})
+        key = tuple(sorted_items(bindings))
+        if key in known:
+            return known[key], bindings
+        if len(known) < _MOST_CONTEXTS:
             known[key] = Activation(Scope(function.scope, function.node))
-        return known[key]
+            return known[key], bindings
+        # Too many ways to call it: one activation stands for the rest, run anew as it grows.
+        common = known.setdefault((), Activation(Scope(function.scope, function.node)))
+        for name, value in bindings.items():
+            old = common.scope.ever.get(name, EMPTY)
+            self.record(common.scope, name, value)
+            bindings[name] = old | value
+        return common, bindings
 
     def _run(
         self, function: Function, bindings: dict[str, Value], phase: Phase, activation: Activation
@@ -227,7 +239,7 @@ class Calls(Stories):
             self.depth -= 1
         result = frame.returned
         if is_generator(function.node):
-            result = self.make_list(function.node, frame.yielded)
+            result = self.make_list(function.node, frame.yielded | frame.returned)
         activation.launches = activation.launches or self.launches > before
         if not result <= activation.result:
             activation.result = self.narrow(activation.result | result, function.node)
@@ -239,16 +251,12 @@ class Calls(Stories):
         made = Instance(atom.node)
         receiver: Value = frozenset({made})
         self.reached.add(atom.node)
+        self._call_special(made, _IMPLIED, node)
         if self.find_member(atom.node, "__init__"):
             initialiser = self.read_member(receiver, "__init__", node, frame)
             self.call(initialiser, given, node, frame)
             return receiver
-        fields = [
-            field.target.id
-            for field in atom.node.body
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        ]
-        for place, name in enumerate(fields):
+        for place, name in enumerate(field_names(atom.node)):
             value = given.get(place, name)
             if value:
                 self.set_member(atom.node, name, value)
@@ -256,6 +264,20 @@ class Calls(Stories):
             after = self.read_member(receiver, "__post_init__", node, frame)
             self.call(after, Arguments(), node, frame)
         return receiver
+
+    def _call_special(self, atom: Instance, names: tuple[str, ...], node: ast.AST) -> None:
+        """Follow the methods that Python calls by itself."""
+        for name in names:
+            for method in self.find_member(atom.node, name):
+                if isinstance(method, Function):
+                    self.call_anyhow(Bound(method, frozenset({atom})), ANYTHING, node)
+
+    def hand_over(self, value: Value, node: ast.AST) -> None:
+        """Follow functions and objects that are given to a library."""
+        super().hand_over(value, node)
+        for atom in value:
+            if isinstance(atom, Instance):
+                self._call_special(atom, _HANDED, node)
 
     # ------------------------------------------------------------------------------- launches
 
@@ -270,8 +292,8 @@ class Calls(Stories):
         for name, value in passed.items():
             self._check_argument(kernel, name, value, node)
         arguments: Value = frozenset({meta})
-        for atom_in_grid in self.functions_in(atom.grid):
-            self.call(frozenset({atom_in_grid}), Arguments((arguments,)), node, frame)
+        sizes = frozenset(a for a in atom.grid if isinstance(a, _SIZES))
+        self.call(atom.grid - sizes, Arguments((arguments,)), node, frame)
         for hook in self.hooks.get(kernel, EMPTY):
             self.call_anyhow(hook, arguments | PLAIN, node)
         self.launched_by(atom.kernel, frame.phase)

@@ -82,6 +82,8 @@ class Containers(Members):
 
     def _iterate_instance(self, atom: Instance, node: ast.AST, frame: Frame) -> Value:
         receiver: Value = frozenset({atom})
+        if "typing.NamedTuple" in self.library_bases(atom.node):
+            return join(self.fields(atom.node))
         if self.find_member(atom.node, "__next__"):
             stepper = self.read_member(receiver, "__next__", node, frame)
             return self.call(stepper, Arguments(), node, frame)
@@ -92,12 +94,19 @@ class Containers(Members):
         getter = self.read_member(receiver, "__getitem__", node, frame)
         return self.call(getter, Arguments((PLAIN,)), node, frame)
 
+    def fields(self, owner: ast.ClassDef) -> list[Value]:
+        """The annotated fields of a record class, in order."""
+        return [self.member(owner, name) for name in field_names(owner)]
+
     def unpack(self, value: Value, count: int, node: ast.AST, frame: Frame) -> list[Value]:
         """The value taken apart into `count` values, by position where positions are known."""
         parts = [EMPTY] * count
         for atom in value:
             if isinstance(atom, Tuple) and len(atom.items) == count:
                 parts = [part | item for part, item in zip(parts, atom.items, strict=True)]
+            elif isinstance(atom, Instance) and len(field_names(atom.node)) == count:
+                fields = self.fields(atom.node)
+                parts = [part | field for part, field in zip(parts, fields, strict=True)]
             else:
                 every = self._iterate_atom(atom, node, frame)
                 parts = [part | every for part in parts]
@@ -109,16 +118,15 @@ class Containers(Members):
         self, value: Value, index: Value, key: Key, node: ast.Subscript, frame: Frame
     ) -> Value:
         """What `value[index]` may be; `key` is the index where it is a literal."""
-        if any(isinstance(atom, Items) for atom in value):
-            self.check_key(index, self._held(value), node)
+        self.check_key(index, value, EMPTY, node)
         return join(self._subscript_atom(atom, index, key, node, frame) for atom in value)
 
-    def _held(self, value: Value) -> Value:
-        return join(self.contents(atom).all() for atom in value if isinstance(atom, Items))
-
-    def check_key(self, key: Value, held: Value, node: ast.AST) -> None:
-        """Refuse a container that keeps tensors under addresses."""
-        if Plain(address=True) in self._parts(key) and has_tensor(held):
+    def check_key(self, key: Value, containers: Value, new: Value, node: ast.AST) -> None:
+        """Refuse a container that keeps tensors, `new` among them, under addresses."""
+        if Plain(address=True) not in self._parts(key):
+            return
+        held = (self.contents(atom).all() for atom in containers if isinstance(atom, Items))
+        if has_tensor(join([new, *held])):
             self.refuse("policy.caches-output", node)
 
     def _parts(self, value: Value) -> Value:
@@ -144,6 +152,8 @@ class Containers(Members):
             case Nothing():
                 return EMPTY
             case Instance():
+                if "typing.NamedTuple" in self.library_bases(atom.node):
+                    return join(self.fields(atom.node))
                 getter = self.read_member(frozenset({atom}), "__getitem__", node, frame)
                 return self.call(getter, Arguments((index,)), node, frame)
         self.refuse("policy.unresolved", node)
@@ -184,7 +194,7 @@ class Containers(Members):
         for atom in value:
             match atom:
                 case Items():
-                    self.check_key(index, new | self.contents(atom).all(), node)
+                    self.check_key(index, frozenset({atom}), new, node)
                     self._store_key(atom, index)
                     self.put(atom, new, key if isinstance(key, str) else None)
                 case Tensor() if self.may_hold_tensor(index):
@@ -213,7 +223,7 @@ class Containers(Members):
             self._merge(atom, arguments, node, frame)
             return frozenset({atom})
         if name in ("get", "pop", "setdefault"):
-            self.check_key(first, second | contents.all(), node)
+            self.check_key(first, frozenset({atom}), second, node)
             if name == "setdefault":
                 self._store_key(atom, first)
                 self.put(atom, second)
@@ -252,6 +262,15 @@ class Containers(Members):
                     self.put(atom, self._iterate_atom(source, node, frame))
         for key, held in arguments.keywords:
             self.put(atom, held, key)
+
+
+def field_names(owner: ast.ClassDef) -> list[str]:
+    """Annotated names in a class body: the fields of a dataclass or NamedTuple."""
+    return [
+        field.target.id
+        for field in owner.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+    ]
 
 
 def _literal(node: ast.expr | None) -> int | str | None:

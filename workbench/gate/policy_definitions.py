@@ -39,6 +39,8 @@ class Definitions(Statements):
         special = node.name.startswith("__") and node.name.endswith("__")
         if special and frame.class_body is not None and node.name not in _SPECIAL:
             self.refuse("policy.special-method", node, node.name)
+        if frame.class_body is not None and node.name in self.allowed.module_internals:
+            self.refuse("policy.special-method", node, node.name)
         decorators = [self.evaluate(decorator, frame) for decorator in node.decorator_list]
         value = self.function_of(node, frame)
         for argument in own_arguments(node.args):

@@ -215,8 +215,7 @@ class Expressions(Scopes):
         if not looks:
             return PLAIN
         if any(isinstance(op, ast.In | ast.NotIn) for op in looks):
-            held = join(self._held(v) for v in values[1:])
-            self.check_key(values[0], held, node)
+            self.check_key(values[0], join(values[1:]), EMPTY, node)
             values = values[:1]
         if any(has_tensor(value) for value in values):
             if frame.phase is Phase.CALL:
@@ -313,8 +312,9 @@ class Expressions(Scopes):
 
     def yielded_from(self, node: ast.YieldFrom, frame: Frame) -> Value:
         """`yield from values`."""
-        frame.yielded |= self.iterate(self.evaluate(node.value, frame), node, frame)
-        return PLAIN
+        inner = self.iterate(self.evaluate(node.value, frame), node, frame)
+        frame.yielded |= inner
+        return inner
 
     def starred(self, node: ast.Starred, frame: Frame) -> Value:
         """`*values`, in a subscript."""

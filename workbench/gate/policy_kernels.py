@@ -6,6 +6,7 @@ from workbench.gate.policy_definitions import Definitions
 from workbench.gate.policy_refusals import finding
 from workbench.gate.policy_scopes import local_names
 from workbench.gate.policy_values import (
+    EMPTY,
     Atom,
     Items,
     Kernel,
@@ -27,6 +28,8 @@ _REFUSED = (
     ast.Nonlocal,
     ast.Try,
     ast.Await,
+    ast.FunctionDef,
+    ast.Lambda,
 )
 
 
@@ -36,8 +39,17 @@ class Kernels(Definitions):
     def check_kernel(self, kernel: ast.FunctionDef, scope: Scope) -> None:
         """Refuse every name in a kernel's body that leads out of Triton."""
         self.reached.add(kernel)
-        inner = [n for n in ast.walk(kernel) if isinstance(n, ast.FunctionDef | ast.Lambda)]
-        bound = frozenset[str]().union(*(local_names(n) for n in inner))
+        # A comprehension binds its names for itself alone; elsewhere they mean what is outside.
+        inner = {
+            n.id
+            for c in ast.walk(kernel)
+            if isinstance(c, ast.comprehension)
+            for n in ast.walk(c.target)
+            if isinstance(n, ast.Name)
+        }
+        bound = frozenset(
+            n for n in local_names(kernel) if n not in inner or not self._resolve_outer(n, scope)
+        )
         for statement in kernel.body:
             for node in ast.walk(statement):
                 self.step()
@@ -49,13 +61,16 @@ class Kernels(Definitions):
                     case _ if isinstance(node, _REFUSED):
                         self.refuse("policy.kernel-name", node)
 
-    def _resolve(self, name: str, scope: Scope) -> Value:
+    def _resolve_outer(self, name: str, scope: Scope) -> Value:
         outer: Scope | None = scope
         while outer is not None:
             if name in outer.ever:
                 return outer.ever[name]
             outer = outer.parent
-        return frozenset({Known(f"builtins.{name}")})
+        return EMPTY
+
+    def _resolve(self, name: str, scope: Scope) -> Value:
+        return self._resolve_outer(name, scope) or frozenset({Known(f"builtins.{name}")})
 
     def _check_name(self, node: ast.Name, value: Value) -> None:
         if not all(self._harmless(atom) for atom in value):

@@ -84,6 +84,10 @@ class Library(Containers):
             seen.add(atom)
             if isinstance(atom, _CALLABLE):
                 found.add(atom)
+            elif isinstance(atom, Instance):
+                receiver: Value = frozenset({atom})
+                called = self.find_member(atom.node, "__call__")
+                found |= {Bound(f, receiver) for f in called if isinstance(f, Function)}
             elif isinstance(atom, Tuple):
                 waiting.extend(join(atom.items))
             elif isinstance(atom, Items):

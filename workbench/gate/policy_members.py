@@ -7,6 +7,7 @@ from workbench.gate.names import Group
 from workbench.gate.policy_refusals import code_of_name, spelled
 from workbench.gate.policy_state import Frame, State
 from workbench.gate.policy_values import (
+    ANYTHING,
     BUFFER,
     EMPTY,
     PLAIN,
@@ -15,6 +16,7 @@ from workbench.gate.policy_values import (
     Arguments,
     Atom,
     Bound,
+    Caught,
     Class,
     Descriptor,
     Function,
@@ -26,6 +28,7 @@ from workbench.gate.policy_values import (
     Launcher,
     Method,
     Nothing,
+    Partial,
     Phase,
     Plain,
     Super,
@@ -40,7 +43,7 @@ _READS = frozenset({"cpu", "item", "numpy", "tolist"})
 _FRAMES = re.compile(
     r"(tb|f|gi|cr|ag)_(frame|back|locals|globals|builtins|code|next|await|yieldfrom)"
 )
-_STATE_NAMES = re.compile(r"(.*_)?(weight|bias)(_.*)?|bias_[kv]")
+_STATE_NAMES = re.compile(r".*(weight|bias).*")
 _BUFFER_NAMES = re.compile(r"running_(mean|var)|num_batches_tracked")
 _PARTS = re.compile(
     r"out_proj|self_attn|multihead_attn|linear\d|norm\d?|dropout\d?|encoder|decoder|layers|activation"
@@ -55,6 +58,8 @@ _KERNEL_SETTINGS = frozenset(
     {"arg_names", "best_config", "configs", "metadata", "n_regs", "n_spills", "params"}
     | {"_init_handles"}
 )
+# What must not hide in an object whose members are not followed.
+_ACTIVE = (Tensor, Function, Bound, Partial, Known, Method, Holder, Instance, Class)
 _MODULE = ("torch.nn.Module", "torch.nn.modules.Module")
 
 
@@ -102,6 +107,9 @@ class Members(State):
                 return frozenset({atom}) - {Nothing()}
             case Plain() | Launcher():
                 return self._plain_member(name, node)
+            case Caught():
+                carried = name in ("args", "value", "obj", "name")
+                return ANYTHING if carried else self._plain_member(name, node)
         return self._no_member(name, node)
 
     def known(self, path: str, node: ast.AST) -> Value:
@@ -174,8 +182,10 @@ class Members(State):
     def _inherited(self, atom: Instance | Class, path: str, name: str, node: ast.AST) -> Value:
         if path == "torch.autograd.Function":
             return frozenset({Method(atom, name)}) if name == "apply" else EMPTY
-        if not path.startswith("torch.nn."):
+        if path == "typing.NamedTuple" or path.startswith("enum."):
             return EMPTY if name.startswith("_") else PLAIN
+        if not path.startswith("torch.nn."):
+            return ANYTHING if name == "args" else EMPTY
         if name == "training":
             return PLAIN
         if name in self.allowed.module_methods:
@@ -283,7 +293,11 @@ class Members(State):
     ) -> bool:
         """Whether the assignment is the candidate's to make."""
         match atom:
-            case Instance() | Class() | Function():
+            case Instance() | Class():
+                if name in self.allowed.module_internals and self.library_bases(atom.node):
+                    return False
+                self.set_member(atom.node, name, new)
+            case Function():
                 self.set_member(atom.node, name, new)
             case Items() if atom.kind == "record":
                 self.put(atom, new, name)
@@ -298,7 +312,7 @@ class Members(State):
             case Known():
                 return atom.path == "torch.autograd.function.FunctionCtx"
             case Plain():
-                return all(isinstance(value, Plain | Nothing) for value in new)
+                return not self.holds(new, _ACTIVE)
             case Nothing() | Unknown():
                 return True
             case _:

@@ -138,7 +138,8 @@ def code_of_name(path: str) -> str:
         last.startswith(("set_", "use_", "manual_seed", "seed")) or "backends" in rest
     ):
         return "policy.global-state"
-    return "policy.torch-compute" if first == "torch" else "policy.forbidden-name"
+    asks = last.startswith(("is_", "get_", "are_", "current_", "has_"))
+    return "policy.torch-compute" if first == "torch" and not asks else "policy.forbidden-name"
 
 
 def finding(code: str, name: str, line: int | None = None, says: str = "") -> Finding:

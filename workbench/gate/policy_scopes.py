@@ -81,6 +81,13 @@ class Scopes(Calls):
             for name in node.names
         )
         """Names that some inner function rebinds: what they are depends on when it ran."""
+        self.catches = any(
+            (isinstance(n, ast.Try) and n.handlers)
+            or (isinstance(n, ast.FunctionDef) and n.name == "__exit__")
+            or (isinstance(n, ast.alias) and n.name == "contextlib")
+            for n in ast.walk(tree)
+        )
+        """Whether some code of the file may see an exception that other code raised."""
         self._outer_names: dict[ast.AST, tuple[frozenset[str], frozenset[str]]] = {}
 
     def outer_names(self, node: ast.AST) -> tuple[frozenset[str], frozenset[str]]:

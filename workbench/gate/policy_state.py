@@ -60,16 +60,6 @@ class Activation:
     round: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ActivationKey:
-    """Calls with equal keys behave alike."""
-
-    node: ast.AST
-    parent: Scope
-    phase: Phase
-    bindings: tuple[tuple[str, Value], ...]
-
-
 class State:
     """The facts of one check. They only grow, so evaluating until nothing changes ends."""
 
@@ -86,7 +76,10 @@ class State:
         """Functions that Triton calls around a launch: heuristics, pruning, pre-hooks."""
         self.kernel_scopes: dict[ast.FunctionDef, Scope] = {}
         self.class_scopes: dict[tuple[ast.ClassDef, Scope], Scope] = {}
-        self.contexts: dict[FunctionNode, dict[ActivationKey, Activation]] = {}
+        self.contexts: dict[
+            tuple[FunctionNode, Scope, Phase], dict[tuple[tuple[str, Value], ...], Activation]
+        ] = {}
+        """Activations of each function by the values of its parameters: equal ones behave alike."""
         self.implied: dict[ast.AST, ast.Call] = {}
         self.loaded: dict[ast.AST, ast.expr] = {}
         self.reached: set[ast.AST] = set()
@@ -149,6 +142,7 @@ class State:
 
     def narrow(self, value: Value, site: ast.AST) -> Value:
         """The value with less detail where it has grown too wide: tuples become one container."""
+        self.steps += len(value) // 8
         if not too_wide(value):
             return value
         tuples = [atom for atom in value if isinstance(atom, Tuple)]

@@ -1,7 +1,8 @@
 """What statements do: flow, definitions, guards and imports."""
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from workbench.gate.policy_expressions import Expressions
 from workbench.gate.policy_scopes import join_names
@@ -13,6 +14,7 @@ from workbench.gate.policy_values import (
     UNKNOWN,
     Arguments,
     Atom,
+    Caught,
     Class,
     Decorator,
     Function,
@@ -188,20 +190,26 @@ class Statements(Expressions):
 
     def raised(self, node: ast.Raise, frame: Frame) -> bool:
         """`raise`; its message may quote anything, since the call fails."""
-        self.telling += 1
-        for part in (node.exc, node.cause):
-            if part is not None:
-                self.evaluate(part, frame)
-        self.telling -= 1
+        with self.final_words():
+            for part in (node.exc, node.cause):
+                if part is not None:
+                    self.evaluate(part, frame)
         return False
 
     def asserted(self, node: ast.Assert, frame: Frame) -> None:
         """`assert`."""
         self.test(node.test, frame)
-        self.telling += 1
         if node.msg is not None:
-            self.evaluate(node.msg, frame)
-        self.telling -= 1
+            with self.final_words():
+                self.evaluate(node.msg, frame)
+
+    @contextmanager
+    def final_words(self) -> Iterator[None]:
+        """A message may quote tensors, unless the file could catch it and read on."""
+        quoting = not self.catches
+        self.telling += quoting
+        yield
+        self.telling -= quoting
 
     def attempt(self, node: ast.Try, frame: Frame) -> bool:
         """`try`; nothing may swallow the failure of a launch."""
@@ -222,7 +230,7 @@ class Statements(Expressions):
             if handler.type is not None:
                 self.evaluate(handler.type, frame)
             if handler.name:
-                self.bind(handler.name, PLAIN, handler, frame)
+                self.bind(handler.name, self._caught(), handler, frame)
             if launched and _swallows(handler.body):
                 self.refuse("policy.fallback", handler, "except")
             if self.block(handler.body, frame):
@@ -231,6 +239,11 @@ class Statements(Expressions):
             self.refuse("policy.fallback", node, "finally")
         frame.names = join_names(ends) if ends else middle
         return self.block(node.finalbody, frame) and bool(ends)
+
+    def _caught(self) -> Value:
+        """What a handler may catch: any exception, the file's own included."""
+        own = [c for c in self.bases if any("builtins." in b for b in self.library_bases(c))]
+        return frozenset({Caught(), *(Instance(c) for c in own)})
 
     def with_context(self, node: ast.With, frame: Frame) -> bool:
         """`with`."""

@@ -15,6 +15,7 @@ from workbench.gate.policy_values import (
     Decorator,
     Descriptor,
     Function,
+    Holder,
     Instance,
     Items,
     Known,
@@ -28,6 +29,8 @@ from workbench.gate.policy_values import (
     join,
 )
 
+_WEIGHTS = ("weight", "bias")
+"""How the numbered parameters of recurrent modules begin: `weight_ih_l0`."""
 Story = Callable[[Library, Arguments, ast.Call, Frame], Value]
 
 
@@ -106,7 +109,8 @@ def _next(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) 
 def _getattr(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     target, name = arguments.get(0, "object"), _name_of_member(node)
     own = all(isinstance(atom, Instance | Nothing) for atom in target)
-    if not name or (name.endswith("*") and not own):
+    weights = all(isinstance(atom, Holder) for atom in target) and name.startswith(_WEIGHTS)
+    if not name or (name.endswith("*") and not own and not weights):
         library.refuse("policy.dynamic-name", node)
         return UNKNOWN
     fallback = arguments.get(2, "default")
@@ -219,6 +223,13 @@ def _flatten(library: Library, arguments: Arguments, node: ast.Call, frame: Fram
     return library.make_list(node, library.iterate(outer, node, frame))
 
 
+def _print(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    del frame
+    if "file" in dict(arguments.keywords):
+        library.refuse("policy.forbidden-name", node, "print(file=...)")
+    return NOTHING
+
+
 def _identity(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     del node, frame
     return arguments.get(0, "x") or PLAIN
@@ -269,6 +280,7 @@ _STORIES: dict[str, Story] = {
     "builtins.setattr": _setattr,
     "builtins.hasattr": _hasattr,
     "builtins.super": _super,
+    "builtins.print": _print,
     "builtins.type": _type,
     "builtins.property": _member_kind("property"),
     "builtins.staticmethod": _member_kind("staticmethod"),

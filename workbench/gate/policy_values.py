@@ -171,6 +171,11 @@ class Descriptor:
 
 
 @dataclass(frozen=True, slots=True)
+class Caught:
+    """An exception that a handler names: it carries whatever was raised with it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """What follows from something that was refused: its finding exists, so nothing more is said."""
 
@@ -194,6 +199,7 @@ Atom = (
     | Items
     | Method
     | Descriptor
+    | Caught
     | Unknown
 )
 Value = frozenset[Atom]

@@ -28,6 +28,7 @@ from workbench.gate.protocol import (
     OpenCandidate,
     Opened,
     OutputFacts,
+    PutWeights,
     Returned,
     RunCall,
     decode,
@@ -103,14 +104,13 @@ def open_candidate(
 
 
 def put_weights(
-    bench: JobContext,
-    request: dict[str, Any],  # noqa: ARG001  # a job's shape
-    blobs: list[Blob],
+    bench: JobContext, request: dict[str, Any], blobs: list[Blob]
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Take the blobs (in the order of the state's names) as weights; none on a GPU: lent before."""
+    """Take the blobs as weights of these names; on a GPU there are none: they were lent before."""
     loaded = _loaded(bench)
-    for name, blob in zip(loaded.state() if blobs else (), blobs, strict=True):
-        loaded.pristine[name] = from_blob(blob)
+    names = decode(request, PutWeights).names
+    if blobs:
+        loaded.pristine = {n: from_blob(b) for n, b in zip(names, blobs, strict=True)}
     loaded.put_state()
     return {}, []
 
@@ -251,11 +251,12 @@ def _facts(loaded: _Loaded, nest: Nest, tensors: list[torch.Tensor]) -> tuple[Ou
 
 
 def _handed_over(loaded: _Loaded, outputs: list[torch.Tensor]) -> list[Blob]:
-    """Outputs, and on the CPU the inputs and the state too; on a GPU those are lent already."""
+    """Outputs, inputs (on a GPU those are lent already) and the state that the judge has put."""
     blobs = [_out(t, loaded.device) for t in outputs]
     if loaded.device == "cpu":
         blobs += [to_blob(t) for t in loaded.inputs]
-    return blobs + [_out(t, loaded.device) for t in loaded.state().values()]
+    state = loaded.state()
+    return blobs + [_out(state[name], loaded.device) for name in loaded.pristine]
 
 
 def _out(tensor: torch.Tensor, device: str) -> Blob:

@@ -26,6 +26,8 @@ class Answered(Struct, frozen=True):
     inputs: list[torch.Tensor]
     native: Answer
     gold: Answer
+    drawn_so: bool
+    """The problem's own `get_inputs` makes such inputs; else a value case changed them."""
 
 
 class Comparison:
@@ -38,11 +40,13 @@ class Comparison:
         rule: Callable[[torch.dtype], Rule],
         selections: Sequence[Selection],
         doubtful: Callable[[Rule], list[Answer]],
+        sense: Callable[[], bool],
     ) -> None:
         self._case = case
         self._rule = rule
         self._selections = {s.output: s for s in selections}
         self._doubtful = doubtful
+        self._sense = sense
 
     def measured(self, outputs: Sequence[torch.Tensor]) -> list[Measured]:
         """A measurement of each output, in order."""
@@ -64,6 +68,9 @@ class Comparison:
             measured = measure(what, got, gold, native, rule, excused=excused)
         if measured.right or measured.wrong_finite:
             return measured
+        if measured.wrong_exact and not self._case.drawn_so and not self._sense():
+            # Integers made of NaN or infinity: no language says what they are.
+            return Measured(what=what, dtype=measured.dtype)
         answers = [gold.double()]
         answers += [a.outputs[place].double() for a in self._doubtful(rule)]
         if any(a.shape != native.shape for a in answers):

@@ -6,7 +6,7 @@ buffers on a GPU. Never the other way round: memory that is shared is the candid
 
 import signal
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -24,6 +24,7 @@ from workbench.gate.protocol import (
     Opened,
     OpenReference,
     Perturb,
+    PutWeights,
     Recheck,
     Rechecked,
     Reference,
@@ -90,7 +91,8 @@ class Dialogue:
             blobs = self._reference_call("perturb", Perturb(seed=seed)).blobs
             if self._lends:
                 self._lend("state", self._state, same_storage=False)
-            self._candidate_call("put_weights", None, blobs)
+            put = PutWeights(names=tuple(entry.name for entry in self._state))
+            self._candidate_call("put_weights", put, blobs)
 
     def draw(self, call: Call) -> tuple[Made, Sequence[Blob]]:
         """Have inputs and answers of a call made; the inputs lie in the candidate when lent."""
@@ -151,14 +153,15 @@ class Dialogue:
     def _candidate_call(
         self,
         job: str,
-        message: Struct | None,
+        message: Struct,
         blobs: Sequence[Blob] = (),
         *,
         seconds: float | None = None,
     ) -> Reply:
-        body: dict[str, Any] = {} if message is None else encode(message)
         try:
-            return self._candidate.call(f"{_CANDIDATE}:{job}", body, blobs, deadline=seconds)
+            return self._candidate.call(
+                f"{_CANDIDATE}:{job}", encode(message), blobs, deadline=seconds
+            )
         except WorkerFault as fault:
             raise Ended(_explain(fault)) from fault
 

@@ -1,4 +1,4 @@
-"""Where the reference's own rounding decides an output, shown by rounding it otherwise.
+"""Where an output is decided by rounding or by what is not finite, shown by running again.
 
 Runs in reference workers only. Monte Carlo arithmetic (Parker, 1997): the reference is run again
 with every rounding result moved by a random part of a spacing. An output that jumps between such
@@ -71,3 +71,40 @@ class Doubt(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in t
             result.shape, generator=generator, dtype=torch.float64, device=result.device
         )
         return (result.double() * (1 + step * (2 * noise - 1))).to(result.dtype)
+
+
+class Sense(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
+    """Whether the body's results mean something: no NaN, no integer made of what is not finite."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
+        self.made: bool = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # As above.
+        return False
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        out = func(*args, **(kwargs or {}))
+        name = str(getattr(func, "overloadpacket", func)).removeprefix("aten.")
+        if self.made and "empty" not in name:
+            results = out if isinstance(out, tuple | list) else (out,)
+            self.made = not any(_is_nan(result) for result in results)
+        if self.made and name == "_to_copy" and isinstance(out, torch.Tensor):
+            source = args[0]
+            floats = isinstance(source, torch.Tensor) and source.is_floating_point()
+            if floats and not out.is_floating_point() and out.dtype is not torch.bool:
+                self.made = bool(torch.isfinite(source).all())  # type: ignore[arg-type]  # a tensor
+        return out
+
+
+def _is_nan(result: object) -> bool:
+    floats = isinstance(result, torch.Tensor) and result.is_floating_point()
+    return floats and bool(torch.isnan(result).any())  # type: ignore[arg-type]  # a tensor

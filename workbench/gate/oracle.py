@@ -7,7 +7,7 @@ from torch import nn
 
 from workbench.gate.candidate_job import invoke
 from workbench.gate.compare import Rule
-from workbench.gate.doubt import RUNS, Doubt
+from workbench.gate.doubt import RUNS, Doubt, Sense
 from workbench.gate.gold import Answer, in_fp64, run_reference, state_of, wide_inputs, widened
 from workbench.gate.layout import copied
 from workbench.gate.nest import Nest, rebuild
@@ -70,6 +70,13 @@ class Oracle:
             with Doubt(turn, rule.factor / 4):
                 answers.append(self.native(nest, inputs))
         return answers
+
+    def makes_sense(self, nest: Nest, inputs: list[torch.Tensor]) -> bool:
+        """Whether the native run meets no NaN and makes no integer of what is not finite."""
+        sense = Sense()
+        with sense:
+            self.native(nest, inputs)
+        return bool(sense.made)
 
     def gold(self, nest: Nest, inputs: list[torch.Tensor], native: Answer) -> Answer:
         """The reference in fp64; `native`, and a reason, where it cannot run so."""

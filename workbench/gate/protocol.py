@@ -191,6 +191,12 @@ class OpenCandidate(Struct, frozen=True, kw_only=True):
     """Name of the GPU that host code believes in, where there is none."""
 
 
+class PutWeights(Struct, frozen=True, kw_only=True):
+    """Write weights into the model; blobs in the order of `names`, none where they were lent."""
+
+    names: tuple[str, ...]
+
+
 class Lend(Struct, frozen=True, kw_only=True):
     """Make buffers for inputs or state on the GPU; answered by handles on them, guards included."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from msgspec import structs
 
+from workbench.gate.cases import Case
 from workbench.gate.compare import Rule, measure, rule_for
 from workbench.gate.comparing import Answered, Comparison
 from workbench.gate.gold import Answer
@@ -63,7 +64,8 @@ class _Bench:
         self.call: Answered | None = None
         self.lent: list[torch.Tensor] = []
         """Buffers of the candidate's that hold the inputs, with guards; empty on the CPU."""
-        self.received: dict[int, list[torch.Tensor]] = {}
+        self.received: dict[int, list[torch.Tensor | None]] = {}
+        """Outputs by call; None for one that lies in an input, which later calls overwrite."""
 
     @property
     def device(self) -> str:
@@ -121,8 +123,9 @@ def draw(
     before = reference.call.inputs if reference.call else None
     inputs = apply_case(message.case, drawn, before, message.seed)
     native = reference.oracle.native(nest, inputs)
-    made = Answered(nest, inputs, native, reference.oracle.gold(nest, inputs, native))
-    reference.call = made
+    gold = reference.oracle.gold(nest, inputs, native)
+    drawn_so = message.case in {Case.FRESH, Case.KEPT_ENDS}
+    reference.call = made = Answered(nest, inputs, native, gold, drawn_so)
     reply = Made(
         inputs=nest,
         entries=tuple(entry(p, t) for p, t in zip(tensor_paths(nest), inputs, strict=True)),
@@ -184,7 +187,8 @@ def compare(
         gold=list(made.gold.state.values()),
     )
     if message.keep:
-        reference.received[message.number] = [t.clone() for t in outputs]
+        own = zip(outputs, made.native.aliased, strict=True)
+        reference.received[message.number] = [None if a else t.clone() for t, a in own]
     overrun = [i for i, buffer in enumerate(reference.lent) if not guards_hold(buffer)]
     return encode(Compared(measured=tuple(measured), overrun=tuple(overrun))), []
 
@@ -197,7 +201,9 @@ def recheck(
     was = reference.received[decode(request, Recheck).number]
     now = [from_blob(b, reference.device) for b in blobs]
     changed = [
-        f"output {i}" for i, t in enumerate(was) if i >= len(now) or not same_bits(t, now[i])
+        f"output {i}"
+        for i, (old, new) in enumerate(zip(was, now, strict=True))
+        if old is not None and not same_bits(old, new)
     ]
     return encode(Rechecked(changed=tuple(changed))), []
 
@@ -240,6 +246,7 @@ def _measure_outputs(
         rule=reference.rule,
         selections=reference.message.selections,
         doubtful=lambda rule: reference.oracle.doubtful(made.nest, made.inputs, rule),
+        sense=lambda: reference.oracle.makes_sense(made.nest, made.inputs),
     )
     return comparison.measured(outputs)
 

@@ -39,7 +39,7 @@ class Stage:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Let the screen work until something holds."""
-        for _ in range(300):
+        for _ in range(1500):
             await self.pilot.pause(0.01)
             if holds():
                 return

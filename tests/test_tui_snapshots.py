@@ -45,14 +45,14 @@ def settled(*keys: str) -> Callable[[Pilot], Awaitable[None]]:
     async def run(pilot: Pilot) -> None:
         app = pilot.app
         assert isinstance(app, WorkbenchApp)
-        for _ in range(300):
+        for _ in range(1500):
             await pilot.pause(0.01)
             scene = app.board.query_one(Profile).scene
             if scene is not None and not scene.reading:
                 break
         for key in keys:
             await pilot.press(key)
-            for _ in range(300):
+            for _ in range(1500):
                 await pilot.pause(0.01)
                 if len(app.screen_stack) > 1:
                     break

@@ -71,7 +71,7 @@ class Terminal:
 @pytest.fixture
 def terminal() -> Iterator[Terminal]:
     opened = Terminal("waiting")
-    opened.read_until(b"Leave")
+    opened.read_until(b"Moved MiB")  # the last thing to come: the record read from the client
     opened.read(1.0)
     yield opened
     opened.press(b"q")
@@ -109,7 +109,7 @@ def test_a_running_session_paints_only_its_clock() -> None:
     try:
         terminal.read_until(b"Leave")
         terminal.read(0.7)
-        ticks = terminal.read_until(b"28")
+        ticks = terminal.read_until(b"28 min")
         assert len(ticks) < 2048
     finally:
         terminal.press(b"q")

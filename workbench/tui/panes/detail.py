@@ -24,6 +24,8 @@ def detail(scene: Scene, width: int) -> list[Content]:
             ("  parent ", look.muted), parent,
         )
     )  # fmt: skip
+    if not version.commit:
+        return [*lines, line((" still in the gate", look.muted))]
     return lines + (_record_lines(record, look, width) if record is not None else [])
 
 

@@ -6,10 +6,12 @@ from typing import ClassVar
 from textual.content import Content
 
 from workbench.measure.records import Kind
-from workbench.tui.draw import Part, bar, cells, figure, fit, line, padded
+from workbench.session.records import Transition
+from workbench.tui.draw import Part, bar, cells, figure, fit, line, padded, wrapped
 from workbench.tui.look import Look
 from workbench.tui.metrics import Metric, metrics, roof_share
 from workbench.tui.panes.base import VersionPane
+from workbench.tui.panes.strip import stage_sign
 from workbench.tui.scene import Scene
 
 _KIND_COLUMN_FROM = 56
@@ -43,11 +45,10 @@ class Profile(VersionPane):
         """The table, or why there is none."""
         look, record = scene.look, scene.record
         if record is None:
-            pending = "its gate still runs" if scene.version and not scene.version.commit else ""
-            return [line((f" {pending}", look.faint))]
+            return _under_way(scene, width)
         found = metrics(record.gate, scene.parent.gate if scene.parent else None)
         if not found:
-            return _stopped(scene, width)
+            return _stopped(record, look, width)
         head = _head(record.number, record.parent, look, width)
         rows = [_row(metric, look, width) for metric in found]
         share, time = roof_share(record.gate), record.gate.time
@@ -56,18 +57,38 @@ class Profile(VersionPane):
         return [head, *rows]
 
 
-def _stopped(scene: Scene, width: int) -> list[Content]:
-    record = scene.record
-    says = "" if record is None else f"{record.gate.stage}: {record.gate.says}"
-    return [
-        line((" no numbers: the gate ended before the compiler's", scene.look.muted)),
-        line((f" {fit(says, width - 1)}", scene.look.faint)),
-    ]
+def _under_way(scene: Scene, width: int) -> list[Content]:
+    """What the stages say so far, while the gate runs."""
+    version = scene.version
+    if version is None or version.commit:
+        return []
+    lines = [line((" its gate still runs; numbers come with the profile", scene.look.faint))]
+    for stage in scene.snapshot.strip:
+        mark, style = stage_sign(stage, scene.look)
+        said: list[Part] = [" ", (mark, style), f" {stage.stage:<12}"]
+        lines.append(line(*said, (fit(stage.says, width - cells(said)), scene.look.muted)))
+    return lines
+
+
+def _stopped(record: Transition, look: Look, width: int) -> list[Content]:
+    """What the gate found, where it ended before there was anything to count."""
+    gate = record.gate
+    lines = [line((f" no numbers: the gate ended at {gate.stage}", look.muted))]
+    report = gate.report(gate.stage)
+    said = [gate.says, *(found.says for found in report.findings)] if report else [gate.says]
+    for text in dict.fromkeys(said):
+        lines += [line(f" {part}") for part in wrapped(text, width - 2)]
+    return lines
 
 
 def _name_width(width: int) -> int:
     kind = 10 if width >= _KIND_COLUMN_FROM else 0
     return max(8, min(20, width - 2 * _CELL - _CHANGE - kind - 1))
+
+
+def kind_style(kind: Kind, look: Look) -> str:
+    """A modeled number is to be taken with care, an exact one needs no word."""
+    return {Kind.MODELED: look.warn, Kind.EXACT: look.faint, Kind.MEASURED: look.good}[kind]
 
 
 def _head(number: int, parent: int | None, look: Look, width: int) -> Content:
@@ -90,7 +111,7 @@ def _row(metric: Metric, look: Look, width: int) -> Content:
         *_change(metric, look),
     ]  # fmt: skip
     if wide:
-        parts.append((f" {metric.kind:<9}", look.faint if metric.kind is Kind.EXACT else look.warn))
+        parts.append((f" {metric.kind:<9}", kind_style(metric.kind, look)))
         parts.append((fit(metric.note, max(0, width - cells(parts))), look.muted))
     return line(*parts)
 
@@ -119,5 +140,5 @@ def roof_line(share: float, kind: Kind, look: Look, width: int) -> Content:
     span = max(4, width - len(name) - len(says) - len(tail) - 2)
     return line(
         name, *bar(share, span, look.primary, look.line), ("┃", f"bold {look.warn}"),
-        says, (tail, look.warn if kind is Kind.MODELED else look.faint),
+        says, (tail, kind_style(kind, look)),
     )  # fmt: skip

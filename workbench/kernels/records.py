@@ -110,6 +110,8 @@ class Traffic(Struct, frozen=True, kw_only=True):
     """Those of `unique_sectors` that were stored to."""
     sectors_per_program: float = 0.0
     """Distinct sectors that one program touches, averaged over the traced programs."""
+    granules: int = 0
+    """Distinct 64-byte pairs of sectors among `unique_sectors`: the least that DRAM moves."""
     sharing: tuple[int, ...] = ()
     """Places at which the first 1, 2, 4, 8, ... programs of the grid begin to read this tensor:
     few places for many programs means that neighbours share data. Empty when not probed."""
@@ -156,6 +158,13 @@ class LaunchTrace(Struct, frozen=True, kw_only=True):
     load_steps: float = 0.0
     """Times that a program must wait for loads one after another, averaged: a loop whose body
     loads waits once a trip, loads side by side wait together."""
+    loads: float = 0.0
+    """Loads that one program executes, averaged."""
+    load_places: int = 0
+    """Places in the code that load."""
+    atomic_requests: float = 0.0
+    """What L2 has to do for atomics one after another: per 32 lanes the distinct sectors, or the
+    lanes on one address where those are more."""
     reductions: float = 0.0
     """Reductions and scans that one program runs, averaged."""
     dot_tiles: dict[str, tuple[int, int, int]] = {}

@@ -14,6 +14,7 @@ from workbench.kernels.faults import AccessOutOfBounds
 from workbench.kernels.records import LaunchTrace, OutOfBounds
 from workbench.kernels.trace_memory import (
     Region,
+    atomic_requests,
     in_lane_order,
     nearest,
     outside,
@@ -57,7 +58,8 @@ class LaunchWatch:
         self._reports: list[OutOfBounds] = []
         self._lanes = self._masked = self._useful = self._requested = 0
         self._vector = self._special = self._reduced = self._atomics = 0
-        self._steps = self._reductions = 0
+        self._steps = self._loads = self._reductions = self._atomic_requests = 0
+        self._places: set[object] = set()
         self._waiting: set[object] = set()
         self._dots: Counter[str] = Counter()
         self._tiles: defaultdict[str, Counter[tuple[int, int, int]]] = defaultdict(Counter)
@@ -155,6 +157,9 @@ class LaunchWatch:
             out_of_bounds=tuple(self._reports),
             line=self.line,
             load_steps=self._steps * each,
+            loads=self._loads * each,
+            load_places=len(self._places),
+            atomic_requests=self._atomic_requests * scale,
             reductions=self._reductions * each,
             dot_tiles={pipe: tiles.most_common(1)[0][0] for pipe, tiles in self._tiles.items()},
         )
@@ -197,6 +202,8 @@ class LaunchWatch:
         self._masked += lanes - active.size
         if kind == "atomic":
             self._atomics += active.size
+            if active.size:
+                self._atomic_requests += atomic_requests(active)
         else:
             ordered, lit = in_lane_order(addresses, mask)
             inner = addresses.shape[-1] if addresses.ndim else 1
@@ -219,7 +226,10 @@ class LaunchWatch:
     def _wait(self, tensor: object) -> None:
         """A load waits with those beside it, and anew when the same place loads again."""
         frame = _candidate_frame()
-        place = (tensor, frame and (frame.f_code, frame.f_lasti), self.unrolled)
+        code = (frame.f_code, frame.f_lasti) if frame is not None else None
+        place = (tensor, code, self.unrolled)
+        self._places.add(place)
+        self._loads += 1
         if place in self._waiting or not self._waiting:
             self._steps += 1
             self._waiting.clear()

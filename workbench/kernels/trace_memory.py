@@ -78,6 +78,7 @@ class Region:
             requested=round(self.requested * scale),
             unique_sectors=_count(self._seen),
             stored_sectors=_count(self._seen_written),
+            granules=_pairs(self._seen, self._first_sector),
             sectors_per_program=self._program_sectors / programs if programs else 0.0,
             sharing=_sharing(self.begins),
             footprint=self.nbytes,
@@ -194,6 +195,37 @@ def _packed(parts: list[Array]) -> Array:
 
 def _count(seen: Array | None) -> int:
     return 0 if seen is None else int(np.count_nonzero(seen))
+
+
+def _pairs(seen: Array | None, first: int) -> int:
+    if seen is None:
+        return 0
+    odd = first % 2
+    even = (seen.size - odd) // 2 * 2 + odd
+    whole = np.count_nonzero(seen[odd:even].reshape(-1, 2).any(axis=1))
+    return int(whole + np.count_nonzero(seen[:odd]) + np.count_nonzero(seen[even:]))
+
+
+def atomic_requests(addresses: Array) -> int:
+    """Updates that L2 makes one after another for active lanes, in lane order.
+
+    Lanes of one warp on different words of a sector go together, lanes on one word do not
+    (measured: 1.8 ns an update of one address, 2.5 ns a sector of a line).
+    """
+    whole = addresses.size // LANES * LANES
+    rest = addresses[whole:]
+    total = int(_updates(addresses[:whole].reshape(-1, LANES)).sum()) if whole else 0
+    return total + (int(_updates(rest.reshape(1, -1)).sum()) if rest.size else 0)
+
+
+def _updates(groups: Array) -> Array:
+    """Per row: its distinct sectors, or how often a word comes up where that is more."""
+    words = np.sort(groups, axis=1)
+    distinct = (words[:, 1:] != words[:, :-1]).sum(axis=1) + 1
+    sectors = words // SECTOR
+    touched = (sectors[:, 1:] != sectors[:, :-1]).sum(axis=1) + 1
+    updates: Array = np.maximum(touched, groups.shape[1] // distinct)
+    return updates
 
 
 def _sharing(begins: list[int | None]) -> tuple[int, ...]:

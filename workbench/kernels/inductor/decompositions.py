@@ -31,10 +31,21 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {
         **select_decomp_table(),
         **{op: decomposition_table[op] for op in besides if op in decomposition_table},
+        aten.mm.default: matrix_product,
         aten.convolution.default: convolution,
         aten.avg_pool2d.default: average_pool,
         aten.avg_pool3d.default: average_pool,
     }
+
+
+def matrix_product(a: Tensor, b: Tensor) -> Any:
+    """A product with a vector, as one product and one sum: a tile of 16 columns would waste 15.
+
+    NotImplemented leaves true matrix products to Inductor's template.
+    """
+    if 1 not in (a.shape[0], b.shape[1]):
+        return NotImplemented
+    return (a.unsqueeze(2) * b.unsqueeze(0)).sum(1)
 
 
 def convolution(  # noqa: PLR0913, PLR0917 - aten's signature

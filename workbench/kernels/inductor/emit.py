@@ -8,7 +8,7 @@ from workbench.kernels.inductor.forward import Forward
 from workbench.kernels.inductor.functions import OURS, library_functions, needed
 from workbench.kernels.inductor.heuristics import read_heuristics
 from workbench.kernels.inductor.kernel_text import PlainKernel, plain_function, plain_kernel
-from workbench.kernels.inductor.state import constructor
+from workbench.kernels.inductor.state import State
 from workbench.kernels.inductor.trace import Traced
 from workbench.kernels.inductor.wrapper import Program
 
@@ -28,11 +28,12 @@ def emit(
     grids = {name: found.grid for name, found in heuristics.items()}
     known = {name: f"constant_{i}" for i, name in enumerate(constants)}
     forward = Forward(traced, program, kernels, grids, known)
-    values = {known[name]: tensor for name, tensor in constants.items()}
+    state = State(traced.model, {known[name]: tensor for name, tensor in constants.items()})
     parts = [
         *_functions(list(kernels.values())),
         *(f"@triton.jit\n{kernel.source}" for kernel in kernels.values()),
-        _module(constructor(traced.model, values), forward.inputs, forward.lines()),
+        *state.classes,
+        _module(state.init, forward.inputs, forward.lines()),
     ]
     rest = "".join(f"\n\n{part.strip()}\n" for part in parts)
     library = _LIBDEVICE if "libdevice." in rest else ""

@@ -3,6 +3,7 @@
 import ast
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -40,8 +41,10 @@ class Forward:
         plain = [*self._states.values(), *self.inputs]
         self._names = {node.name: name for node, name in zip(nodes, plain, strict=True)}
         self._names |= {name: f"self.{buffer}" for name, buffer in constants.items()}
-        self._dense = {
-            name for name, t in zip(plain, traced.placeholders, strict=True) if t.is_contiguous()
+        self._dense = {  # names of contiguous tensors, with their number of elements
+            name: t.numel()
+            for name, t in zip(plain, traced.placeholders, strict=True)
+            if t.is_contiguous()
         }
         self._launched = 0
         self._launches = sum(isinstance(step, Launch) for step in program.steps)
@@ -67,7 +70,7 @@ class Forward:
                     text = self._text(value)
                     self._names[name] = name
                     if text in self._dense and isinstance(value, ast.Name):
-                        self._dense.add(name)
+                        self._dense[name] = self._dense[text]
                     yield f"{name} = {text}"
                 case Launch():
                     yield from self._launch(step)
@@ -100,7 +103,7 @@ class Forward:
         self._names[step.name] = step.name
         device = f"{[*self.inputs, *self._states.values()][0]}.device"
         if _is_dense(step.size, step.strides):
-            self._dense.add(step.name)
+            self._dense[step.name] = prod(step.size)
             call = f"torch.empty({step.size}, dtype={step.dtype}, device={device})"
         else:
             call = (
@@ -157,7 +160,8 @@ class Forward:
                 )
 
     def _view(self, base: str, size: tuple[int, ...], strides: tuple[int, ...], offset: int) -> str:
-        if offset == 0 and base in self._dense and _is_dense(size, strides):
+        whole = self._dense.get(base) == prod(size)
+        if offset == 0 and whole and _is_dense(size, strides):
             return f"{base}.view({size})"
         if offset == 0:
             return f"torch.as_strided({base}, {size}, {strides})"

@@ -31,6 +31,12 @@ _CALLS = {
 """Calls that become an expression of their arguments."""
 
 OURS = {
+    "select_one": """
+@triton.jit
+def select_one(x, mask, dim, keep_dims=False):
+    return tl.sum(tl.where(mask, x, 0), dim, keep_dims=keep_dims)
+"""
+} | {
     f"{which}_with_index": f"""
 @triton.jit
 def {which}_with_index(value, index, dim):
@@ -45,18 +51,26 @@ def {which}_with_index(value, index, dim):
 _LIBRARY = re.compile(r"\b(?:libdevice|tl_math|math|triton_helpers)\.\w+$")
 
 
-def plain_call(name: str, arguments: list[str]) -> str | None:
-    """The text that stands for the call `name(arguments)`; None when it is plain Triton already."""
+def plain_call(call: ast.Call) -> str | None:
+    """The text that stands for a call into a library; None when it is plain Triton already."""
+    name = ast.unparse(call.func)
     if not _LIBRARY.match(name):
         return None
+    values = [ast.unparse(arg) for arg in call.args]
     if name in _CALLS:
-        return _CALLS[name].format(*arguments)
+        return _CALLS[name].format(*values, *(ast.unparse(k.value) for k in call.keywords))
+    arguments = ", ".join([*values, *(ast.unparse(keyword) for keyword in call.keywords)])
     library, function = name.rsplit(".", 1)
     if library == "triton_helpers":
-        return f"{function}({', '.join(arguments)})"
+        return f"{function}({arguments})"
     if function in _IN_TRITON:
-        return f"{_IN_TRITON[function]}({', '.join(arguments)})"
-    return None if library == "libdevice" else f"libdevice.{function}({', '.join(arguments)})"
+        return f"{_IN_TRITON[function]}({arguments})"
+    return None if library == "libdevice" else f"libdevice.{function}({arguments})"
+
+
+def is_library_call(node: ast.AST) -> bool:
+    """Whether `plain_call` has something else for it."""
+    return isinstance(node, ast.Call) and plain_call(node) is not None
 
 
 def library_functions() -> dict[str, str]:

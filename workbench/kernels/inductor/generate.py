@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 from msgspec import Struct
-from torch._inductor import config
+from torch._inductor import config, ir
 from torch._inductor.debug import DebugContext
 from torch._inductor.fx_passes.post_grad import post_grad_passes
 from torch._inductor.graph import GraphLowering
+from torch._inductor.runtime.hints import ReductionHint
 from torch._inductor.select_algorithm import AlgorithmSelectorCache
 from torch._inductor.virtualized import V
 
@@ -26,6 +27,7 @@ _SETTINGS = {
     "max_autotune_gemm_backends": "TRITON",
     "max_autotune_conv_backends": "TRITON",
     "pattern_matcher": False,  # its patterns would put fused library attention back
+    "prologue_fusion": False,  # a constant fused into a GEMM has a shape that Triton refuses
     "comprehensive_padding": False,  # buffers keep the strides that PyTorch gives them
     "triton.unique_kernel_names": True,
     "triton.descriptive_names": "original_aten",
@@ -48,6 +50,7 @@ def generate(traced: Traced, target: Target) -> Generated:
     """
     with (
         config.patch(_SETTINGS),
+        _whole_scans(),
         _choosing(target),
         traced.mode,
         torch.no_grad(),
@@ -79,3 +82,15 @@ def _choosing(target: Target) -> Iterator[None]:
         yield
     finally:
         selector.__call__ = select
+
+
+@contextmanager
+def _whole_scans() -> Iterator[None]:
+    """A scan split over programs makes them wait for each other: only a GPU runs them together."""
+    scan: Any = ir.Scan
+    before = scan.__dict__["num_splits"]
+    scan.num_splits = classmethod(lambda _cls, **_kwargs: (ReductionHint.DEFAULT, 1))
+    try:
+        yield
+    finally:
+        scan.num_splits = before

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from workbench.kernels.inductor.functions import plain_call
+from workbench.kernels.inductor.functions import is_library_call, plain_call
 from workbench.kernels.inductor.heuristics import Heuristics
+from workbench.kernels.inductor.records import LiftRefused
 
 _TILE = re.compile(r"(BLOCK_[MNK]|GROUP_M)$")
 """Constants inside a template that are tile sizes: they become parameters of the launch."""
@@ -40,7 +41,9 @@ class PlainKernel(Struct, frozen=True, kw_only=True):
 
 
 def plain_kernel(name: str, text: str, heuristics: Heuristics) -> PlainKernel:
-    """Rewrite one kernel's text."""
+    """Rewrite one kernel's text. Raises LiftRefused for inline assembly."""
+    if "tl.inline_asm_elementwise" in text:
+        raise LiftRefused("Inductor writes inline assembly for one of its functions")
     tree = ast.parse(text)
     functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
     main = functions.pop(name)
@@ -179,10 +182,8 @@ def _plain_calls(function: ast.FunctionDef) -> Iterator[Span]:
         match node:
             case ast.Expr(value=ast.Call(func=called)) if ast.unparse(called) == "tl.device_assert":
                 yield node, ""
-            case ast.Call(func=called, args=args) if not any(
-                plain is not None for plain in map(_plain_if_call, _below(node))
-            ):
-                new = plain_call(ast.unparse(called), [ast.unparse(arg) for arg in args])
+            case ast.Call() if not any(map(is_library_call, _below(node))):
+                new = plain_call(node)
                 if new is not None:
                     yield node, new
             case _:
@@ -192,12 +193,6 @@ def _plain_calls(function: ast.FunctionDef) -> Iterator[Span]:
 def _below(node: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
         yield from ast.walk(child)
-
-
-def _plain_if_call(node: ast.AST) -> str | None:
-    if not isinstance(node, ast.Call):
-        return None
-    return plain_call(ast.unparse(node.func), [ast.unparse(arg) for arg in node.args])
 
 
 def _without_aliases(text: str) -> str:

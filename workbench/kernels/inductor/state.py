@@ -1,9 +1,9 @@
-"""The constructor of a lifted candidate: the reference's parameters and buffers, by the same names."""
+"""The classes of a lifted candidate that hold the reference's parameters and buffers, by its names."""
 
 import ast
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,28 +11,66 @@ from torch import nn
 
 from workbench.kernels.inductor.records import LiftRefused
 
-_INDENT = " " * 8
-
 _LONGEST_CONSTANT = 64
 """Elements of a constant that is written into the candidate's text."""
 
+_WIDTH = 80
+"""Columns left inside a method of a class."""
 
-def constructor(model: nn.Module, constants: Mapping[str, torch.Tensor]) -> str:
-    """The text of `__init__`, which builds the state of `model` and none of its behaviour.
 
-    A layer of torch.nn is built again from its own description where that gives the same state;
-    otherwise its parameters and buffers are registered one by one. `constants` become buffers that
-    no state_dict has. Raises LiftRefused for a constant too long to be written out.
+class State:
+    """The text that builds the reference's state and none of its behaviour.
+
+    A layer of torch.nn is built again from its own description where that gives the same state; any
+    other module becomes a class of its own without methods, in `classes`.
     """
-    if any(name.isdigit() for name, _ in model.named_children()):
-        raise LiftRefused("the reference is a Sequential itself: its layers have no names")
-    lines = [
-        "    def __init__(self, *_sizes):",
-        f"{_INDENT}super().__init__()",
-        *(_INDENT + line for line in _parts(model, "self")),
-        *(_INDENT + _constant(name, tensor) for name, tensor in constants.items()),
-    ]
-    return "\n".join(lines) + "\n"
+
+    def __init__(self, model: nn.Module, constants: Mapping[str, torch.Tensor]) -> None:
+        self.classes: list[str] = []
+        """Inner ones first."""
+        self._names: dict[str, str] = {}
+        lines = [*self._lines(model), *(_constant(n, t) for n, t in constants.items())]
+        self.init = _init(lines, ", *_sizes")
+        """`__init__` of `ModelNew`. It takes the reference's arguments and knows the sizes by heart."""
+
+    def _lines(self, module: nn.Module) -> list[str]:
+        """Assignments that give `self` the state of `module`."""
+        lines = []
+        for name, value in module._parameters.items():
+            if value is not None:
+                lines.append(f"self.{_attribute(name)} = {_parameter(value)}")
+        for name, buffer in module._buffers.items():
+            if buffer is not None:
+                if name in module._non_persistent_buffers_set:
+                    raise LiftRefused(
+                        f"the buffer {name} is not in the reference's state_dict",
+                        todo="register it with persistent=True: candidates get it from there",
+                    )
+                lines.append(f'self.register_buffer("{name}", {_empty(buffer)})')
+        for name, child in _children(module).items():
+            lines.append(f"self.{_attribute(name)} = {self._built(child)}")
+        return lines
+
+    def _built(self, module: nn.Module) -> str:
+        """An expression that builds a module with the state of `module`."""
+        layer = _layer(module)
+        if layer:
+            return layer
+        own = {k: v for k, v in module._parameters.items() if v is not None}
+        buffers = [v for v in module._buffers.values() if v is not None]
+        children = _children(module)
+        if _numbered(children) and not own and not buffers:
+            parts = {int(name): self._built(child) for name, child in children.items()}
+            return _list("nn.ModuleList", parts, "nn.Identity()")
+        if _numbered(own) and not children and not buffers:
+            return _list("nn.ParameterList", {int(k): _parameter(v) for k, v in own.items()}, "")
+        text = _init(self._lines(module), "")
+        if text not in self._names:
+            wanted = f"{type(module).__name__}State"
+            count = sum(name.startswith(wanted) for name in self._names.values())
+            self._names[text] = f"{wanted}{count + 1 if count else ''}"
+            self.classes.append(f"class {self._names[text]}(nn.Module):\n{text}")
+        return f"{self._names[text]}()"
 
 
 def accessor(name: str) -> str:
@@ -48,51 +86,38 @@ def local_name(name: str, taken: set[str]) -> str:
     return plain
 
 
-def _parts(module: nn.Module, path: str) -> Iterator[str]:
-    for name, value in module._parameters.items():
-        if value is not None:
-            yield f"{path}.{name} = nn.Parameter({_empty(value)})"
-    for name, buffer in module._buffers.items():
-        if buffer is not None:
-            if name in module._non_persistent_buffers_set:
-                raise LiftRefused(
-                    f"the buffer {name} is not in the reference's state_dict",
-                    todo="register it with persistent=True, so that a candidate can be given it",
-                )
-            yield f'{path}.register_buffer("{name}", {_empty(buffer)})'
-    children = {name: child for name, child in module.named_children() if child.state_dict()}
-    if children and all(name.isdigit() for name in children):
-        yield from _numbered(children, path)
-        return
-    for name, child in children.items():
-        yield from _child(child, f"{path}.{name}")
+def _init(lines: Sequence[str], arguments: str) -> str:
+    body = ["super().__init__()", *lines]
+    text = "\n".join(" " * 8 + line for entry in body for line in entry.splitlines())
+    return f"    def __init__(self{arguments}):\n{text}\n"
 
 
-def _numbered(children: dict[str, nn.Module], path: str) -> Iterator[str]:
-    """Members of a Sequential or ModuleList; those without state leave a gap."""
-    count = max(int(name) for name in children) + 1
-    yield f"{path} = nn.ModuleList(nn.Module() for _ in range({count}))"
-    for name, child in children.items():
-        yield from _child(child, f"{path}[{name}]")
+def _children(module: nn.Module) -> dict[str, nn.Module]:
+    """Those with state."""
+    return {name: child for name, child in module.named_children() if child.state_dict()}
 
 
-def _child(child: nn.Module, path: str) -> Iterator[str]:
-    layer = _layer(child)
-    if layer:
-        yield f"{path} = {layer}"
-        return
-    names = [name for name, part in child.named_children() if part.state_dict()]
-    if not (names and all(name.isdigit() for name in names) and not _own(child)):
-        yield f"{path} = nn.Module()"
-    yield from _parts(child, path)
+def _numbered(names: Mapping[str, Any]) -> bool:
+    return bool(names) and all(name.isdigit() for name in names)
 
 
-def _own(module: nn.Module) -> bool:
-    return any(v is not None for v in (*module._parameters.values(), *module._buffers.values()))
+def _attribute(name: str) -> str:
+    if not name.isidentifier():
+        raise LiftRefused(f"a part of the reference is called {name!r}, which is no Python name")
+    return name
+
+
+def _list(kind: str, parts: Mapping[int, str], filler: str) -> str:
+    """Members in order; those without state leave a filler in their place."""
+    members = [parts.get(i, filler) for i in range(max(parts) + 1)]
+    line = f"{kind}([{', '.join(members)}])"
+    if len(line) <= _WIDTH:
+        return line
+    return f"{kind}(\n    [\n" + "".join(f"        {m},\n" for m in members) + "    ]\n)"
 
 
 def _layer(module: nn.Module) -> str:
-    """`nn.Linear(64, 32, bias=True)` where building that gives the same state, else nothing."""
+    """`nn.Linear(64, 32)` where building that gives the same state, else nothing."""
     if type(module).__module__.split(".")[0] != "torch" or list(module.children()):
         return ""
     dtypes = {p.dtype for p in module.parameters()}
@@ -138,6 +163,10 @@ def _constant(name: str, tensor: torch.Tensor) -> str:
         )
     value = f"torch.tensor({tensor.tolist()}, dtype={tensor.dtype})"
     return f'self.register_buffer("{name}", {value}, persistent=False)'
+
+
+def _parameter(tensor: torch.Tensor) -> str:
+    return f"nn.Parameter({_empty(tensor)})"
 
 
 def _empty(tensor: torch.Tensor) -> str:

@@ -14,13 +14,15 @@ _LARGEST_ACCUMULATOR = 128
 def best_choice(choices: Sequence[Any], target: Target) -> Any:
     """The template whose tiling asks for the least work, waves and operand traffic counted.
 
-    `choices` are Inductor's ChoiceCallers of one operator, Triton templates only.
+    `choices` are Inductor's ChoiceCallers of one operator; what is no Triton template (a library
+    call, a subgraph) is taken only where there is nothing else.
     """
-    return min(choices, key=lambda choice: _cost(choice, target))
+    templates = [choice for choice in choices if "BLOCK_M=" in choice.description]
+    return min(templates or choices, key=lambda choice: _cost(choice, target))
 
 
-def _cost(choice: Any, target: Target) -> tuple[bool, float, int]:
-    """First whether the tile does not fit, then the cost in multiply-adds per SM, then stages.
+def _cost(choice: Any, target: Target) -> tuple[bool, float, int, int]:
+    """Whether the tile does not fit, the cost in multiply-adds per SM, depth of a step, stages.
 
     Ours: `waves * (tile + 32 * edges)`, where 32 multiply-adds pay for loading one operand element.
     """
@@ -35,7 +37,7 @@ def _cost(choice: Any, target: Target) -> tuple[bool, float, int]:
         m * n / (32 * warps) <= _LARGEST_ACCUMULATOR
         and stages * (m + n) * k * item <= target.shared_per_program
     )
-    return not fits, waves * (m * n + 32 * (m + n)), stages
+    return not fits, waves * (m * n + 32 * (m + n)), abs(k - 32), stages
 
 
 def _extent(choice: Any, sizes: Sequence[int]) -> tuple[int, int, int]:

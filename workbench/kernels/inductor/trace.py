@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from msgspec import Struct
 from torch import nn
+from torch._dispatch.python import enable_python_dispatcher
 from torch._inductor import config
 from torch._inductor.fx_passes import joint_graph
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -87,17 +88,17 @@ def _trace(module: ModuleType, device: str, precision: Precision) -> Traced:
         specs.append(spec)
         return leaves
 
-    with _plain_operators(precision), preserve_node_meta(), mode, torch.no_grad():
+    with ExitStack() as stack:
+        for context in (_plain_operators(precision), mode, torch.no_grad()):
+            stack.enter_context(context)
+        # The first names kernels after operators; the second takes recurrent layers apart in Python.
+        stack.enter_context(preserve_node_meta())
+        stack.enter_context(enable_python_dispatcher())
         graph = make_fx(
             torch.func.functionalize(forward, remove="mutations"),
             decomposition_table=decompositions(),
             tracing_mode="real",
         )(*values)
-        if any(_writes(node) for node in graph.graph.nodes):
-            # Some operators only show their writes once they are taken apart.
-            graph = make_fx(
-                torch.func.functionalize(graph, remove="mutations"), tracing_mode="real"
-            )(*values)
     graph.graph.eliminate_dead_code()
     return Traced(
         graph=graph,
@@ -108,12 +109,6 @@ def _trace(module: ModuleType, device: str, precision: Precision) -> Traced:
         output=specs[-1],
         mode=mode,
     )
-
-
-def _writes(node: Node) -> bool:
-    """Whether an operator writes in place; the last copies into buffers are no such thing."""
-    schema = getattr(node.target, "_schema", None)
-    return schema is not None and schema.is_mutable and "copy_" not in str(node.target)
 
 
 def _fake(mode: FakeTensorMode, tensor: torch.Tensor, device: torch.device) -> Any:

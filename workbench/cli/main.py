@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli import bench, decide, doctor, look, run, transfer
+from workbench.cli import bench, decide, doctor, gate, knowledge, look, run, transfer
 from workbench.cli.say import Exit, explain
 
 app = typer.Typer(
@@ -39,7 +39,7 @@ def _options(
     del version, debug
 
 
-for _module in (run, look, decide, transfer, doctor, bench):
+for _module in (run, gate, look, decide, knowledge, transfer, doctor, bench):
     _module.register(app)
 
 

@@ -106,7 +106,7 @@ class SessionWorkplace:
         report = judge(
             candidate_of(source),
             self._problem,
-            self._facts,
+            lambda: self._facts,
             self._gate_settings,
             self._workshop,
             parent_time=None if parent is None else parent.gate.time,

@@ -66,7 +66,7 @@ Listen = Callable[[Told], None]
 def judge(  # noqa: PLR0913 -- what is judged, by what, and who listens
     candidate: Candidate,
     problem: Problem,
-    facts: ProblemReport,
+    facts: Callable[[], ProblemReport],
     settings: GateSettings,
     workshop: Workshop,
     *,
@@ -77,9 +77,10 @@ def judge(  # noqa: PLR0913 -- what is judged, by what, and who listens
 ) -> GateReport:
     """Everything the gate has to say about a candidate.
 
-    `facts` is what `inspect_problem` found. With `parent` (on a GPU) or `parent_time` (modeled) the
-    profile stage asks for a gain over it. `timer` measures; without one the time is modeled. Never
-    raises for what a candidate does; WorkbenchError when no worker can start.
+    `facts` gives what `inspect_problem` found; it is asked once the policy has passed. With
+    `parent` (on a GPU) or `parent_time` (modeled) the profile stage asks for a gain over it.
+    `timer` measures; without one the time is modeled. Never raises for what a candidate does;
+    WorkbenchError when no worker can start.
     """
     sitting = _Sitting(candidate, problem, facts, settings, workshop, listen)
     sitting.ask(Stage.POLICY, lambda: policy.check_bytes(candidate.content, sitting.inputs))
@@ -97,7 +98,7 @@ class _Sitting:
         self,
         candidate: Candidate,
         problem: Problem,
-        facts: ProblemReport,
+        facts: Callable[[], ProblemReport],
         settings: GateSettings,
         workshop: Workshop,
         listen: Listen,
@@ -131,7 +132,7 @@ class _Sitting:
     def compile(self) -> StageReport:
         """Compile for the target at the full shape."""
         self._compiled = compiling.run(
-            self._candidate, self._facts.full, self._settings.target, self._workshop
+            self._candidate, self._facts().full, self._settings.target, self._workshop
         )
         return self._compiled.report
 
@@ -160,7 +161,7 @@ class _Sitting:
             self._profiled = profile.run_modeled(
                 self._candidate,
                 self._compiled or Compiled(report=self._reports[-1]),
-                self._facts.full,
+                self._facts().full,
                 self._settings.target,
                 self._workshop,
                 parent=parent_time,

@@ -9,6 +9,9 @@ from workbench.measure.records import Speed, Time
 
 Evidence = dict[str, str | int | float | bool | None]
 
+NO_CODE_RAN = "no candidate code ran"
+"""Isolation of a stage that only looked."""
+
 
 class Stage(StrEnum):
     """The four questions, in the order they are asked."""
@@ -70,7 +73,7 @@ class StageReport(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     """Empty when passed, unless something deserves a look."""
     seconds: float = 0.0
-    isolation: str = "no candidate code ran"
+    isolation: str = NO_CODE_RAN
     """In force while candidate code ran: `bubblewrap`, `landlock+seccomp` or `process only`."""
 
 

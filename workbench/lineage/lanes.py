@@ -337,7 +337,7 @@ def _assign(chains: list[_Chain], size: int) -> None:
     living = sorted((c for c in chains[1:] if not c.dead), key=lambda c: c.top)
     for chain in living:
         _shelve(chain, busy, 0)
-    outermost = _outermost([c for c in chains if not c.dead], size)
+    outermost = _outermost([c for c in chains if c.lane >= 0], size)
     busy = []
     for chain in sorted((c for c in chains if c.lane < 0), key=lambda c: c.top):
         _shelve(chain, busy, 1 + outermost(chain.top, chain.bottom))

@@ -1,6 +1,5 @@
 """The eager model against counts done by hand, and against what an H200 measured."""
 
-import msgspec
 import pytest
 
 from workbench.kernels.target import target
@@ -12,12 +11,20 @@ SM90 = target("sm90")
 
 
 def counted(name: str, shape: str) -> list[OperatorWork]:
-    from workbench.measure.eager_job import count
+    """One call of the reference, on meta tensors."""
+    import torch
+
+    from workbench.gate.counting import Counting, whole
+    from workbench.problems.module import bind, build_model, make_inputs
 
     problem = load_problem(name)
-    request = {"source": problem.source, "values": problem.shape(shape).values}
-    body, _ = count(None, request, [])
-    return msgspec.convert(body["work"], list[OperatorWork])
+    module = bind(problem.source, problem.shape(shape).values)
+    with torch.device("meta"):
+        model = build_model(module, seed=0)
+    counting = Counting()
+    with torch.no_grad(), whole(counting):
+        model(*make_inputs(module, seed=0, device="meta"))
+    return counting.operators
 
 
 def test_a_matrix_product_counts_two_flops_a_multiply_add_and_each_operand_once():

@@ -260,6 +260,23 @@ def test_every_row_has_one_mark_where_it_says(versions: list[Made]) -> None:
         assert to_ascii(row.text).isascii()
 
 
+def test_a_rejected_tip_is_faint_and_outside_its_kept_sibling() -> None:
+    rows = Lanes(lineage("0 m, 1<0 x, 2<0 k, 3<0 m"))
+    assert [row.text for row in rows] == ["●", "│ ●", "│ │ ✗", "●─┴─╯"]
+    assert [row.cells[2 * row.lane].faint for row in rows] == [False, False, True, False]
+    assert [cell.faint for cell in rows[3].cells] == [False, False, False, True, True]
+
+
+@given(lineages())
+def test_what_is_faint_is_what_led_to_nothing_kept(versions: list[Made]) -> None:
+    kept = {v.number for v in versions if v.answer in {Answer.ACCEPTED, Answer.PENDING}}
+    for version in sorted(versions, reverse=True):
+        if version.number in kept and version.parent is not None:
+            kept.add(version.parent)
+    for row in Lanes(versions):
+        assert row.cells[2 * row.lane].faint == (row.number not in kept)
+
+
 @given(lineages())
 def test_lines_in_which_nothing_was_kept_stand_outside_the_others(versions: list[Made]) -> None:
     for row in Lanes(versions):

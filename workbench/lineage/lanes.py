@@ -297,18 +297,17 @@ def _rank(version: Drawable) -> int:
 def _chains(graph: _Graph) -> list[_Chain]:
     """Every version in exactly one chain; the accepted line's comes first."""
     chains: list[_Chain] = []
-    tips: dict[int, list[int]] = {}
+    tips: dict[tuple[int, bool], list[int]] = {}
     heirs = [graph.heir(row) for row in range(graph.size)]
     for row in range(graph.size):
         parent = graph.parents[row]
         if parent is not None and parent < graph.size and heirs[parent] == row:
             continue  # in its parent's chain
         if heirs[row] is None and parent is not None:
-            tips.setdefault(parent, []).append(row)
+            tips.setdefault((parent, graph.dead(row)), []).append(row)
             continue
         chains.append(_Chain(_line_up(row, heirs), bottom=parent, dead=graph.dead(row)))
-    for parent, rows in tips.items():
-        dead = all(map(graph.dead, rows))
+    for (parent, dead), rows in tips.items():
         groups = [rows] if len(rows) > _FAN else [[row] for row in rows]
         for group in groups:
             shared = len(group) > 1

@@ -21,9 +21,10 @@ def counted(name: str, shape: str) -> list[OperatorWork]:
     module = bind(problem.source, problem.shape(shape).values)
     with torch.device("meta"):
         model = build_model(module, seed=0)
+    inputs = make_inputs(module, seed=0, device="meta")
     counting = Counting()
     with torch.no_grad(), whole(counting):
-        model(*make_inputs(module, seed=0, device="meta"))
+        model(*inputs)
     return counting.operators
 
 

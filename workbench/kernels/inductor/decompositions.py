@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch._decomp import decomposition_table
 from torch._inductor.decomposition import select_decomp_table
 from torch.nn import functional
+
+from workbench.kernels.untyped import Untyped
 
 _UNROLLED = 25
 """Windows up to here Inductor unrolls by itself; larger ones it leaves to a library."""
@@ -17,11 +18,11 @@ _TEMPLATE_MIN_CHANNELS = 16
 """`tl.dot` takes no fewer: below that, Inductor's template multiplies mostly padding."""
 
 
-def decompositions() -> dict[Any, Callable[..., Any]]:
+def decompositions() -> dict[Untyped, Callable[..., Untyped]]:
     """Inductor's own table, what PyTorch can take apart besides, and ours on top."""
     aten = torch.ops.aten
     besides = (
-        aten._adaptive_avg_pool2d.default,
+        aten._adaptive_avg_pool2d.default,  # noqa: SLF001 - aten's own name for it
         aten.adaptive_max_pool2d.default,
         aten.upsample_bilinear2d.default,
         aten.upsample_bicubic2d.default,
@@ -38,7 +39,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     }
 
 
-def matrix_product(a: Tensor, b: Tensor) -> Any:
+def matrix_product(a: Tensor, b: Tensor) -> Untyped:
     """A product with a vector, as one product and one sum: a tile of 16 columns would waste 15.
 
     NotImplemented leaves true matrix products to Inductor's template.
@@ -58,7 +59,7 @@ def convolution(  # noqa: PLR0913, PLR0917 - aten's signature
     transposed: bool,
     output_padding: Sequence[int],
     groups: int,
-) -> Any:
+) -> Untyped:
     """Direct convolution as one product and one sum, of any dimension, dilation and grouping.
 
     NotImplemented leaves the operator to Inductor's implicit-GEMM template where that fits.
@@ -86,7 +87,7 @@ def convolution(  # noqa: PLR0913, PLR0917 - aten's signature
     return y if bias is None else y + bias.reshape(-1, *[1] * dims)
 
 
-def average_pool(  # noqa: PLR0913, PLR0917 - aten's signature
+def average_pool(
     x: Tensor,
     kernel: Sequence[int],
     stride: Sequence[int] = (),
@@ -94,7 +95,7 @@ def average_pool(  # noqa: PLR0913, PLR0917 - aten's signature
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor: int | None = None,
-) -> Any:
+) -> Untyped:
     """Average pooling with a large window, as a sum over windows.
 
     NotImplemented leaves small windows, and the rarer options, to Inductor.
@@ -168,7 +169,8 @@ def _stretched(
 
 
 def _turned(weight: Tensor, groups: int) -> Tensor:
-    """A transposed convolution's weight as the plain convolution wants it: out before in, flipped."""
+    """A transposed convolution's weight as the plain one wants it: out before in, flipped."""
     inputs, outputs, *kernel = weight.shape
     turned = weight.reshape(groups, inputs // groups, outputs, *kernel).transpose(1, 2)
-    return turned.reshape(groups * outputs, inputs // groups, *kernel).flip(*range(2, weight.dim()))
+    plain = turned.reshape(groups * outputs, inputs // groups, *kernel)
+    return plain.flip(*range(2, weight.dim()))

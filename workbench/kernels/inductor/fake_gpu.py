@@ -5,13 +5,13 @@ process that does nothing else.
 """
 
 from types import SimpleNamespace
-from typing import Any
 
 from workbench.kernels.target import Target
+from workbench.kernels.untyped import Untyped
 
 
 def install(target: Target) -> None:
-    """Make this process's torch and Inductor see one GPU of `target`'s kind. Nothing can run on it."""
+    """Make torch and Inductor see one GPU of `target`'s kind, on which nothing can run."""
     import torch
     import triton
     from torch._subclasses import fake_tensor
@@ -23,9 +23,9 @@ def install(target: Target) -> None:
         pass
     if hasattr(fake_tensor, "init_gpu_context"):
         # It would make a tensor on the GPU, to have a context for backward passes.
-        fake_tensor.init_gpu_context = lambda _device: None
-    if not torch.backends.cuda.is_built():
-        torch._C._ensureCUDADeviceGuardSet()
+        patched: Untyped = fake_tensor
+        patched.init_gpu_context = lambda _device: None
+    torch._C._ensureCUDADeviceGuardSet()  # noqa: SLF001 - what FakeTensorMode itself does
     _replace_torch_cuda(_properties(target))
     _replace_device_interface(_properties(target))
     # Inductor asks Triton's driver only which target it compiles for.
@@ -58,10 +58,10 @@ def _properties(target: Target) -> SimpleNamespace:
 def _replace_torch_cuda(properties: SimpleNamespace) -> None:
     import torch
 
-    def constant(value: Any) -> Any:
+    def constant(value: Untyped) -> Untyped:
         return lambda *_args, **_kwargs: value
 
-    cuda: Any = torch.cuda
+    cuda: Untyped = torch.cuda
     for name, value in {
         "_lazy_init": None,
         "current_device": 0,
@@ -78,14 +78,14 @@ def _replace_torch_cuda(properties: SimpleNamespace) -> None:
     # Inductor's patterns read and restore the generator's state while they are traced.
     cuda.get_rng_state = constant(torch.zeros(16, dtype=torch.uint8))
     cuda.set_rng_state = constant(None)
-    version: Any = torch.version
+    version: Untyped = torch.version
     version.cuda = version.cuda or "12.8"
 
 
 def _replace_device_interface(properties: SimpleNamespace) -> None:
     from torch._dynamo import device_interface as devices
 
-    interface: Any = devices.CudaInterface
+    interface: Untyped = devices.CudaInterface
     capability = properties.major * 10 + properties.minor
     for owner, name, value in (
         (interface, "is_available", True),

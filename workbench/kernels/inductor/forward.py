@@ -4,7 +4,6 @@ import ast
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
@@ -15,6 +14,7 @@ from workbench.kernels.inductor.records import LiftRefused
 from workbench.kernels.inductor.state import accessor, local_name
 from workbench.kernels.inductor.trace import Traced
 from workbench.kernels.inductor.wrapper import Allocate, Free, Launch, Program, Rename
+from workbench.kernels.untyped import Untyped
 
 _WIDTH = 92
 """Columns left inside a method of a class."""
@@ -87,7 +87,8 @@ class Forward:
                 if tensor.is_contiguous()
                 else f"{name}.stride() == {tuple(tensor.stride())}"
             )
-            yield f'assert {name}.shape == {tuple(tensor.shape)} and {layout}, "lifted for one size"'
+            size = f"{name}.shape == {tuple(tensor.shape)}"
+            yield f'assert {size} and {layout}, "lifted for one size"'
 
     def _used(self) -> set[str]:
         nodes: list[ast.AST] = list(self._program.outputs)
@@ -202,7 +203,7 @@ def _is_dense(size: Sequence[int], strides: Sequence[int]) -> bool:
     return torch.empty_strided(size, strides, device="meta").is_contiguous()
 
 
-def _is_plain(tree: Any) -> bool:
+def _is_plain(tree: Untyped) -> bool:
     if isinstance(tree, _Text):
         return True
     if type(tree) in (tuple, list):

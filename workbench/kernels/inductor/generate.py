@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from msgspec import Struct
@@ -14,9 +13,11 @@ from torch._inductor.runtime.hints import ReductionHint
 from torch._inductor.select_algorithm import AlgorithmSelectorCache
 from torch._inductor.virtualized import V
 
+from workbench.kernels.inductor.records import LiftRefused
 from workbench.kernels.inductor.tiles import best_choice
 from workbench.kernels.inductor.trace import Traced
 from workbench.kernels.target import Target
+from workbench.kernels.untyped import Untyped
 
 _SETTINGS = {
     "compile_threads": 1,
@@ -46,7 +47,7 @@ class Generated(Struct, frozen=True):
 def generate(traced: Traced, target: Target) -> Generated:
     """Let Inductor write its module for the graph; nothing is compiled or run.
 
-    Raises whatever Inductor raises for a graph it cannot lower to Triton.
+    Raises LiftRefused for a graph that Inductor cannot lower to Triton.
     """
     with (
         config.patch(_SETTINGS),
@@ -57,26 +58,45 @@ def generate(traced: Traced, target: Target) -> Generated:
         V.set_fake_mode(traced.mode),
     ):
         post_grad_passes(traced.graph, is_inference=True)
-        lowering = GraphLowering(
-            traced.graph, example_inputs=list(traced.placeholders), is_inference=True
-        )
-        with V.set_graph_handler(lowering), V.set_debug_handler(DebugContext()):
-            lowering.run(*traced.placeholders)
-            code, _ = lowering.codegen()
-    return Generated(str(getattr(code, "value", code)), dict(lowering.constants))
+        try:
+            lowering, text = _lowered(traced)
+        # Inductor wraps what goes wrong inside in exceptions of many kinds.
+        except Exception as fault:
+            raise LiftRefused(
+                f"TorchInductor cannot write Triton for it: {_cause(fault)}"
+            ) from fault
+    return Generated(text, dict(lowering.constants))
+
+
+def _lowered(traced: Traced) -> tuple[GraphLowering, str]:
+    joined = list(traced.placeholders)
+    lowering = GraphLowering(traced.graph, example_inputs=joined, is_inference=True)
+    with V.set_graph_handler(lowering), V.set_debug_handler(DebugContext()):
+        lowering.run(*joined)
+        code, _ = lowering.codegen()
+    return lowering, str(getattr(code, "value", code))
+
+
+def _cause(fault: BaseException) -> str:
+    """The innermost exception's first line: Inductor's own wrapping says less."""
+    while fault.__cause__ is not None:
+        fault = fault.__cause__
+    return f"{type(fault).__name__}: {str(fault).strip().partition(chr(10))[0][:200]}"
 
 
 @contextmanager
 def _choosing(target: Target) -> Iterator[None]:
     """Hand Inductor's selector one choice at a time, so that it has nothing to time."""
-    select: Any = AlgorithmSelectorCache.__call__
+    select: Untyped = AlgorithmSelectorCache.__call__
 
-    def select_one(self: Any, name: str, choices: Any, *args: Any, **kwargs: Any) -> Any:
+    def select_one(
+        self: Untyped, name: str, choices: Untyped, *args: Untyped, **kwargs: Untyped
+    ) -> Untyped:
         if choices:
             choices = [best_choice(choices, target)]
         return select(self, name, choices, *args, **kwargs)
 
-    selector: Any = AlgorithmSelectorCache
+    selector: Untyped = AlgorithmSelectorCache
     selector.__call__ = select_one
     try:
         yield
@@ -87,7 +107,7 @@ def _choosing(target: Target) -> Iterator[None]:
 @contextmanager
 def _whole_scans() -> Iterator[None]:
     """A scan split over programs makes them wait for each other: only a GPU runs them together."""
-    scan: Any = ir.Scan
+    scan: Untyped = ir.Scan
     before = scan.__dict__["num_splits"]
     scan.num_splits = classmethod(lambda _cls, **_kwargs: (ReductionHint.DEFAULT, 1))
     try:

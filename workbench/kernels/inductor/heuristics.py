@@ -1,14 +1,13 @@
 """The launch settings that Inductor's own heuristics give to one of its kernels."""
 
-import importlib.util
-import sys
+import runpy
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from msgspec import Struct
 
 from workbench.kernels.inductor.records import LiftRefused
+from workbench.kernels.untyped import Untyped
 
 _ELEMENTS = 2048
 """Ours: of several block sizes that Inductor would time, the one nearest to this many elements."""
@@ -49,18 +48,9 @@ def _elements(blocks: dict[str, int]) -> int:
     return product
 
 
-def _imported(name: str, text: str) -> Any:
+def _imported(name: str, text: str) -> Untyped:
     # Triton reads a kernel's source from its file when the decorator runs.
     with TemporaryDirectory(prefix="lift") as folder:
         path = Path(folder) / "kernel.py"
         path.write_text(text, encoding="utf-8")
-        spec = importlib.util.spec_from_file_location(f"lift_{name}", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        try:
-            spec.loader.exec_module(module)
-        finally:
-            del sys.modules[spec.name]
-    return getattr(module, name)
+        return runpy.run_path(str(path))[name]

@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import cast
 
 from msgspec import Struct
 
@@ -102,7 +103,7 @@ def _sizes(function: ast.FunctionDef) -> dict[str, int]:
     return found
 
 
-def _constexprs(function: ast.FunctionDef) -> dict[str, object]:
+def _constexprs(function: ast.FunctionDef) -> Mapping[str, object]:
     found = {}
     for statement in function.body:
         match statement:
@@ -140,9 +141,7 @@ def _rewrite(text: str, change: Change) -> str:
 
 
 def _function(text: str) -> ast.FunctionDef:
-    function = ast.parse(text).body[0]
-    assert isinstance(function, ast.FunctionDef)
-    return function
+    return cast(ast.FunctionDef, ast.parse(text).body[0])
 
 
 def _end(node: ast.expr | ast.stmt | ast.keyword) -> int:

@@ -1,46 +1,48 @@
 """A seed for any reference that TorchInductor turns into Triton, made where there is no GPU."""
 
-from collections.abc import Mapping
+import ast
 
-from workbench.kernels.inductor.records import LiftedSeed, LiftRefused
-from workbench.kernels.target import Target
+from workbench.kernels.inductor.records import LiftedSeed, LiftRefused, LiftRequest
+from workbench.kernels.target import target
 from workbench.problems.module import bind
-from workbench.problems.records import Constant, Precision
 
 
-def lift(
-    source: str,
-    values: Mapping[str, Constant],
-    target: Target,
-    precision: Precision,
-    *,
-    name: str = "problem",
-) -> LiftedSeed:
-    """Trace the reference in `source` at one shape's `values` and write its kernels as a candidate.
+def lift(asked: LiftRequest) -> LiftedSeed:
+    """Trace the reference at one shape and write the kernels that Inductor makes of it.
 
     Runs the problem's code and changes torch for the whole process, so it belongs in a worker that
     does nothing else. Raises LiftRefused with the reason; what the file itself raises comes out.
     """
     from workbench.kernels.inductor import fake_gpu
 
-    module = bind(source, values, name=f"lifted_{name}")
-    fake_gpu.install(target)
+    gpu = target(asked.target)
+    module = bind(asked.source, asked.values, name=f"lifted_{asked.name}")
+    fake_gpu.install(gpu)
     # These import Inductor, which looks at the GPU when it is imported.
     from workbench.kernels.inductor.emit import emit
     from workbench.kernels.inductor.generate import generate
     from workbench.kernels.inductor.trace import trace
     from workbench.kernels.inductor.wrapper import read_wrapper
 
-    traced = trace(module, precision)
-    generated = generate(traced, target)
+    traced = trace(module, asked.precision)
+    generated = generate(traced, gpu)
     program = read_wrapper(generated.text)
     if not program.kernels:
         raise LiftRefused("the reference launches no kernel: it only makes views")
-    title = f"Kernels that TorchInductor writes for {name}, at one size, without TorchInductor."
-    return LiftedSeed(
-        source=emit(traced, program, generated.constants, title), notes=_notes(program, values)
+    title = f"{asked.name}: the kernels that TorchInductor writes for it at one size."
+    source = emit(traced, program, generated.constants, title)
+    try:
+        ast.parse(source)
+    except SyntaxError as fault:
+        raise LiftRefused(f"a kernel of Inductor's could not be rewritten: {fault}") from fault
+    return LiftedSeed(source=source, notes=_notes(len(program.kernels), asked))
+
+
+def _notes(kernels: int, asked: LiftRequest) -> tuple[str, ...]:
+    many = f"{kernels} kernels" if kernels > 1 else "one kernel"
+    size = ", ".join(f"{k} = {v}" for k, v in asked.values.items()) or "the file's own constants"
+    return (
+        f"{many} lifted from TorchInductor for {asked.target}",
+        f"right for one size alone: {size}",
+        "tiles and warps are Inductor's defaults or ours by rule: nothing was timed",
     )
-
-
-def _notes(program: object, values: Mapping[str, Constant]) -> tuple[str, ...]:
-    return ()

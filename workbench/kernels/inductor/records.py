@@ -1,11 +1,26 @@
-"""What a lift gives back: a candidate's source, or the reason why there is none."""
+"""What a lift is asked for, and what it gives back: a candidate's source, or why there is none."""
 
 from msgspec import Struct
 
 from workbench.errors import WorkbenchError
+from workbench.problems.records import Constant, Precision
 
 
-class LiftedSeed(Struct, frozen=True, kw_only=True):
+class LiftRequest(Struct, frozen=True, kw_only=True):
+    """A reference at one shape, for one kind of GPU."""
+
+    source: str
+    """Text of the problem file."""
+    values: dict[str, Constant]
+    """The shape's constants."""
+    target: str
+    """`sm90`."""
+    precision: Precision
+    name: str
+    """Of the problem."""
+
+
+class LiftedSeed(Struct, frozen=True, kw_only=True, tag="lifted"):
     """A seed made from the kernels that TorchInductor writes for a reference."""
 
     source: str
@@ -14,11 +29,18 @@ class LiftedSeed(Struct, frozen=True, kw_only=True):
     """What a person should know of it, a sentence each."""
 
 
+class Refusal(Struct, frozen=True, kw_only=True, tag="refused"):
+    """A LiftRefused on its way from the process that lifts."""
+
+    what: str
+    todo: str
+
+
+OWN_KERNEL = "write a Triton candidate and pass it with --kernel FILE"
+
+
 class LiftRefused(WorkbenchError):
     """No seed can be lifted; `what` says why, `todo` what the person can do instead."""
 
     def __init__(self, what: str, *, where: str = "", todo: str = "") -> None:
-        super().__init__(what, where=where, todo=todo or OWN_KERNEL)
-
-
-OWN_KERNEL = "write a Triton candidate and pass it with --kernel FILE"
+        super().__init__(what, where=where, todo=f"{todo}; or {OWN_KERNEL}" if todo else OWN_KERNEL)

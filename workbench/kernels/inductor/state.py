@@ -1,4 +1,4 @@
-"""The classes of a lifted candidate that hold the reference's parameters and buffers, by its names."""
+"""The lifted candidate's classes that hold the reference's parameters and buffers, by its names."""
 
 import ast
 import inspect
@@ -31,22 +31,20 @@ class State:
         self._names: dict[str, str] = {}
         lines = [*self._lines(model), *(_constant(n, t) for n, t in constants.items())]
         self.init = _init(lines, ", *_sizes")
-        """`__init__` of `ModelNew`. It takes the reference's arguments and knows the sizes by heart."""
+        """`__init__` of `ModelNew`: takes the reference's arguments, knows the sizes by heart."""
 
     def _lines(self, module: nn.Module) -> list[str]:
         """Assignments that give `self` the state of `module`."""
         lines = []
-        for name, value in module._parameters.items():
-            if value is not None:
-                lines.append(f"self.{_attribute(name)} = {_parameter(value)}")
-        for name, buffer in module._buffers.items():
-            if buffer is not None:
-                if name in module._non_persistent_buffers_set:
-                    raise LiftRefused(
-                        f"the buffer {name} is not in the reference's state_dict",
-                        todo="register it with persistent=True: candidates get it from there",
-                    )
-                lines.append(f'self.register_buffer("{name}", {_empty(buffer)})')
+        for name, value in module.named_parameters(recurse=False):
+            lines.append(f"self.{_attribute(name)} = {_parameter(value)}")
+        for name, buffer in module.named_buffers(recurse=False):
+            if name not in module.state_dict():
+                raise LiftRefused(
+                    f"the buffer {name} is not in the reference's state_dict",
+                    todo="register it with persistent=True: candidates get it from there",
+                )
+            lines.append(f'self.register_buffer("{name}", {_empty(buffer)})')
         for name, child in _children(module).items():
             lines.append(f"self.{_attribute(name)} = {self._built(child)}")
         return lines
@@ -56,8 +54,8 @@ class State:
         layer = _layer(module)
         if layer:
             return layer
-        own = {k: v for k, v in module._parameters.items() if v is not None}
-        buffers = [v for v in module._buffers.values() if v is not None]
+        own = dict(module.named_parameters(recurse=False))
+        buffers = dict(module.named_buffers(recurse=False))
         children = _children(module)
         if _numbered(children) and not own and not buffers:
             parts = {int(name): self._built(child) for name, child in children.items()}

@@ -3,15 +3,15 @@
 import re
 from collections.abc import Sequence
 from math import ceil, prod
-from typing import Any
 
 from workbench.kernels.target import Target
+from workbench.kernels.untyped import Untyped
 
 _LARGEST_ACCUMULATOR = 128
 """Accumulator registers of a thread. Ours: half of what a thread can have."""
 
 
-def best_choice(choices: Sequence[Any], target: Target) -> Any:
+def best_choice(choices: Sequence[Untyped], target: Target) -> Untyped:
     """The template whose tiling asks for the least work, waves and operand traffic counted.
 
     `choices` are Inductor's ChoiceCallers of one operator; what is no Triton template (a library
@@ -21,7 +21,7 @@ def best_choice(choices: Sequence[Any], target: Target) -> Any:
     return min(templates or choices, key=lambda choice: _cost(choice, target))
 
 
-def _cost(choice: Any, target: Target) -> tuple[bool, float, int, int]:
+def _cost(choice: Untyped, target: Target) -> tuple[bool, float, int, int]:
     """Whether the tile does not fit, the cost in multiply-adds per SM, depth of a step, stages.
 
     Ours: `waves * (tile + 32 * edges)`, where 32 multiply-adds pay for loading one operand element.
@@ -40,7 +40,7 @@ def _cost(choice: Any, target: Target) -> tuple[bool, float, int, int]:
     return not fits, waves * (m * n + 32 * (m + n)), abs(k - 32), stages
 
 
-def _extent(choice: Any, sizes: Sequence[int]) -> tuple[int, int, int]:
+def _extent(choice: Untyped, sizes: Sequence[int]) -> tuple[int, int, int]:
     """Rows, columns and batch of the output as its template tiles it."""
     if "conv" in choice.name:
         return sizes[0] * prod(sizes[2:]), sizes[1], 1

@@ -1,4 +1,4 @@
-"""From a reference to the operator graph that Inductor is given, traced on tensors without storage."""
+"""From a reference to the operator graph that Inductor is given, on tensors without storage."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,18 +12,23 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._inductor import config
 from torch._inductor.fx_passes import joint_graph
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 from torch.utils import _pytree as pytree
 
 from workbench.kernels.inductor.decompositions import decompositions
 from workbench.kernels.inductor.records import LiftRefused
+from workbench.kernels.untyped import Untyped
 from workbench.problems.module import build_model, make_inputs, reference_flags
 from workbench.problems.records import Precision
 
+_CPU = torch.device("cpu")
 _GPU = torch.device("cuda", 0)
 _RANDOM = ("rand", "bernoulli", "dropout", "normal_functional", "multinomial", "exponential")
+
+_MOST_OPERATORS = 2500
+"""Ours: about a minute of Inductor; most are the unrolled steps of a recurrent layer."""
 
 
 class Traced(Struct):
@@ -67,6 +72,10 @@ def trace(module: ModuleType, precision: Precision) -> Traced:
 
 
 def _trace(module: ModuleType, device: str, precision: Precision) -> Traced:
+    """Build the reference and its inputs on `device` and trace them as fake CPU tensors.
+
+    CPU is the device whose operators all accept fake tensors.
+    """
     with torch.device(device):
         model = build_model(module, seed=0)
     inputs = make_inputs(module, seed=0, device=device)
@@ -74,55 +83,64 @@ def _trace(module: ModuleType, device: str, precision: Precision) -> Traced:
         if not isinstance(value, torch.Tensor):
             raise LiftRefused(f"input {i} is a {type(value).__name__}, not a tensor")
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    # CPU is the device whose operators all accept fake tensors; the GPU comes afterwards.
-    cpu = torch.device("cpu")
-    _replace_state(model, lambda tensor: _fake(mode, tensor, cpu))
+    _replace_state(model, lambda tensor: _fake(mode, tensor, _CPU))
     state = dict(model.named_parameters()) | dict(model.named_buffers())
-    values = (*state.values(), *(_fake(mode, tensor, cpu) for tensor in inputs))
-    specs: list[Any] = []
-
-    def forward(*flat: Any) -> list[Any]:
-        own = dict(zip(state, flat, strict=False))
-        out = torch.func.functional_call(model, own, flat[len(own) :])
-        leaves, spec = pytree.tree_flatten(out)
-        specs.append(spec)
-        return leaves
-
-    with ExitStack() as stack:
-        for context in (_plain_operators(precision), mode, torch.no_grad()):
-            stack.enter_context(context)
-        # The first names kernels after operators; the second takes recurrent layers apart in Python.
-        stack.enter_context(preserve_node_meta())
-        stack.enter_context(enable_python_dispatcher())
-        graph = make_fx(
-            torch.func.functionalize(forward, remove="mutations"),
-            decomposition_table=decompositions(),
-            tracing_mode="real",
-        )(*values)
-    graph.graph.eliminate_dead_code()
+    values = (*state.values(), *(_fake(mode, tensor, _CPU) for tensor in inputs))
+    graph, output = _graph(model, tuple(state), values, mode, precision)
     return Traced(
         graph=graph,
         model=model,
         state=tuple(state),
         placeholders=tuple(_fake(mode, value, _GPU) for value in values),
         inputs=tuple(inputs),
-        output=specs[-1],
+        output=output,
         mode=mode,
     )
 
 
-def _fake(mode: FakeTensorMode, tensor: torch.Tensor, device: torch.device) -> Any:
+def _graph(
+    model: nn.Module,
+    state: Sequence[str],
+    values: Sequence[Untyped],
+    mode: FakeTensorMode,
+    precision: Precision,
+) -> tuple[GraphModule, Untyped]:
+    """The graph of `model` called on `values`, state first, and the pytree spec of its output."""
+    specs: list[Untyped] = []
+
+    def forward(*flat: Untyped) -> list[Untyped]:
+        own = dict(zip(state, flat, strict=False))
+        out = torch.func.functional_call(model, own, flat[len(own) :])
+        leaves, spec = pytree.tree_flatten(out)
+        specs.append(spec)
+        return leaves
+
+    with (
+        _plain_operators(precision),
+        mode,
+        torch.no_grad(),
+        preserve_node_meta(),  # names kernels after the reference's operators
+        enable_python_dispatcher(),  # takes recurrent layers apart
+    ):
+        graph = make_fx(
+            torch.func.functionalize(forward, remove="mutations"),
+            decomposition_table=decompositions(),
+            tracing_mode="real",
+        )(*values)
+    graph.graph.eliminate_dead_code()
+    return graph, specs[-1]
+
+
+def _fake(mode: FakeTensorMode, tensor: torch.Tensor, device: torch.device) -> Untyped:
     return FakeTensor(mode, tensor.detach().to("meta"), device)
 
 
-def _replace_state(model: nn.Module, replace: Callable[[torch.Tensor], Any]) -> None:
+def _replace_state(model: nn.Module, replace: Callable[[torch.Tensor], Untyped]) -> None:
     for part in model.modules():
-        for name, value in part._parameters.items():
-            if value is not None:
-                part._parameters[name] = nn.Parameter(replace(value), requires_grad=False)
-        for name, buffer in part._buffers.items():
-            if buffer is not None:
-                part._buffers[name] = replace(buffer)
+        for name, value in list(part.named_parameters(recurse=False)):
+            setattr(part, name, nn.Parameter(replace(value), requires_grad=False))
+        for name, buffer in list(part.named_buffers(recurse=False)):
+            setattr(part, name, replace(buffer))
 
 
 @contextmanager
@@ -140,8 +158,8 @@ def _plain_operators(precision: Precision) -> Iterator[None]:
 
 @contextmanager
 def _no_patterns() -> Iterator[None]:
-    """Without Inductor's pattern tables: they are traced on a GPU and put library attention back."""
-    passes: Any = joint_graph
+    """Without Inductor's patterns: they are traced on a GPU and put library attention back."""
+    passes: Untyped = joint_graph
     before = passes.lazy_init
     passes.lazy_init = lambda *_args, **_kwargs: None
     try:
@@ -152,6 +170,12 @@ def _no_patterns() -> Iterator[None]:
 
 
 def _refuse_what_cannot_be_lifted(traced: Traced) -> None:
+    count = len(traced.graph.graph.nodes)
+    if count > _MOST_OPERATORS:
+        raise LiftRefused(
+            f"the reference unrolls into {count:,} operators; the limit is {_MOST_OPERATORS:,}",
+            todo="give it a shorter sequence",
+        )
     inputs = traced.graph.graph.find_nodes(op="placeholder")[len(traced.state) :]
     for node in traced.graph.graph.nodes:
         name = str(node.target)
@@ -167,14 +191,13 @@ def _refuse_what_cannot_be_lifted(traced: Traced) -> None:
 def _move_to_gpu(graph: GraphModule, mode: FakeTensorMode) -> None:
     """Let every tensor of the graph, made or passed, claim to be on the GPU."""
 
-    def moved(value: Any) -> Any:
+    def moved(value: Untyped) -> Untyped:
         return _fake(mode, value, _GPU) if isinstance(value, torch.Tensor) else value
 
-    def device(value: Any) -> Any:
+    def device(value: Untyped) -> Untyped:
         return _GPU if isinstance(value, torch.device) else value
 
     for node in graph.graph.nodes:
-        assert isinstance(node, Node)
         node.args = pytree.tree_map(device, node.args)
         node.kwargs = pytree.tree_map(device, node.kwargs)
         if "val" in node.meta:

@@ -99,11 +99,9 @@ def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 def _steps(statement: ast.stmt, kernels: dict[str, str]) -> Iterator[Step]:
     match statement:
         case ast.Expr(
-            value=ast.Call(func=ast.Attribute(value=ast.Name(id=kernel), attr="run"))
+            value=ast.Call(func=ast.Attribute(value=ast.Name(id=kernel), attr="run"), args=args)
         ) if kernel in kernels:
-            call = statement.value
-            assert isinstance(call, ast.Call)
-            yield Launch(kernel, tuple(call.args))
+            yield Launch(kernel, tuple(args))
         case ast.Expr(value=ast.Call(func=function)) if ast.unparse(function) in _SILENT:
             pass
         case ast.Assign(value=ast.Call(func=ast.Name(id="get_raw_stream"))):

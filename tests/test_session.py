@@ -362,6 +362,26 @@ def test_a_persons_edit_is_never_overwritten(store: SessionStore) -> None:
     assert store.restore_worktree().clean
 
 
+@pytest.mark.parametrize("then", ["keeps it", "takes it back", "deletes it"])
+def test_an_edit_that_a_person_staged_is_never_overwritten(store: SessionStore, then: str) -> None:
+    edited = store.folder / "kernel.py"
+    edited.write_text("my own idea\n")
+    git(store.folder, "add", "kernel.py")
+    if then == "takes it back":
+        edited.write_text(kernel(1))
+    elif then == "deletes it":
+        edited.unlink()
+    here = edited.read_text() if edited.exists() else None
+    for number in (4, 5):
+        store.record(transition(number, 1), kernel(number))
+        assert store.worktree.edited == ("kernel.py",)
+        assert (edited.read_text() if edited.exists() else None) == here
+        assert git(store.folder, "show", ":kernel.py") == "my own idea\n"
+    git(store.folder, "reset", "-q", "--hard")
+    assert edited.read_text() == kernel(5)
+    assert store.restore_worktree().clean
+
+
 def test_what_a_person_staged_stays_staged(store: SessionStore) -> None:
     (store.folder / "run.sh").write_text("mine\n")
     (store.folder / "run.sh").chmod(0o755)
@@ -390,6 +410,9 @@ def test_the_folder_is_left_alone_while_it_shows_something_else(
     assert "something else than `main`" in store.worktree.says
     git(store.folder, "checkout", "-q", "main")
     assert (store.folder / "kernel.py").read_text() == kernel(4)
+    store.record(transition(5, 4), kernel(5))
+    assert store.worktree.clean
+    assert (store.folder / "kernel.py").read_text() == kernel(5)
 
 
 def test_a_commit_made_by_hand_on_main_is_kept_and_said(store: SessionStore) -> None:

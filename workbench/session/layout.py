@@ -27,7 +27,7 @@ _NO_SYMLINKS = (
     *("HEAD", "config", "index", "packed-refs", "logs", "info", "objects/info", "objects/pack"),
     *("refs/heads", "refs/attempts", "refs/pending", "refs/session"),
     *("workbench/events.jsonl", "workbench/exchange.jsonl", "workbench/engine.lock"),
-    "workbench/scratch",
+    *("workbench/scratch", "workbench/shown", "workbench/start.json", "workbench/engine.log"),
 )
 _LOCKS = ("HEAD.lock", "packed-refs.lock", "packed-refs.new")
 

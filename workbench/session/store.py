@@ -186,8 +186,9 @@ class SessionStore(SessionReader):
     def set_main(self, number: int) -> None:
         """Make an accepted version the incumbent; the accepted line is what led to it."""
         with self._writing:
+            earlier = self.git.ids(MAIN).get(MAIN)
             self._point(MAIN, number)
-            self._refresh()
+            self._show(MAIN, earlier)
 
     def restore_worktree(self) -> WorktreeState:
         """Put `main`'s files in the folder where they are missing or from an older `main`."""
@@ -197,12 +198,18 @@ class SessionStore(SessionReader):
 
     def recover(self) -> tuple[str, ...]:
         """Finish what a killed engine had begun; says what was done. Needs the engine lock."""
+        scratch = self.state / "scratch"
         with self._writing:
-            done = [*self._drop_stale_locks(), *self._finish_moves()]
-            scratch = self.state / "scratch"
-            scratch.mkdir(exist_ok=True)
-            for left in scratch.iterdir():
-                left.unlink()
+            try:
+                done = [*self._drop_stale_locks(), *self._finish_moves()]
+                shutil.rmtree(scratch, ignore_errors=True)
+                scratch.mkdir(exist_ok=True)
+            except OSError as fault:
+                raise WorkbenchError(
+                    f"the session cannot be taken over: {fault.strerror}",
+                    where=str(fault.filename or self.folder),
+                    todo="check that the folder is yours and writable",
+                ) from fault
             self._refresh()
             return tuple(done)
 
@@ -288,7 +295,7 @@ class SessionStore(SessionReader):
         if foreign:
             raise self._foreign_main(number, heads[MAIN], commit_id)
         if accepted:
-            self._show(commit_id)
+            self._show(commit_id, earlier=heads.get(MAIN))
         self._keep_tidy(number)
         return commit_id
 
@@ -337,11 +344,15 @@ class SessionStore(SessionReader):
         else:
             self._show(main)
 
-    def _show(self, main: str) -> None:
+    def _show(self, main: str, earlier: str | None = None) -> None:
         """Put `main`'s files in the folder; one that cannot be written is told, not raised."""
         try:
             wanted = {name: id_ for name, id_ in self.git.files(main).items() if name in FILES}
-            self.worktree = update_worktree(self.git, wanted, self.state / "scratch")
+            self.worktree = update_worktree(self.git, wanted, self.state)
+            if self.worktree.edited and earlier is not None:
+                # Perhaps no edit: the person left `main` and came back to it by git's own checkout.
+                shown = self.git.files(earlier)
+                self.worktree = update_worktree(self.git, wanted, self.state, shown)
         except (OSError, ValueError, WorkbenchError) as fault:
             # The commit is safe by now; files that lag behind it are put right by the next call.
             says = f"the files in the folder could not be updated: {fault}"

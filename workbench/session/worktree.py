@@ -1,9 +1,9 @@
 """The files a person sees in a session's folder: always `main`'s, never at the cost of their edits.
 
 Git's own checkout would run filters and hooks, and a kill in its middle would leave its lock
-behind. Here each file is replaced whole by a rename, and the index last; whatever the moment of
-death, each file is the one that was checked out before or the one that should be, so a later call
-tells a person's edit from a half-done update and finishes the latter.
+behind. Here each file is replaced whole by a rename, then the index, and last the note of what is
+shown; whatever the moment of death, each file is the one that was shown before or the one that
+should be, so a later call tells a person's edit from a half-done update and finishes the latter.
 """
 
 import os
@@ -31,9 +31,6 @@ class Staged(NamedTuple):
     id: str
 
 
-_NOTHING = Staged(0, "")
-
-
 class WorktreeState(Struct, frozen=True, kw_only=True):
     """How the files in the folder stand to `main` after an update."""
 
@@ -49,12 +46,16 @@ class WorktreeState(Struct, frozen=True, kw_only=True):
         return not self.says
 
 
-def update_worktree(git: Plumbing, wanted: Mapping[str, str], scratch: Path) -> WorktreeState:
+def update_worktree(
+    git: Plumbing, wanted: Mapping[str, str], state: Path, shown: Mapping[str, str] | None = None
+) -> WorktreeState:
     """Make the folder's files those of `wanted` (name to blob id), and the index with them.
 
-    Leaves everything alone while the person is on another branch, in a bisect or in a merge.
-    Raises OSError where the folder cannot be written, ValueError where the index holds a path that
-    no tree may hold, and WorkbenchError where git cannot be read.
+    Leaves everything alone while the person is on another branch, in a bisect or in a merge, and a
+    file alone that the person has edited or staged: that is neither wanted nor what was `shown`, by
+    default what this function showed last. `state` is the engine's folder beside git's.
+    Raises OSError where a folder cannot be written, ValueError where the index holds a path that no
+    tree may hold, and WorkbenchError where git cannot be read.
     """
     if not on_main(git.git_dir):
         return WorktreeState(says="the folder shows something else than `main`; left as it is")
@@ -63,19 +64,38 @@ def update_worktree(git: Plumbing, wanted: Mapping[str, str], scratch: Path) -> 
     index = _read_index(git)
     if index is None:
         return WorktreeState(says="a merge is going on in the folder; left as it is")
+    noted = _read_shown(state / "shown")
+    shown = noted if shown is None else shown
     here = {name: _blob_id(git.folder / name) for name in wanted}
-    before = {name: index.get(name, _NOTHING).id for name in wanted}
-    edited = tuple(n for n, id_ in wanted.items() if here[n] not in {None, id_, before[n]})
-    stale = [name for name, id_ in wanted.items() if name not in edited and here[name] != id_]
-    if stale:
-        contents = git.blobs([wanted[name] for name in stale])
-        for name, data in zip(stale, contents, strict=True):
-            _replace(git.folder / name, data, scratch)
-    if stale or before != wanted:
-        ours = {name: Staged(_PLAIN, id_) for name, id_ in wanted.items()}
-        _write_index(git, {**index, **ours}, set(wanted) - set(edited), scratch)
+    staged = {name: index[name].id if name in index else None for name in wanted}
+    lawful = {name: {None, id_, shown.get(name)} for name, id_ in wanted.items()}
+    edited = tuple(n for n in wanted if not {here[n], staged[n]} <= lawful[n])
+    ours = {name: id_ for name, id_ in wanted.items() if name not in edited}
+    stale = [name for name, id_ in ours.items() if here[name] != id_]
+    for name, data in zip(stale, git.blobs([ours[name] for name in stale]), strict=True):
+        _replace(git.folder / name, data, state / "scratch")
+    # An edited file that is not staged is shown by `git diff` against what `main` now has.
+    fresh = ours | {n: wanted[n] for n in edited if staged[n] in lawful[n]}
+    if stale or any(staged[name] != id_ for name, id_ in fresh.items()):
+        entries = index | {name: Staged(_PLAIN, id_) for name, id_ in fresh.items()}
+        _write_index(git, entries, set(ours), state / "scratch")
+    if noted != wanted:
+        _replace(state / "shown", _spell_shown(wanted), state / "scratch")
     says = f"edited by hand, left as they are: {', '.join(edited)}" if edited else ""
     return WorktreeState(written=tuple(stale), edited=edited, says=says)
+
+
+def _read_shown(path: Path) -> dict[str, str]:
+    """What the folder was last made to show; empty when that is not known."""
+    try:
+        rows = [line.partition(" ") for line in path.read_text().splitlines()]
+    except (FileNotFoundError, UnicodeDecodeError):
+        return {}
+    return {name: id_ for id_, _, name in rows}
+
+
+def _spell_shown(files: Mapping[str, str]) -> bytes:
+    return "".join(f"{id_} {name}\n" for name, id_ in files.items()).encode()
 
 
 def _read_index(git: Plumbing) -> dict[str, Staged] | None:
@@ -111,7 +131,10 @@ def _replace(path: Path, data: bytes, scratch: Path) -> None:
     """Put a whole file in place of what has the name; a symlink is replaced, not followed."""
     fresh = scratch / f"{path.name}.{os.getpid()}"
     try:
-        fresh.write_bytes(data)
+        with fresh.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         fresh.replace(path)
     finally:
         with suppress(FileNotFoundError):

@@ -71,7 +71,7 @@ def duration(seconds: float) -> str:
         return f"{seconds:.2f} s"
     if seconds < 9.95:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
+    whole = int(seconds)
     if whole < MINUTE:
         return f"{whole} s"
     if whole < HOUR:

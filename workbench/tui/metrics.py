@@ -11,6 +11,8 @@ from workbench.measure.records import Kind, Time
 KIB, MIB = 1 << 10, 1 << 20
 SHOWN_PARTS = 4
 """Of a modeled time, largest first."""
+_HAIR = 0.005
+"""Share of a time or a traffic below which a change is no change for the worse; ours."""
 _FLOOR = "floor"
 """The part of a time that is no work: the least that the problem's bytes must take."""
 
@@ -37,8 +39,10 @@ class Metric(Struct, frozen=True, kw_only=True):
 
     @property
     def worse(self) -> bool:
-        """Whether it moved the wrong way."""
-        return self.change is not None and self.change * self.better < 0
+        """Whether it moved the wrong way, and not by a hair only."""
+        if self.change is None or self.change * self.better >= 0:
+            return False
+        return not self.relative or abs(self.change) >= _HAIR * abs(self.parent or 0.0)
 
 
 def metrics(own: GateReport, parent: GateReport | None) -> tuple[Metric, ...]:
@@ -71,7 +75,9 @@ def _times(own: GateReport, parent: GateReport | None) -> list[Metric]:
         part = None if before is None else before.detail.get(name)
         rows.append(_time_row(f" {name} us", time, value, part, ""))
     if own.reference is not None and own.reference.kind is time.kind:
-        rows.append(_time_row("Reference us", own.reference, own.reference.microseconds, None, ""))
+        reference = own.reference.microseconds
+        faster = f"{reference / time.microseconds:.2f}x" if time.microseconds else ""
+        rows.append(_time_row("Reference us", own.reference, reference, None, faster))
     return rows
 
 

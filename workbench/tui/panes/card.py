@@ -13,6 +13,8 @@ from workbench.tui.panes.base import VersionPane
 from workbench.tui.scene import Scene
 
 _ORDER = {Truth.NO: 0, Truth.UNKNOWN: 1, Truth.YES: 2}
+_IN_FULL_FROM = 14
+"""Rows of the pane from which every condition is told in full: zoomed, or alone on the screen."""
 _COLUMNS_FROM = 60
 """From this width on, evidence stands in a column of its own; below, at the right edge."""
 
@@ -45,7 +47,10 @@ def plan_lines(plan: Plan, look: Look, width: int, height: int) -> list[Content]
     head = [line((f" {fit(plan.title, width)}", "bold"))]
     if plan.expected:
         head.append(line((" expected ", look.muted), (fit(plan.expected, width - 10), look.good)))
-    body = check_lines(sorted(plan.checks, key=lambda c: _ORDER[c.truth]), look, width)
+    checks = sorted(plan.checks, key=lambda check: _ORDER[check.truth])
+    body = check_lines(checks, look, width)
+    if height >= _IN_FULL_FROM:
+        body = [text for check in checks for text in check_in_full(check, look, width)]
     body += [_risk(risk, look, width) for risk in plan.risks if risk.truth is not Truth.NO]
     body += told("why", plan.reason, look, width)
     body += told("limit", plan.bottleneck, look, width)
@@ -83,11 +88,28 @@ def sign(truth: Truth, look: Look) -> tuple[str, str]:
 
 
 def check_lines(checks: Sequence[Check], look: Look, width: int) -> list[Content]:
-    """A line a condition: mark, words, evidence."""
+    """A line a condition: mark, words, evidence; each gets what the other does not need."""
     if width < _COLUMNS_FROM:
         return [_narrow(check, look, width) for check in checks]
-    column = min(max((len(check.says) for check in checks), default=0), width * 11 // 20)
+    said = max((len(check.says) for check in checks), default=0)
+    shown = max((len(check.because) for check in checks), default=0)
+    column = min(said, max(width * 11 // 20, width - 5 - shown))
     return [_columns(check, look, width, column) for check in checks]
+
+
+def check_in_full(check: Check, look: Look, width: int) -> list[Content]:
+    """Words, evidence and expression of one condition over as many lines as they need."""
+    mark, style = sign(check.truth, look)
+    strong = "bold" if check.truth is Truth.NO else ""
+    lines = [line("   ", (part, strong)) for part in wrapped(check.says, width - 3)]
+    lines[:1] = [line(" ", (mark, style), " ", (lines[0].plain[3:], strong))] if lines else []
+    because = (
+        check.because if check.because.startswith(check.when) else f"{check.when}: {check.because}"
+    )
+    lines += [
+        line("     ", (part, _evidence_style(check, look))) for part in wrapped(because, width - 5)
+    ]
+    return lines
 
 
 def _evidence_style(check: Check, look: Look) -> str:

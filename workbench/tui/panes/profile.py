@@ -120,12 +120,13 @@ def _change(metric: Metric, look: Look) -> Sequence[Part]:
     change = metric.change
     if change is None:
         return [" " * _CHANGE]
-    if not change:
+    share = abs(change) / metric.parent if metric.relative and metric.parent else None
+    if not change or (share is not None and share < 0.0005):
         return [(f"{'same':>{_CHANGE - 2}}  ", look.faint)]
-    arrow = "▲" if change > 0 else "▼"
     size = figure(abs(change))
-    if metric.relative and metric.parent:
-        size = f"{abs(change) / metric.parent:.0%}"
+    if share is not None:
+        size = f"{share:.0%}" if share >= 0.0095 else f"{share:.1%}"
+    arrow = "▲" if change > 0 else "▼"
     style = look.muted if not metric.better else look.bad if metric.worse else look.good
     alarm: Part = ("!", f"bold {look.bad}") if metric.worse else " "
     return [(f" {arrow}{size:>{_CHANGE - 4}} ", style), alarm]

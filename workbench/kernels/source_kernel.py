@@ -276,12 +276,22 @@ class JitKernel:
         return frozenset(c.func.id for c in self._calls if isinstance(c.func, ast.Name))
 
     def masks(self) -> Iterator[tuple[Access, ast.expr]]:
-        """Every conjunct of every mask, with names that stand for masks resolved."""
+        """Every conjunct of every mask."""
         for access in self.accesses:
-            for part in conjuncts(access.mask):
-                behind = self.flow.resolve(part)
-                for conjunct in conjuncts(behind):
-                    yield access, conjunct
+            for conjunct in self.mask_parts(access.mask):
+                yield access, conjunct
+
+    def mask_parts(self, mask: ast.expr | None) -> Iterator[ast.expr]:
+        """The conjuncts of a mask; names and `[:, None]` around parts of it are looked through."""
+        for part in conjuncts(mask):
+            inner = part
+            while isinstance(inner, ast.Subscript):
+                inner = inner.value
+            behind = self.flow.resolve(inner)
+            if behind is not part and isinstance(behind, ast.BinOp | ast.Compare | ast.IfExp):
+                yield from self.mask_parts(behind)
+            else:
+                yield part
 
     def bound(self, conjunct: ast.expr) -> tuple[str, ast.expr] | None:
         """(dimension parameter, index) of `index < dimension`, either way round; else None.

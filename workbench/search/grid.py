@@ -24,16 +24,17 @@ def points(
 ) -> Iterator[Point]:
     """Points still worth trying, best first.
 
-    A value that helped is pushed further the same way. Else the grid's own order is kept, points
-    that differ least from its first come first, and nothing is tried beyond a value that was worse.
+    A value that helped is pushed further the same way. Else the grid's own order is kept, one
+    change from where we stand before several, the first axis before the others. Nothing is tried
+    beyond a value that was worse.
     """
     tried = [_free(t, axes) for t in trials]
     now = {name: current[name] for name in axes if name in current}
+    here = now if len(now) == len(axes) and all(now[n] in axes[n] for n in axes) else {}
     yielded: list[Point] = []
-    for point in (*_pushed(axes, trials), *_in_order(axes)):
-        known = point in tried or point in yielded
-        unchanged = bool(now) and now.items() <= point.items() and len(now) == len(point)
-        if known or unchanged or _beyond_failure(point, now, trials, axes):
+    for point in (*_pushed(axes, trials), *_in_order(axes, here)):
+        known = point in tried or point in yielded or point == now
+        if known or _beyond_worse(point, now, trials, axes):
             continue
         yielded.append(point)
         yield point
@@ -43,10 +44,19 @@ def _free(trial: Tried, axes: Axes) -> Point:
     return {name: trial.parameters[name] for name in axes if name in trial.parameters}
 
 
-def _in_order(axes: Axes) -> Iterator[Point]:
+def _in_order(axes: Axes, here: Point) -> Iterator[Point]:
+    """Every point, as `points` says; `here` is where we stand, empty when that is off the grid."""
     names = list(axes)
     places = product(*(range(len(axes[name])) for name in names))
-    for place in sorted(places, key=lambda p: (sum(p), p)):
+
+    def key(place: tuple[int, ...]) -> tuple[int, int, list[int]]:
+        moved = sum(
+            name in here and axes[name][i] != here[name]
+            for name, i in zip(names, place, strict=True)
+        )
+        return moved, sum(place), [-i for i in place]
+
+    for place in sorted(places, key=key):
         yield {name: axes[name][i] for name, i in zip(names, place, strict=True)}
 
 
@@ -63,14 +73,13 @@ def _pushed(axes: Axes, trials: Sequence[Tried]) -> Iterator[Point]:
     here, before = point[name], last.was[name]
     if not _is_number(here) or not _is_number(before):
         return
-    numbers = sorted(v for v in axes[name] if _is_number(v))
     up = here > before
-    further = [v for v in numbers if (v > here if up else v < here)]
-    for value in further if up else reversed(further):
-        yield {**point, name: value}
+    for value in axes[name]:
+        if _is_number(value) and (value > here if up else value < here):
+            yield {**point, name: value}
 
 
-def _beyond_failure(
+def _beyond_worse(
     point: Point, now: Mapping[str, Parameter], trials: Sequence[Tried], axes: Axes
 ) -> bool:
     """Whether a point lies on the far side of a worse value, seen from where we stand.

@@ -156,7 +156,12 @@ def _first_new(
     name = f"{choice.skill.card.id} on {choice.kernel}"
     trials = line.trials(choice.skill.card.id, choice.kernel, state.library)
     last = ""
+    grid = choice.skill.card.carrier.grid
     for anchor in choice.edit.anchors(state.source, choice.kernel):
+        if any(
+            name in grid and value not in grid[name] for name, value in anchor.parameters.items()
+        ):
+            continue
         here = bound_to(trials, anchor.parameters)
         axes = _axes(choice, anchor, facts)
         refused = sum(not t.accepted for t in here)

@@ -11,7 +11,6 @@ from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefuse
 from workbench.kernels.edits.even import Pair, add_flags, check_passed
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import Source
-from workbench.kernels.source_flow import conjuncts
 from workbench.kernels.source_kernel import Access, JitKernel
 
 _ALL = "*"
@@ -30,15 +29,14 @@ def _readable(kernel: JitKernel, access: Access) -> _Masked | None:
     needs: set[Pair] = set()
     if isinstance(access.mask, ast.IfExp):
         return None
-    for part in conjuncts(access.mask):
-        for conjunct in conjuncts(kernel.flow.resolve(part)):
-            bound = kernel.bound(conjunct)
-            extents = () if bound is None else kernel.flow.aranges(bound[1])
-            match extents:
-                case (ast.Name(id=block),) if bound is not None and block in kernel.constexprs:
-                    needs.add((bound[0], block))
-                case _:
-                    return None
+    for conjunct in kernel.mask_parts(access.mask):
+        bound = kernel.bound(conjunct)
+        extents = () if bound is None else kernel.flow.aranges(bound[1])
+        match extents:
+            case (ast.Name(id=block),) if bound is not None and block in kernel.constexprs:
+                needs.add((bound[0], block))
+            case _:
+                return None
     return _Masked(access, tuple(sorted(needs))) if needs else None
 
 

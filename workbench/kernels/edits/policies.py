@@ -44,10 +44,12 @@ def _place(access: Access) -> ast.AST | None:
     return access.loops[0].node if access.loops else None
 
 
-def _finder(keyword: str) -> _Find:
+def _finder(keyword: str, other: str) -> _Find:
     def find(_source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
         anchors = []
         for name, accesses in groups(kernel).items():
+            if any(a.option(other) is not None for a in accesses):
+                continue
             said = {_stated(a, keyword) for a in accesses}
             value = said.pop() if len(said) == 1 else ""
             bases = ", ".join(sorted({a.base for a in accesses if a.base}))
@@ -76,7 +78,7 @@ def _evict(source: Source, kernel: JitKernel, parameters: dict[str, Parameter]) 
     policy = str(parameters["policy"])
     if policy not in _EVICTIONS:
         raise EditRefused(f"`{policy}` is not one of {', '.join(_EVICTIONS)}")
-    accesses = _group(kernel, parameters)
+    accesses = _group(kernel, parameters, "cache_modifier")
     splice = Splice(source)
     last = _last_places(accesses) if parameters["accesses"] == "rereads" else frozenset()
     for access in accesses:
@@ -95,7 +97,7 @@ def _last_places(accesses: tuple[Access, ...]) -> frozenset[ast.Call]:
 
 def _modify(source: Source, kernel: JitKernel, parameters: dict[str, Parameter]) -> str:
     policy = str(parameters["policy"])
-    accesses = _group(kernel, parameters)
+    accesses = _group(kernel, parameters, "eviction_policy")
     loads = accesses[0].kind == "load"
     if policy not in _MODIFIERS or (policy in _LOAD_MODIFIERS) < loads:
         raise EditRefused(f"`{policy}` is not a cache modifier of a {accesses[0].kind}")
@@ -107,11 +109,17 @@ def _modify(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     return splice.result()
 
 
-def _group(kernel: JitKernel, parameters: dict[str, Parameter]) -> tuple[Access, ...]:
+def _group(
+    kernel: JitKernel, parameters: dict[str, Parameter], excluded: str
+) -> tuple[Access, ...]:
+    """The accesses of a group. PTX takes a cache modifier or an eviction priority, never both."""
     name = str(parameters["accesses"])
     found = groups(kernel).get(name)
     if found is None:
         raise EditRefused(f"the kernel has no accesses of the group `{name}`")
+    for access in found:
+        if access.option(excluded) is not None:
+            raise EditRefused(f"line {access.line} has {excluded}, which excludes it")
     return found
 
 
@@ -135,7 +143,7 @@ EVICTION = Edit(
             grid=_EVICTIONS,
         ),
     ),
-    find=_finder("eviction_policy"),
+    find=_finder("eviction_policy", "cache_modifier"),
     change=_evict,
 )
 
@@ -152,6 +160,6 @@ CACHE_MODIFIER = Edit(
             grid=(".cg", ".cs"),
         ),
     ),
-    find=_finder("cache_modifier"),
+    find=_finder("cache_modifier", "eviction_policy"),
     change=_modify,
 )

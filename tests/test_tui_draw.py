@@ -174,8 +174,8 @@ def test_unmet_conditions_come_first_with_their_evidence() -> None:
 def test_metrics_carry_their_kind_and_what_got_worse() -> None:
     found = {m.name: m for m in metrics(transition(STEPS[12]).gate, transition(STEPS[9]).gate)}
     assert found["Time us"].kind is Kind.MODELED
-    assert found["Registers/thread"].kind is Kind.EXACT
-    assert found["Registers/thread"].worse
+    assert found["Regs/thread"].kind is Kind.EXACT
+    assert found["Regs/thread"].worse
     assert not found["Time us"].worse
     assert found["Occupancy %"].note == "registers"
 

@@ -103,7 +103,7 @@ def _time_row(name: str, time: Time, value: float, before: float | None, note: s
 
 
 _STATIC: tuple[tuple[str, Callable[[Sequence[StaticProfile]], float], int], ...] = (
-    ("Registers/thread", lambda all_: max(s.registers for s in all_), -1),
+    ("Regs/thread", lambda all_: max(s.registers for s in all_), -1),
     ("Spills B", lambda all_: sum(s.spill_store_bytes + s.spill_load_bytes for s in all_), -1),
     ("Shared KiB", lambda all_: max(s.shared_bytes for s in all_) / KIB, 0),
     ("Occupancy %", lambda all_: min(s.occupancy for s in all_) * 100, 1),

@@ -51,7 +51,7 @@ def test_the_model_is_near_what_was_measured_where_eager_is_near_its_roofline(na
     problem = load_problem(name)
     time = modeled_eager(counted(name, "full"), SM90, tf32=problem.precision == "tf32")
     assert time.kind is Kind.MODELED
-    assert time.microseconds == pytest.approx(measured, rel=0.2)
+    assert time.microseconds == pytest.approx(measured, rel=0.25)
 
 
 def test_tf32_is_faster_only_where_the_reference_may_use_it():

@@ -181,7 +181,7 @@ def swap(o, old):
 
 @triton.jit
 def language(x, o, n, N: tl.constexpr):
-    HALF = N // 2
+    HALF: tl.constexpr = N // 2
     i = tl.arange(0, HALF)
     total = 0.0
     trips = 0

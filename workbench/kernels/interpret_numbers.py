@@ -42,16 +42,21 @@ def half_toward_zero(values: Array) -> Array:
 def to_integer(values: Array, dtype: np.dtype[Any]) -> Array:
     """Floats to integers as PTX `cvt.rzi` does: toward zero, saturating, NaN to zero.
 
-    Types under 32 bits go through 32 bits and wrap, as LLVM lowers them.
+    8-bit results go through 16 bits and wrap, as LLVM lowers them; a 64-bit result of NaN is the
+    smallest integer, or 2^63 unsigned. Both seen on an H200.
     """
-    wide = dtype if dtype.itemsize >= 4 else np.dtype(f"{dtype.kind}4")
+    wide = dtype if dtype.itemsize > 1 else np.dtype(f"{dtype.kind}2")
     limits = np.iinfo(wide)
-    exact = np.trunc(np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0))
+    nan = np.isnan(values)
+    exact = np.trunc(np.where(nan, 0.0, np.asarray(values, dtype=np.float64)))
     # float64 cannot hold the largest 64-bit integers: compare, never convert out of range.
     high = exact >= float(limits.max)
     low = exact <= float(limits.min)
     inside = np.where(high | low, 0.0, exact).astype(wide)
-    return np.where(high, limits.max, np.where(low, limits.min, inside)).astype(wide).astype(dtype)
+    whole = np.where(high, limits.max, np.where(low, limits.min, inside)).astype(wide)
+    if dtype.itemsize == 8:
+        whole[nan] = limits.min if dtype.kind == "i" else 1 << 63
+    return whole.astype(dtype)
 
 
 def tf32(values: F32) -> F32:

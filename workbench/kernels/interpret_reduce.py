@@ -1,5 +1,6 @@
 """Reductions and scans in the interpreter: whole halves at a time, rounded as the type rounds."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from triton.runtime import interpreter as triton_interpreter
 from triton.runtime.interpreter import ReduceOps, ScanOps, TensorHandle
 
 from workbench.kernels.interpret_numbers import narrow, rounded_tree_sum, widen
+from workbench.kernels.trace_launch import is_library
 from workbench.kernels.untyped import Untyped
 
 Array = NDArray[Any]
@@ -26,13 +28,15 @@ class _Wholesale:
 
 
 def block_truth(tensor: Untyped) -> bool:
-    """What `bool(tensor)` means: the scalar's value; triton says yes to any block."""
+    """What `bool(tensor)` means: a scalar's value; of a block triton's own code wants a yes."""
     data = tensor.handle.data
     if data.size == 1:
         return bool(data.reshape(-1)[0])
     if _Wholesale.active:
         raise NeedsScalars
-    return True
+    if is_library(sys._getframe(1).f_code.co_filename):  # noqa: SLF001 - no public walk up
+        return True
+    raise ValueError("Boolean value of Tensor with more than one value is ambiguous")
 
 
 def reduce(operation: ReduceOps, inputs: tuple[Untyped, ...]) -> Untyped:

@@ -1,13 +1,12 @@
 """Kernel source as the interpreter must run it so that Python's meaning is the compiler's.
 
-Triton's own rewriting turns every assigned number into a tensor, which loses compile-time
-constants, and leaves Python's `and`, `or`, `not` and chained comparisons, which silently drop a
-mask. Here numbers stay constants until a loop carries them, as in the compiler.
+Triton's own rewriting makes tensors of assigned numbers, and so do we; but it leaves loop variables
+as Python numbers, which never overflow, and Python's `and`, `or`, `not` and chained comparisons,
+which silently drop a mask.
 """
 
 import ast
-from collections.abc import Callable, Iterator
-from typing import TypeGuard
+from collections.abc import Callable
 
 import triton.language as tl
 from triton.language.semantic import TritonSemantic
@@ -21,8 +20,11 @@ _SEMANTIC = "interpreter_semantic"
 class TracedSemantic(TritonSemantic):  # type: ignore[misc]
     """Triton's semantics plus what the rewritten source calls."""
 
-    def carried(self, value: Untyped) -> Untyped:
-        """A number that a loop carries is a tensor from there on; anything else is itself."""
+    def assigned(self, value: Untyped) -> Untyped:
+        """What a name holds after an assignment: numbers become tensors, also those in tuples."""
+        value = value.value if isinstance(value, tl.constexpr) else value
+        if isinstance(value, tuple) and not hasattr(value, "_fields"):
+            return tuple(self.assigned(item) for item in value)
         return self.to_tensor(value) if isinstance(value, bool | int | float) else value
 
     def both(self, first: Untyped, *rest: Callable[[], Untyped]) -> Untyped:
@@ -89,19 +91,37 @@ class KernelRewriter(ast.NodeTransformer):
         later = [_lambda(pair) for pair in pairs[1:]]
         return ast.copy_location(_call("both", pairs[0], *later), node)
 
-    def visit_For(self, node: ast.For) -> list[ast.stmt]:
-        """The loop variable of a run-time range and what the body assigns become tensors."""
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        """`x = a` becomes `x = interpreter_semantic.assigned(a)`."""
         self.generic_visit(node)
-        if not _is_range(node.iter):
-            return [node]
-        targets = [t.id for t in ast.walk(node.target) if isinstance(t, ast.Name)]
-        node.body = [*(_promote(name, node) for name in targets), *node.body]
-        return [*_promotions(node), node]
+        node.value = ast.copy_location(_call("assigned", node.value), node.value)
+        return node
 
-    def visit_While(self, node: ast.While) -> list[ast.stmt]:
-        """What the body assigns becomes a tensor before the loop."""
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """`x += a` becomes `x = interpreter_semantic.assigned(x + a)`."""
         self.generic_visit(node)
-        return [*_promotions(node), node]
+        before = ast.parse(ast.unparse(node.target), mode="eval").body
+        sum_ = ast.BinOp(left=before, op=node.op, right=node.value)
+        value = _call("assigned", sum_)
+        return ast.copy_location(ast.Assign(targets=[node.target], value=value), node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """Like an assignment, unless the annotation says `constexpr`."""
+        self.generic_visit(node)
+        constant = ast.unparse(node.annotation).rsplit(".", 1)[-1] == "constexpr"
+        if node.value is not None and not constant:
+            node.value = ast.copy_location(_call("assigned", node.value), node.value)
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        """The variable of a run-time range becomes a tensor."""
+        self.generic_visit(node)
+        if _is_range(node.iter) and isinstance(node.target, ast.Name):
+            name = node.target.id
+            value = _call("assigned", ast.Name(id=name, ctx=ast.Load()))
+            first = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=value)
+            node.body = [ast.copy_location(first, node), *node.body]
+        return node
 
 
 def _is_range(call: ast.expr) -> bool:
@@ -110,41 +130,6 @@ def _is_range(call: ast.expr) -> bool:
     function = call.func
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     return name == "range"
-
-
-def _promotions(loop: ast.For | ast.While) -> list[ast.stmt]:
-    """`try: x = carried(x)` for each name that the body assigns; it need not exist before."""
-    return [_attempt(_promote(name, loop), loop) for name in sorted(set(_assigned(loop.body)))]
-
-
-def _assigned(body: list[ast.stmt]) -> Iterator[str]:
-    for statement in body:
-        for node in ast.walk(statement):
-            targets: list[ast.expr] = []
-            if isinstance(node, ast.Assign):
-                targets = node.targets
-            elif isinstance(node, ast.AugAssign):
-                targets = [node.target]
-            for target in targets:
-                yield from (n.id for n in ast.walk(target) if _is_store(n))
-
-
-def _is_store(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-
-
-def _promote(name: str, at: ast.stmt) -> ast.stmt:
-    target = ast.Name(id=name, ctx=ast.Store())
-    value = _call("carried", ast.Name(id=name, ctx=ast.Load()))
-    return ast.copy_location(ast.Assign(targets=[target], value=value), at)
-
-
-def _attempt(statement: ast.stmt, at: ast.stmt) -> ast.stmt:
-    handler = ast.ExceptHandler(
-        type=ast.Name(id="NameError", ctx=ast.Load()), name=None, body=[ast.Pass()]
-    )
-    attempt = ast.Try(body=[statement], handlers=[handler], orelse=[], finalbody=[])
-    return ast.copy_location(attempt, at)
 
 
 def _call(name: str, *args: ast.expr) -> ast.Call:

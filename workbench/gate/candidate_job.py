@@ -8,14 +8,17 @@ reads the rest (aliasing, attributes, operators) as what a candidate could not b
 import importlib.util
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
+from msgspec import structs
 from torch import nn
 
+from workbench.gate.clock import Clock
 from workbench.gate.faults import raised_by
 from workbench.gate.hostlog import HostLog
 from workbench.gate.launching import carried_out
@@ -44,9 +47,12 @@ FILE = "kernel.py"
 class _Loaded:
     """The candidate between two calls."""
 
-    def __init__(self, model: nn.Module, file: Path, device: str, target: str) -> None:
+    def __init__(
+        self, model: nn.Module, file: Path, clock: Clock, device: str, target: str
+    ) -> None:
         self.model = model
         self.file = file
+        self.clock = clock
         self.device = device
         self.target = target
         self.pristine: dict[str, torch.Tensor] = {}
@@ -54,6 +60,8 @@ class _Loaded:
         self.inputs: list[torch.Tensor] = []
         """The tensors of the last call: a same-storage call writes into these very objects."""
         self.guarded: list[torch.Tensor] = []
+        self.returned: list[torch.Tensor] = []
+        """Outputs of the last call."""
         self.held: list[list[torch.Tensor]] = []
 
     def state(self) -> dict[str, torch.Tensor]:
@@ -88,6 +96,7 @@ def open_candidate(
     file = bench.scratch / FILE
     file.write_text(message.source, encoding="utf-8")
     init = rebuild(message.init, [from_blob(blob) for blob in blobs])
+    clock = _clock(bench)
     try:
         # Inside: the interpreter's libdevice functions are bound when the file imports them.
         with carried_out(interpreted=bench.device == "cpu", target=message.target):
@@ -95,7 +104,7 @@ def open_candidate(
         torch.manual_seed(message.build_seed)
         model: nn.Module = applied(module.ModelNew, init)
         model = model.to(bench.device)
-        loaded = _Loaded(model, file, bench.device, message.target)
+        loaded = _Loaded(model, file, clock, bench.device, message.target)
         entries = tuple(entry(name, tensor) for name, tensor in loaded.state().items())
     except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
         return encode(Opened(raised=raised_by(fault, file))), []
@@ -127,7 +136,9 @@ def lend(
     """
     loaded = _loaded(bench)
     message = decode(request, Lend)
-    if message.same_storage and message.what == "inputs" and loaded.guarded:
+    places = [structs.replace(place, name="") for place in message.entries]
+    same = places == [entry("", t) for t in loaded.inputs]
+    if message.same_storage and message.what == "inputs" and same:
         return {}, [to_blob(t, share=True) for t in loaded.guarded]
     guarded = [
         torch.empty(guarded_bytes(e), dtype=torch.uint8, device=loaded.device)
@@ -144,9 +155,10 @@ def lend(
 def call(
     bench: JobContext, request: dict[str, Any], blobs: list[Blob]
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Run the candidate once; answer with its outputs, then inputs and state as it left them."""
+    """Run the candidate once, on the clock; what it leaves stays here until `hand_over`."""
     loaded = _loaded(bench)
     message = decode(request, RunCall)
+    loaded.returned = []
     if blobs:
         loaded.place(blobs, same_storage=message.same_storage)
     if message.reset_state:
@@ -164,19 +176,38 @@ def call(
                     order_seed=message.order_seed,
                 )
             )
-            if message.watched:
-                around.enter_context(log)
-            out = invoke(loaded.model, arguments)
+            watch = log if message.watched else nullcontext()
+            run = partial(_forward_in, watch, loaded.model, arguments)
+            out, reading = loaded.clock.read(run, bare=message.bare)
         nest, tensors = flatten(out, _foreign)
         facts = _facts(loaded, nest, tensors)
     except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
         return encode(Returned(raised=raised_by(fault, loaded.file))), []
+    loaded.returned = tensors
     if message.hold:
         loaded.held.append(tensors)
     returned = Returned(
-        outputs=nest, facts=facts, operators=tuple(log.operators()), launches=len(launches)
+        outputs=nest,
+        facts=facts,
+        operators=tuple(log.operators()),
+        launches=len(launches),
+        reading=reading,
     )
-    return encode(returned), _handed_over(loaded, tensors)
+    return encode(returned), []
+
+
+def hand_over(
+    bench: JobContext,
+    request: dict[str, Any],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001
+) -> tuple[dict[str, Any], list[Blob]]:
+    """What the last call left: outputs, inputs (on a GPU those are lent) and the judge's state."""
+    loaded = _loaded(bench)
+    found = [_out(t, loaded.device) for t in loaded.returned]
+    if loaded.device == "cpu":
+        found += [to_blob(t) for t in loaded.inputs]
+    state = loaded.state()
+    return {}, found + [_out(state[name], loaded.device) for name in loaded.pristine]
 
 
 def held(
@@ -197,13 +228,34 @@ def applied(function: Callable[..., Any], arguments: object) -> Any:  # noqa: AN
     return function(*arguments) if isinstance(arguments, list | tuple) else function(arguments)
 
 
-def invoke(model: nn.Module, arguments: object) -> object:
-    """One call of a model, finished on the device when this returns. Timed calls go here too."""
+def forward(model: nn.Module, arguments: object) -> object:
+    """One call of a model, which may still run on the device when this returns."""
     with torch.no_grad():
         out: object = applied(model, arguments)
+    return out
+
+
+def invoke(model: nn.Module, arguments: object) -> object:
+    """One call of a model, finished on the device when this returns."""
+    out = forward(model, arguments)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # untyped in torch
         torch.cuda.synchronize()
     return out
+
+
+def _forward_in(
+    around: AbstractContextManager[object], model: nn.Module, arguments: object
+) -> object:
+    with around:
+        return forward(model, arguments)
+
+
+def _clock(bench: JobContext) -> Clock:
+    """The worker's clock, made the first time, before any candidate is loaded."""
+    clock = bench.state.get("clock")
+    if not isinstance(clock, Clock):
+        clock = bench.state["clock"] = Clock(bench.device)
+    return clock
 
 
 def _load(file: Path) -> ModuleType:
@@ -248,15 +300,6 @@ def _facts(loaded: _Loaded, nest: Nest, tensors: list[torch.Tensor]) -> tuple[Ou
         )
         for path, tensor in zip(tensor_paths(nest), tensors, strict=True)
     )
-
-
-def _handed_over(loaded: _Loaded, outputs: list[torch.Tensor]) -> list[Blob]:
-    """Outputs, inputs (on a GPU those are lent already) and the state that the judge has put."""
-    blobs = [_out(t, loaded.device) for t in outputs]
-    if loaded.device == "cpu":
-        blobs += [to_blob(t) for t in loaded.inputs]
-    state = loaded.state()
-    return blobs + [_out(state[name], loaded.device) for name in loaded.pristine]
 
 
 def _out(tensor: torch.Tensor, device: str) -> Blob:

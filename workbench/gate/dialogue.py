@@ -17,6 +17,7 @@ from workbench.gate.protocol import (
     Compared,
     Draw,
     Fill,
+    HandOver,
     Held,
     Lend,
     Made,
@@ -103,9 +104,11 @@ class Dialogue:
         return made, blobs
 
     def run(self, message: RunCall, inputs: Sequence[Blob]) -> tuple[Returned, Sequence[Blob]]:
-        """Run the candidate once."""
-        reply = self._candidate_call("call", message, inputs)
-        return _decoded(reply, Returned), reply.blobs
+        """Run the candidate once, then have what it left handed over; nothing where it raised."""
+        returned = _decoded(self._candidate_call("call", message, inputs), Returned)
+        if returned.raised is not None:
+            return returned, ()
+        return returned, self._candidate_call("hand_over", HandOver()).blobs
 
     def compare(
         self, number: int, made: Made, returned: Returned, blobs: Sequence[Blob], *, keep: bool

@@ -227,6 +227,8 @@ class RunCall(Struct, frozen=True, kw_only=True):
     order_seed: int = 0
     hold: bool = True
     """Keep the outputs alive until the worker ends."""
+    bare: bool = False
+    """Let the GPU run dry before the call, instead of holding it until the call is queued."""
 
 
 class Operator(Struct, frozen=True):
@@ -272,8 +274,26 @@ class OutputFacts(Struct, frozen=True, kw_only=True):
     """Whose bytes it shares: `input 0`, `parameter weight`, `output 1 of an earlier call`."""
 
 
+class Reading(Struct, frozen=True, kw_only=True):
+    """What the clocks of a worker read around one call, microseconds."""
+
+    device_us: float | None = None
+    """Between two events on the GPU; None on the CPU."""
+    host_us: float
+    """Until the call returned, before the device was waited for."""
+    wall_us: float
+    """Until the device had ended everything."""
+    ahead_us: float = 0.0
+    """What the GPU was still kept busy with when the call began: part of `wall_us`."""
+
+    @property
+    def us(self) -> float:
+        """The time of the call: on the device where there is one."""
+        return self.wall_us if self.device_us is None else self.device_us
+
+
 class Returned(Struct, frozen=True, kw_only=True):
-    """What one call returned, or raised. Blobs: outputs, inputs after it, state after it."""
+    """What one call returned, or raised. Its tensors stay in the worker until `HandOver`."""
 
     outputs: Nest | None = None
     facts: tuple[OutputFacts, ...] = ()
@@ -281,6 +301,14 @@ class Returned(Struct, frozen=True, kw_only=True):
     raised: Raised | None = None
     launches: int = 0
     """Kernel launches that the call made."""
+    reading: Reading | None = None
+
+
+class HandOver(Struct, frozen=True, kw_only=True):
+    """Ask for what the last call left. Blobs: its outputs, inputs after it, state after it.
+
+    Asked after the call, so that nobody knows during it whether it will be looked at.
+    """
 
 
 class Held(Struct, frozen=True, kw_only=True):

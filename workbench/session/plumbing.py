@@ -38,6 +38,7 @@ _SETTINGS = {
     "core.alternateRefsCommand": "false",
     "core.commitGraph": "false",
     "core.fsync": "all",
+    "core.fsyncObjectFiles": "true",  # the same for git before 2.36
     "core.fsyncMethod": "fsync",
     "core.logAllRefUpdates": "true",
     "core.filesRefLockTimeout": "2000",

@@ -1,8 +1,6 @@
 """Writes the candidate: lifted kernels, a module with the reference's state, and the launches."""
 
-from collections.abc import Iterator, Mapping, Sequence
-
-import torch
+from collections.abc import Iterator, Sequence
 
 from workbench.kernels.inductor.forward import Forward
 from workbench.kernels.inductor.functions import OURS, library_functions, needed
@@ -17,18 +15,15 @@ _IMPORTS = "import torch\nimport triton\nimport triton.language as tl\nfrom torc
 _LIBDEVICE = "from triton.language.extra import libdevice\n"
 
 
-def emit(
-    traced: Traced, program: Program, constants: Mapping[str, torch.Tensor], title: str
-) -> str:
+def emit(traced: Traced, program: Program, title: str) -> str:
     """The candidate's text. `title` becomes its docstring."""
     heuristics = {name: read_heuristics(name, text) for name, text in program.kernels.items()}
     kernels = {
         name: plain_kernel(name, text, heuristics[name]) for name, text in program.kernels.items()
     }
     grids = {name: found.grid for name, found in heuristics.items()}
-    known = {name: f"constant_{i}" for i, name in enumerate(constants)}
-    forward = Forward(traced, program, kernels, grids, known)
-    state = State(traced.model, {known[name]: tensor for name, tensor in constants.items()})
+    forward = Forward(traced, program, kernels, grids)
+    state = State(traced.model, traced.constants)
     parts = [
         *_functions(list(kernels.values())),
         *(f"@triton.jit\n{kernel.source}" for kernel in kernels.values()),

@@ -29,18 +29,18 @@ class Forward:
         program: Program,
         kernels: Mapping[str, PlainKernel],
         grids: Mapping[str, str],
-        constants: Mapping[str, str],
     ) -> None:
         self.inputs = _input_names(traced)
         self._traced = traced
         self._program = program
         self._kernels = kernels
         self._grids = grids
-        self._states = _state_names(traced, self.inputs)
+        self._held = _held_names(traced, self.inputs)
         nodes = traced.graph.graph.find_nodes(op="placeholder")
-        plain = [*self._states.values(), *self.inputs]
+        held = list(self._held)
+        states, constants = held[: len(traced.state)], held[len(traced.state) :]
+        plain = [*states, *self.inputs, *constants]
         self._names = {node.name: name for node, name in zip(nodes, plain, strict=True)}
-        self._names |= {name: f"self.{buffer}" for name, buffer in constants.items()}
         self._dense = {  # names of contiguous tensors, with their number of elements
             name: t.numel()
             for name, t in zip(plain, traced.placeholders, strict=True)
@@ -56,9 +56,9 @@ class Forward:
         """Statements in order, some of several lines."""
         yield from self._checks()
         used = self._used()
-        for state, name in self._states.items():
+        for name, expression in self._held.items():
             if name in used:
-                yield f"{name} = {accessor(state)}"
+                yield f"{name} = {expression}"
         last = max(
             (i for i, s in enumerate(self._program.steps) if isinstance(s, Allocate)), default=0
         )
@@ -102,7 +102,7 @@ class Forward:
 
     def _allocation(self, step: Allocate) -> str:
         self._names[step.name] = step.name
-        device = f"{[*self.inputs, *self._states.values()][0]}.device"
+        device = f"{[*self.inputs, *self._held][0]}.device"
         if _is_dense(step.size, step.strides):
             self._dense[step.name] = prod(step.size)
             call = f"torch.empty({step.size}, dtype={step.dtype}, device={device})"
@@ -190,12 +190,15 @@ def _input_names(traced: Traced) -> list[str]:
     return [*plain, *missing][: len(traced.inputs)]
 
 
-def _state_names(traced: Traced, inputs: Sequence[str]) -> dict[str, str]:
+def _held_names(traced: Traced, inputs: Sequence[str]) -> dict[str, str]:
+    """Local name to the expression that reads it: the state in order, then the constants."""
     taken = {*inputs, "torch", "triton", "tl", "nn", "grid"}
     names = {}
-    for state in traced.state:
-        names[state] = local_name(state, taken)
-        taken.add(names[state])
+    constants = [f"constant_{i}" for i in range(len(traced.constants))]
+    for held in (*traced.state, *constants):
+        name = local_name(held, taken)
+        taken.add(name)
+        names[name] = accessor(held)
     return names
 
 

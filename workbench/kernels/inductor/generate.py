@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from msgspec import Struct
 from torch._inductor import config, ir
 from torch._inductor.debug import DebugContext
 from torch._inductor.fx_passes.post_grad import post_grad_passes
@@ -35,17 +34,8 @@ _SETTINGS = {
 }
 
 
-class Generated(Struct, frozen=True):
-    """What Inductor wrote for a graph."""
-
-    text: str
-    """A Python module: kernels and the code that calls them."""
-    constants: dict[str, torch.Tensor]
-    """Tensors that the text refers to by name, which are neither state nor input."""
-
-
-def generate(traced: Traced, target: Target) -> Generated:
-    """Let Inductor write its module for the graph; nothing is compiled or run.
+def generate(traced: Traced, target: Target) -> str:
+    """The text of the module that Inductor writes for the graph; nothing is compiled or run.
 
     Raises LiftRefused for a graph that Inductor cannot lower to Triton.
     """
@@ -59,22 +49,21 @@ def generate(traced: Traced, target: Target) -> Generated:
     ):
         post_grad_passes(traced.graph, is_inference=True)
         try:
-            lowering, text = _lowered(traced)
+            return _lowered(traced)
         # Inductor wraps what goes wrong inside in exceptions of many kinds.
         except Exception as fault:
             raise LiftRefused(
                 f"TorchInductor cannot write Triton for it: {_cause(fault)}"
             ) from fault
-    return Generated(text, dict(lowering.constants))
 
 
-def _lowered(traced: Traced) -> tuple[GraphLowering, str]:
+def _lowered(traced: Traced) -> str:
     joined = list(traced.placeholders)
     lowering = GraphLowering(traced.graph, example_inputs=joined, is_inference=True)
     with V.set_graph_handler(lowering), V.set_debug_handler(DebugContext()):
         lowering.run(*joined)
         code, _ = lowering.codegen()
-    return lowering, str(getattr(code, "value", code))
+    return str(getattr(code, "value", code))
 
 
 def _cause(fault: BaseException) -> str:

@@ -25,12 +25,11 @@ def lift(asked: LiftRequest) -> LiftedSeed:
     from workbench.kernels.inductor.wrapper import read_wrapper
 
     traced = trace(module, asked.precision)
-    generated = generate(traced, gpu)
-    program = read_wrapper(generated.text)
+    program = read_wrapper(generate(traced, gpu))
     if not program.kernels:
         raise LiftRefused("the reference launches no kernel: it only makes views")
     title = f"{asked.name}: the kernels that TorchInductor writes for it at one size."
-    source = emit(traced, program, generated.constants, title)
+    source = emit(traced, program, title)
     try:
         ast.parse(source)
     except SyntaxError as fault:

@@ -25,11 +25,11 @@ class State:
     other module becomes a class of its own without methods, in `classes`.
     """
 
-    def __init__(self, model: nn.Module, constants: Mapping[str, torch.Tensor]) -> None:
+    def __init__(self, model: nn.Module, constants: Sequence[torch.Tensor]) -> None:
         self.classes: list[str] = []
         """Inner ones first."""
         self._names: dict[str, str] = {}
-        lines = [*self._lines(model), *(_constant(n, t) for n, t in constants.items())]
+        lines = [*self._lines(model), *map(_constant, range(len(constants)), constants)]
         self.init = _init(lines, ", *_sizes")
         """`__init__` of `ModelNew`: takes the reference's arguments, knows the sizes by heart."""
 
@@ -153,14 +153,14 @@ def _form(module: nn.Module) -> dict[str, tuple[Any, ...]]:
     return {k: (tuple(v.shape), v.dtype) for k, v in module.state_dict().items()}
 
 
-def _constant(name: str, tensor: torch.Tensor) -> str:
+def _constant(number: int, tensor: torch.Tensor) -> str:
     if tensor.numel() > _LONGEST_CONSTANT:
         raise LiftRefused(
             f"the reference holds a constant tensor of {tensor.numel()} elements",
             todo="register it with register_buffer, so that it is part of the state_dict",
         )
     value = f"torch.tensor({tensor.tolist()}, dtype={tensor.dtype})"
-    return f'self.register_buffer("{name}", {value}, persistent=False)'
+    return f'self.register_buffer("constant_{number}", {value}, persistent=False)'
 
 
 def _parameter(tensor: torch.Tensor) -> str:

@@ -35,13 +35,15 @@ class Traced(Struct):
     """A reference as a graph of functional operators whose tensors claim to be on the GPU."""
 
     graph: GraphModule
-    """Its placeholders stand for the state, then the inputs."""
+    """Its placeholders stand for the state, then the inputs, then the constants."""
     model: nn.Module
     state: tuple[str, ...]
     """Names of parameters and buffers, as `state_dict` has them."""
     placeholders: tuple[Any, ...]
-    """The fake tensors of state and inputs."""
+    """Their fake tensors."""
     inputs: tuple[Any, ...]
+    constants: tuple[torch.Tensor, ...]
+    """Tensors that the reference holds or makes from nothing, with their values."""
     output: Any
     """The pytree spec of what `forward` returns."""
     mode: FakeTensorMode
@@ -67,6 +69,7 @@ def trace(module: ModuleType, precision: Precision) -> Traced:
     _refuse_what_cannot_be_lifted(traced)
     with _no_patterns(), traced.mode:
         joint_graph.joint_graph_passes(traced.graph)
+    _pass_constants(traced)
     _move_to_gpu(traced.graph, traced.mode)
     return traced
 
@@ -93,6 +96,7 @@ def _trace(module: ModuleType, device: str, precision: Precision) -> Traced:
         state=tuple(state),
         placeholders=tuple(_fake(mode, value, _GPU) for value in values),
         inputs=tuple(inputs),
+        constants=(),
         output=output,
         mode=mode,
     )
@@ -186,6 +190,24 @@ def _refuse_what_cannot_be_lifted(traced: Traced) -> None:
             )
         if name == "aten.copy_.default" and node.args[0] in inputs:
             raise LiftRefused("the reference writes into its own input")
+
+
+def _pass_constants(traced: Traced) -> None:
+    """Make every constant a placeholder; Inductor writes single numbers into its kernels itself."""
+    graph = traced.graph.graph
+    last = graph.find_nodes(op="placeholder")[-1]
+    for node in graph.find_nodes(op="get_attr"):
+        tensor = getattr(traced.graph, node.target)
+        if tensor.dim() == 0:
+            continue
+        with graph.inserting_after(last):
+            last = graph.placeholder(f"constant_{len(traced.constants)}")
+        last.meta["val"] = node.meta["val"]
+        node.replace_all_uses_with(last)
+        graph.erase_node(node)
+        traced.constants = (*traced.constants, tensor)
+        traced.placeholders = (*traced.placeholders, _fake(traced.mode, tensor, _GPU))
+    traced.graph.recompile()
 
 
 def _move_to_gpu(graph: GraphModule, mode: FakeTensorMode) -> None:

@@ -229,11 +229,22 @@ class Source:
                 found.setdefault(node.name, []).append(node)
         return found
 
+    @cached_property
+    def _module_bindings(self) -> dict[str, list[ast.stmt]]:
+        """Statements of the module that bind each name; a `global` statement counts as one."""
+        found: dict[str, list[ast.stmt]] = {}
+        for statement in self.tree.body:
+            for name in _bound(statement):
+                found.setdefault(name, []).append(statement)
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Global):
+                for name in node.names:
+                    found.setdefault(name, []).append(node)
+        return found
+
     def module_value(self, name: str) -> ast.expr | None:
         """The expression of a module-level constant that is bound exactly once."""
-        if any(isinstance(n, ast.Global) and name in n.names for n in ast.walk(self.tree)):
-            return None
-        match [s for s in self.tree.body if name in _bound(s)]:
+        match self._module_bindings.get(name, []):
             case [ast.Assign(targets=[ast.Name()], value=value)]:
                 return value
             case [ast.AnnAssign(value=value)]:
@@ -248,6 +259,7 @@ def read_source(text: str) -> Source:
     return Source(text)
 
 
+@lru_cache(maxsize=256)
 def normalized_sha256(source: str) -> str:
     """Hash of what the text means: comments, layout, quotes and docstrings do not count.
 

@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 from workbench.kernels.source_names import Names
@@ -102,6 +101,7 @@ class Flow:
         self.parameters = tuple(a.arg for a in every)
         self.body = function.body
         self.definitions: dict[str, list[Definition]] = {}
+        self._closures: dict[str, frozenset[str]] = {}
         for statement in statements(function.body):
             for definition in _defined(statement):
                 self.definitions.setdefault(definition.name, []).append(definition)
@@ -113,43 +113,47 @@ class Flow:
             return found[0].value
         return None
 
+    def known(self, name: str) -> ast.expr | None:
+        """As `single`, but a name that is bound several times to the same text counts too."""
+        found = self.definitions.get(name, [])
+        if not found or name in self.parameters or any(d.how != "assign" for d in found):
+            return None
+        first = found[0].value
+        return first if all(same(d.value, first) for d in found[1:]) else None
+
     def reaches(self, node: ast.AST | None) -> frozenset[str]:
         """Every name an expression depends on, followed through assignments of any kind."""
-        seen: set[str] = set()
-        ahead = list(names_in(node))
-        while ahead:
-            name = ahead.pop()
-            if name in seen:
-                continue
-            seen.add(name)
-            for definition in self.definitions.get(name, []):
-                ahead.extend(names_in(definition.value) - seen)
-        return frozenset(seen)
+        direct = names_in(node)
+        return direct.union(*(self._closure(name) for name in direct))
+
+    def _closure(self, name: str) -> frozenset[str]:
+        """Names that a name depends on, itself among them."""
+        if name not in self._closures:
+            seen: set[str] = set()
+            ahead = [name]
+            while ahead:
+                current = ahead.pop()
+                if current not in seen:
+                    seen.add(current)
+                    for definition in self.definitions.get(current, []):
+                        ahead.extend(names_in(definition.value) - seen)
+            self._closures[name] = frozenset(seen)
+        return self._closures[name]
 
     def assigned_in(self, body: list[ast.stmt]) -> frozenset[str]:
         """Names that some statement of a body binds."""
         return frozenset(d.name for s in statements(body) for d in _defined(s))
 
     def resolve(self, node: ast.expr | None) -> ast.expr | None:
-        """The expression behind a chain of singly bound names."""
+        """The expression behind a chain of names that each hold one known expression."""
         for _ in range(_DEPTH):
             if not isinstance(node, ast.Name):
                 return node
-            behind = self.single(node.id)
+            behind = self.known(node.id)
             if behind is None:
                 return node
             node = behind
         return node
-
-    @cached_property
-    def extents(self) -> dict[str, ast.expr]:
-        """Names bound to `tl.arange(0, X)`, with X."""
-        found = {}
-        for name in self.definitions:
-            extent = self.arange(self.single(name))
-            if extent is not None:
-                found[name] = extent
-        return found
 
     def arange(self, node: ast.AST | None) -> ast.expr | None:
         """X of `tl.arange(0, X)`; None for anything else."""
@@ -192,7 +196,7 @@ def _evaluate(  # noqa: PLR0911 - a return for each form of arithmetic
             given = known.get(name)
             if isinstance(given, int | float):
                 return given
-            return _evaluate(flow.single(name), known, flow, depth + 1)
+            return _evaluate(flow.known(name), known, flow, depth + 1)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             inner = _evaluate(operand, known, flow, depth + 1)
             return None if inner is None else -inner

@@ -1,6 +1,7 @@
 """Block sizes: which compile-time parameters tile the work, and setting them where they are fed."""
 
 import ast
+from functools import lru_cache
 
 from workbench.kernels.edits.base import (
     Anchor,
@@ -9,7 +10,7 @@ from workbench.kernels.edits.base import (
     EditRefused,
     Parameter,
 )
-from workbench.kernels.edits.sites import Given, feeding, literal, parameter_sites
+from workbench.kernels.edits.sites import Given, feeding, follow, literal, parameter_sites
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import LaunchSite, Source
 from workbench.kernels.source_flow import names_in
@@ -139,6 +140,7 @@ def tunable(source: Source, kernel: JitKernel) -> dict[str, Given]:
     return found
 
 
+@lru_cache(maxsize=256)
 def settable(source: Source, kernel: JitKernel, block: str) -> Given:
     """Where a block's value is written out. Raises EditRefused when it cannot be changed alone."""
     if block not in kernel.blocks:
@@ -160,23 +162,32 @@ def _check_host(
 ) -> None:
     """Refuse when the grid or another argument repeats the value without following its name."""
     ours = {site.node for site in given.sites}
+    arguments = [*launch.call.args, *(k.value for k in launch.call.keywords)]
+    plain = {a: n for a in arguments if (n := _written(source, a, launch)) is not None}
+    # A value that another parameter is given as it stands is that parameter's own.
+    named = ours | set(plain.values())
+    computed = [a for a in arguments if a not in plain]
     follows = False
-    own = launch.argument(kernel, block)
-    roots = [launch.grid, *launch.call.args, *(k.value for k in launch.call.keywords)]
-    for root in roots:
-        bare = root is own or literal(root) is not None
+    for root in (launch.grid, *computed):
         for part in feeding(source, root, launch.scope):
             follows = follows or (root is launch.grid and _reads(part, block, ours))
-            if bare:
-                continue
             for node in ast.walk(part):
-                repeated = isinstance(node, ast.Constant) and node not in ours
+                repeated = isinstance(node, ast.Constant) and node not in named
                 if repeated and literal(node) in given.values and literal(node) not in {1, 2}:
                     raise EditRefused(
                         f"line {node.lineno} repeats the value of `{block}`; give it a name first"
                     )
     if in_grid(kernel, block) and not follows:
         raise EditRefused(f"the grid of line {launch.line} does not follow `{block}`")
+
+
+def _written(source: Source, argument: ast.expr, launch: LaunchSite) -> ast.expr | None:
+    """Where an argument's value is written out; None when it is worked out from something."""
+    try:
+        site = follow(source, argument, launch.scope)
+    except EditRefused:
+        return None
+    return site.node if site.value is not None else None
 
 
 def _reads(part: ast.expr, block: str, ours: set[ast.expr]) -> bool:

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from workbench.kernels.edits.base import EditRefused, Parameter
 from workbench.kernels.source import LaunchSite, Scope, Source
@@ -200,6 +201,7 @@ def _called(call: ast.Call) -> str:
             return ""
 
 
+@lru_cache(maxsize=512)
 def _behind_attribute(name: str, owner: ast.ClassDef) -> tuple[ast.expr, Scope] | None:
     found: list[tuple[ast.expr, Scope]] = []
     for member in owner.body:

@@ -274,11 +274,17 @@ class Splice:
             self._put(last_end, last_end, text)
             return
         column = self._column_alone(pieces[-1][0])
-        gap = " " if column is None else self.newline + column
-        if last == ",":
-            self._put(last_end, last_end, f"{gap}{text}" + ("," if column is not None else ""))
-        else:
-            self._put(last_end, last_end, f",{gap}{text}")
+        if column is None:
+            trailing = last == "," and _BREAK.search(self._bytes, last_end, span[1]) is not None
+            gap = " " if last == "," else ", "
+            self._put(last_end, last_end, f"{gap}{text}" + ("," if trailing else ""))
+            return
+        if last != ",":
+            self._put(last_end, last_end, ",")
+        # Behind a comment that belongs to the last item.
+        match = _BREAK.search(self._bytes, last_end)
+        behind = match.start() if match and match.start() < span[1] - 1 else last_end
+        self._put(behind, behind, f"{self.newline}{column}{text}" + ("," if last == "," else ""))
 
     def _column_alone(self, start: int) -> str | None:
         """The white space before an item that begins its line; None when something is before it."""

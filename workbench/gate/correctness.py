@@ -12,8 +12,9 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
+from workbench.gate.asking import Ended
 from workbench.gate.cases import SEED_BYTES, Effort, derive
-from workbench.gate.dialogue import Dialogue, Ended
+from workbench.gate.dialogue import Dialogue
 from workbench.gate.numbers import FLAG
 from workbench.gate.problem_records import ProblemReport
 from workbench.gate.protocol import OpenReference

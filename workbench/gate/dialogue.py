@@ -1,16 +1,15 @@
-"""The judge's conversation with its two workers: who is asked what, and how a call can end.
+"""The judge's conversation with its two workers: who is asked what.
 
 Hides where tensors travel: as bytes through the judge on the CPU, as handles on the candidate's
 buffers on a GPU. Never the other way round: memory that is shared is the candidate's to overwrite.
 """
 
-import signal
 from collections.abc import Sequence
 from typing import TypeVar
 
 from msgspec import Struct
 
-from workbench.errors import WorkbenchError
+from workbench.gate.asking import Ended, ask_candidate, ask_reference, blame, decoded
 from workbench.gate.cases import Call
 from workbench.gate.protocol import (
     Compare,
@@ -34,34 +33,15 @@ from workbench.gate.protocol import (
     TensorEntry,
     What,
     decode,
-    encode,
 )
-from workbench.gate.records import Blame, Finding
 from workbench.gate.structure import outputs_in_order
-from workbench.isolation.outcome import (
-    JobFailed,
-    WorkerBroke,
-    WorkerDied,
-    WorkerFault,
-    WorkerTimedOut,
-)
 from workbench.isolation.wire import Blob, Reply
 from workbench.isolation.worker import Worker
 
-_REFERENCE = "workbench.gate.reference_job"
-_CANDIDATE = "workbench.gate.candidate_job"
-_REFERENCE_SECONDS = 300.0
-"""For one job of the reference worker; it is our code and the person's problem."""
+REFERENCE_JOB = "workbench.gate.reference_job"
+CANDIDATE_JOB = "workbench.gate.candidate_job"
 
 Message = TypeVar("Message")
-
-
-class Ended(Exception):
-    """The stage is over; `finding` says why, and whose fault it is."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.says)
-        self.finding = finding
 
 
 class Dialogue:
@@ -84,7 +64,7 @@ class Dialogue:
             source=source, init=reference.init, build_seed=problem.build_seed, target=target
         )
         reply = self._candidate_call("open_candidate", message, init, seconds=self._open_seconds)
-        return reference, _decoded(reply, Opened)
+        return reference, decoded(reply, Opened)
 
     def put_weights(self, seed: int) -> None:
         """Give both the same perturbed weights."""
@@ -105,7 +85,7 @@ class Dialogue:
 
     def run(self, message: RunCall, inputs: Sequence[Blob]) -> tuple[Returned, Sequence[Blob]]:
         """Run the candidate once, then have what it left handed over; nothing where it raised."""
-        returned = _decoded(self._candidate_call("call", message, inputs), Returned)
+        returned = decoded(self._candidate_call("call", message, inputs), Returned)
         if returned.raised is not None:
             return returned, ()
         return returned, self._candidate_call("hand_over", HandOver()).blobs
@@ -123,7 +103,7 @@ class Dialogue:
         """Whether the outputs of call `number`, the candidate's `held`-th, are as they were."""
         blobs = self._candidate_call("held", Held(call=held)).blobs
         if len(blobs) != len(made.expected):
-            raise Ended(_blame("exited-early", "the candidate no longer holds its outputs"))
+            raise Ended(blame("exited-early", "the candidate no longer holds its outputs"))
         ordered = outputs_in_order(made, returned, blobs)
         message = Recheck(number=number)
         rechecked, _ = self._ask_reference("recheck", message, Rechecked, ordered)
@@ -141,17 +121,7 @@ class Dialogue:
         return decode(reply.body, kind), reply.blobs
 
     def _reference_call(self, job: str, message: Struct, blobs: Sequence[Blob] = ()) -> Reply:
-        try:
-            return self._reference.call(
-                f"{_REFERENCE}:{job}", encode(message), blobs, deadline=_REFERENCE_SECONDS
-            )
-        except WorkerFault as fault:
-            says = f"the reference's process failed: {fault.what}"
-            if isinstance(fault, JobFailed):
-                says = fault.message
-            raise Ended(
-                Finding(code="correctness.cannot-judge", says=says, blame=Blame.PROBLEM)
-            ) from fault
+        return ask_reference(self._reference, f"{REFERENCE_JOB}:{job}", message, blobs)
 
     def _candidate_call(
         self,
@@ -161,56 +131,6 @@ class Dialogue:
         *,
         seconds: float | None = None,
     ) -> Reply:
-        try:
-            return self._candidate.call(
-                f"{_CANDIDATE}:{job}", encode(message), blobs, deadline=seconds
-            )
-        except WorkerFault as fault:
-            raise Ended(_explain(fault)) from fault
-
-
-def _decoded(reply: Reply, kind: type[Message]) -> Message:
-    """What the candidate's worker answered; anything else than `kind` is its fault."""
-    try:
-        return decode(reply.body, kind)
-    except WorkbenchError as fault:
-        raise Ended(_blame("broke-protocol", fault.what)) from fault
-
-
-def _explain(fault: WorkerFault) -> Finding:
-    """A worker's end as a finding about the candidate in it."""
-    match fault:
-        case WorkerTimedOut():
-            says = f"the candidate gave no answer within {fault.seconds:g} s"
-            return _blame("timed-out", says, seconds=fault.seconds)
-        case WorkerDied():
-            return _death(fault)
-        case WorkerBroke():
-            return _blame("broke-protocol", f"the candidate's process {fault.fault}")
-        case JobFailed():
-            says = f"{fault.kind}: {fault.message[:300]}"
-            return Finding(code="correctness.raised", says=says, line=fault.line)
-        case _:
-            return _blame("crashed", fault.what)
-
-
-def _death(fault: WorkerDied) -> Finding:
-    stderr = fault.stderr[-500:]
-    if fault.signal is not None:
-        says = f"the candidate's process was killed by {_signal_name(fault.signal)}"
-        return _blame("crashed", says, signal=fault.signal, stderr=stderr)
-    if fault.how == "exited":
-        says = f"the candidate ended its process (exit code {fault.exit_code}) before it answered"
-        return _blame("exited-early", says, stderr=stderr)
-    return _blame("crashed", f"the candidate's process ended: {fault.how}", stderr=stderr)
-
-
-def _blame(code: str, says: str, **evidence: str | float) -> Finding:
-    return Finding(code=f"correctness.{code}", says=says, evidence=dict(evidence))
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+        return ask_candidate(
+            self._candidate, f"{CANDIDATE_JOB}:{job}", message, blobs, seconds=seconds
+        )

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
 
+from workbench.gate.asking import Ended
 from workbench.gate.cases import Call, Case, Effort, Poison, derive, plan
-from workbench.gate.dialogue import Dialogue, Ended
+from workbench.gate.dialogue import Dialogue
 from workbench.gate.numbers import check_numbers, elements, margin
 from workbench.gate.protocol import (
     Compared,

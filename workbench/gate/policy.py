@@ -8,7 +8,7 @@ from typing import Literal
 
 from workbench.gate.names import allowed, explain_policy
 from workbench.gate.policy_kernels import Kernels
-from workbench.gate.policy_refusals import finding
+from workbench.gate.policy_refusals import NOTED, finding
 from workbench.gate.policy_scopes import own_nodes
 from workbench.gate.policy_state import Frame, TooTangledError
 from workbench.gate.policy_statements import is_main_guard
@@ -79,7 +79,7 @@ def input_kinds(problem: str) -> tuple[Kind, ...]:
 
 
 def _report(findings: list[Finding], seconds: float) -> StageReport:
-    refused = [f for f in findings if not f.evidence.get("noted")]
+    refused = [f for f in findings if f.code != NOTED]
     return StageReport(
         stage=Stage.POLICY,
         outcome=Outcome.FAILED if refused else Outcome.PASSED,

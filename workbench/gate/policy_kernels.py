@@ -3,7 +3,7 @@
 import ast
 
 from workbench.gate.policy_definitions import Definitions
-from workbench.gate.policy_refusals import finding
+from workbench.gate.policy_refusals import noted
 from workbench.gate.policy_scopes import local_names
 from workbench.gate.policy_values import (
     EMPTY,
@@ -105,8 +105,7 @@ class Kernels(Definitions):
 
     def _check_attribute(self, node: ast.Attribute, bound: frozenset[str], scope: Scope) -> None:
         if node.attr in self.allowed.kernel.recorded:
-            note = finding("policy.kernel-name", node.attr, node.lineno, f"uses `{node.attr}`")
-            self.notes.setdefault(node.attr, note)
+            self.notes.setdefault(node.attr, noted(node.attr, node.lineno))
         if node.attr.startswith("_") or node.attr in self.allowed.kernel.refused_members:
             self.refuse("policy.private-name", node)
             return

@@ -153,6 +153,15 @@ def finding(code: str, name: str, line: int | None = None, says: str = "") -> Fi
     )
 
 
+NOTED = "policy.recorded"
+"""The code of what is allowed and worth a look; it refuses nothing."""
+
+
+def noted(name: str, line: int) -> Finding:
+    """The finding for something that is allowed and worth a look."""
+    return Finding(code=NOTED, says=f"a kernel uses `{name}`", line=line, evidence={"name": name})
+
+
 def spelled(node: ast.AST) -> str:
     """An expression as text, cut to what fits on a line."""
     try:

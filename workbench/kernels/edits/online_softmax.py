@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from workbench.kernels.edits.base import Anchor, Edit, EditRefused, Parameter
+from workbench.kernels.edits.naming import FreeNames, spelled
 from workbench.kernels.edits.numbering import Numbering
 from workbench.kernels.edits.row_on_chip import check_straight, walk
 from workbench.kernels.edits.splice import Splice
@@ -193,9 +194,9 @@ def _find(_source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
 def _change(source: Source, kernel: JitKernel, _parameters: dict[str, Parameter]) -> str:
     found = _match(kernel)
     splice = Splice(source)
-    where, power = _tl(source, "where"), splice.text(found.total.power.func)
-    taken = set(kernel.flow.parameters) | set(kernel.flow.definitions)
-    grown, shift = _fresh(f"new_{found.maximum}", taken), _fresh("shift", taken)
+    where, power = spelled(source, "tl.where"), splice.text(found.total.power.func)
+    names = FreeNames(kernel)
+    grown, shift = names.take(f"new_{found.maximum}"), names.take("shift")
     shifted = _shifted(found, shift)
     # Where every element so far is -inf, a shift of zero keeps the exponentials at zero.
     splice.replace_statement(
@@ -222,21 +223,6 @@ def _shifted(found: _Found, shift: str) -> dict[ast.AST, str]:
 def _inside(node: ast.AST, replaced: dict[ast.AST, str]) -> dict[ast.AST, str]:
     held = set(ast.walk(node))
     return {inner: text for inner, text in replaced.items() if inner in held}
-
-
-def _fresh(stem: str, taken: set[str]) -> str:
-    name, number = stem, 2
-    while name in taken:
-        name, number = f"{stem}{number}", number + 1
-    taken.add(name)
-    return name
-
-
-def _tl(source: Source, name: str) -> str:
-    spelled = source.names.spell(f"tl.{name}")
-    if spelled is None:
-        raise EditRefused("the file does not import triton.language by name")
-    return spelled
 
 
 ONLINE_SOFTMAX = Edit(

@@ -9,6 +9,7 @@ import ast
 from dataclasses import dataclass
 
 from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
+from workbench.kernels.edits.naming import FreeNames, spelled
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import Source
 from workbench.kernels.source_flow import names_in, same, statements
@@ -160,66 +161,75 @@ def _find(_source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
 
 def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter]) -> str:
     _find(source, kernel)
-    group = int(parameters["group"])
-    if not 2 <= group <= 64:
-        raise EditRefused(f"a group of {group} is not from 2 to 64")
-    splice = Splice(source)
-    names = _Names(kernel)
+    height = int(parameters["group"])
+    if not 2 <= height <= 64:
+        raise EditRefused(f"a group of {height} is not from 2 to 64")
+    splice, names = Splice(source), FreeNames(kernel)
+    group = names.take(_GROUP)
     linear = linear_order(kernel)
-    if linear is not None:
-        columns, pid = splice.text(linear.width), linear.pid
-        rows = f"{_tl(source, 'num_programs')}(0) // {_tight(linear.width, columns)}"
-        setup: list[str] = []
-        places = [(linear.rows, 0), (linear.columns, 1)]
-    else:
-        plane = plane_order(kernel)
-        if plane is None:
-            raise EditRefused("no program id is split into a tile's row and column")
-        programs, program = _tl(source, "num_programs"), _tl(source, "program_id")
-        pid, columns = names.fresh("pid"), f"{programs}({plane.column_axis})"
-        rows = f"{programs}({plane.row_axis})"
-        setup = [f"{pid} = {program}(0) + {program}(1) * {programs}(0)"]
-        places = [((plane.row,), 0), ((plane.column,), 1)]
-    tile = _place_names(kernel, names, [nodes for nodes, _ in places])
-    setup += _grouped(source, names, tile, pid, rows, columns)
-    first = _first_statement(kernel, [n for ns, _ in places for n in ns])
-    splice.insert_before(first, *setup)
-    for nodes, which in places:
+    order = (
+        _from_linear(splice, linear) if linear is not None else _from_plane(splice, names, kernel)
+    )
+    tile = _place_names(kernel, names, order.places)
+    first = _first_statement(kernel, [n for nodes in order.places for n in nodes])
+    splice.insert_before(first, *order.setup, *_grouped(source, names, tile, order, group))
+    for nodes, name in zip(order.places, tile, strict=True):
         for node in nodes:
-            statement = kernel.statement(node)
-            if _plain_name(kernel, node) == tile[which]:
-                splice.remove(statement)
+            if _plain_name(kernel, node) == name:
+                splice.remove(kernel.statement(node))
             else:
-                splice.replace_atom(node, tile[which])
-    splice.add_parameter(kernel, f"{names.group}: {_tl(source, 'constexpr')} = {group}")
+                splice.replace_atom(node, name)
+    splice.add_parameter(kernel, f"{group}: {spelled(source, 'tl.constexpr')} = {height}")
     return splice.result()
 
 
-class _Names:
-    """Names that the kernel does not use yet."""
+@dataclass(frozen=True, eq=False)
+class _Order:
+    """A linear order of tiles in the kernel's text."""
 
-    def __init__(self, kernel: JitKernel) -> None:
-        self._taken = set(kernel.flow.parameters) | set(kernel.flow.definitions)
-        self.group = self.fresh(_GROUP)
+    setup: tuple[str, ...]
+    """Lines that must come first."""
+    pid: str
+    rows: str
+    """How many rows of tiles there are."""
+    columns: str
+    places: tuple[tuple[ast.expr, ...], tuple[ast.expr, ...]]
+    """Where the tile's row and its column are computed now."""
 
-    def fresh(self, stem: str) -> str:
-        name, number = stem, 2
-        while name in self._taken:
-            name, number = f"{stem}{number}", number + 1
-        self._taken.add(name)
-        return name
+
+def _from_linear(splice: Splice, linear: Linear) -> _Order:
+    columns = splice.text(linear.width)
+    programs = spelled(splice.source, "tl.num_programs")
+    rows = f"{programs}(0) // {_tight(linear.width, columns)}"
+    return _Order((), linear.pid, rows, columns, (linear.rows, linear.columns))
+
+
+def _from_plane(splice: Splice, names: FreeNames, kernel: JitKernel) -> _Order:
+    plane = plane_order(kernel)
+    if plane is None:
+        raise EditRefused("no program id is split into a tile's row and column")
+    program = spelled(splice.source, "tl.program_id")
+    programs = spelled(splice.source, "tl.num_programs")
+    pid = names.take("pid")
+    return _Order(
+        (f"{pid} = {program}(0) + {program}(1) * {programs}(0)",),
+        pid,
+        f"{programs}({plane.row_axis})",
+        f"{programs}({plane.column_axis})",
+        ((plane.row,), (plane.column,)),
+    )
 
 
 def _grouped(
-    source: Source, names: _Names, tile: tuple[str, str], pid: str, rows: str, columns: str
+    source: Source, names: FreeNames, tile: tuple[str, str], order: _Order, group: str
 ) -> list[str]:
     """Lines that compute the tile's row and column in grouped order."""
-    span, first, height = (names.fresh(n) for n in ("group_span", "first_m", "group_rows"))
-    minimum = _tl(source, "minimum")
+    span, first, height = (names.take(n) for n in ("group_span", "first_m", "group_rows"))
+    minimum, pid = spelled(source, "tl.minimum"), order.pid
     return [
-        f"{span} = {names.group} * {columns}",
-        f"{first} = {pid} // {span} * {names.group}",
-        f"{height} = {minimum}({rows} - {first}, {names.group})",
+        f"{span} = {group} * {order.columns}",
+        f"{first} = {pid} // {span} * {group}",
+        f"{height} = {minimum}({order.rows} - {first}, {group})",
         f"{tile[0]} = {first} + {pid} % {span} % {height}",
         f"{tile[1]} = {pid} % {span} // {height}",
     ]
@@ -235,22 +245,15 @@ def _plain_name(kernel: JitKernel, node: ast.expr) -> str:
 
 
 def _place_names(
-    kernel: JitKernel, names: _Names, places: list[tuple[ast.expr, ...]]
+    kernel: JitKernel, names: FreeNames, places: tuple[tuple[ast.expr, ...], ...]
 ) -> tuple[str, str]:
     """What to call the tile's row and column: the kernel's own names where it has them."""
     own = [_plain_name(kernel, nodes[0]) if len(nodes) == 1 else "" for nodes in places]
-    return own[0] or names.fresh("tile_m"), own[1] or names.fresh("tile_n")
+    return own[0] or names.take("tile_m"), own[1] or names.take("tile_n")
 
 
 def _tight(node: ast.expr, text: str) -> str:
     return text if isinstance(node, ast.Name | ast.Call | ast.Attribute) else f"({text})"
-
-
-def _tl(source: Source, name: str) -> str:
-    spelled = source.names.spell(f"tl.{name}")
-    if spelled is None:
-        raise EditRefused("the file does not import triton.language by name")
-    return spelled
 
 
 def _first_statement(kernel: JitKernel, nodes: list[ast.expr]) -> ast.stmt:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
 from workbench.kernels.edits.blocks import in_grid
 from workbench.kernels.edits.launch_options import put_options
+from workbench.kernels.edits.naming import spelled
 from workbench.kernels.edits.share_loads import share_loads
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import LaunchSite, Source
@@ -140,9 +141,7 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
 
 def _feed_whole_row(splice: Splice, kernel: JitKernel, launch: LaunchSite, found: Passes) -> None:
     """Make the block the next power of two that holds the row."""
-    power = splice.source.names.spell("triton.next_power_of_2")
-    if power is None:
-        raise EditRefused("the file does not import triton by name")
+    power = spelled(splice.source, "triton.next_power_of_2")
     length = _length(splice.source, kernel, launch, found)
     text = f"{power}({splice.text(length)})"
     given = launch.argument(kernel, found.block)

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from workbench.kernels.edits.naming import FreeNames, spelled
 from workbench.kernels.edits.numbering import Numbering
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import Source, read_source
@@ -67,13 +68,13 @@ def _name_first_loads(text: str, name: str) -> str:
     for occurrence in _occurrences(kernel):
         groups.setdefault(occurrence.key, []).append(occurrence)
     splice = Splice(source)
-    taken = set(kernel.flow.parameters) | set(kernel.flow.definitions)
+    names = FreeNames(kernel)
     for group in groups.values():
         first = group[0]
         if len(group) == 1 or first.name:
             continue
-        chosen = _later_name(kernel, group) or _fresh(first.access.base, taken)
-        taken.add(chosen)
+        stem = f"{first.access.base.removesuffix('_ptr') or 'loaded'}_held"
+        chosen = _later_name(kernel, group) or names.take(stem)
         splice.insert_before(first.statement, f"{chosen} = {splice.text(first.value)}")
         splice.replace(first.value, chosen)
     return splice.result()
@@ -88,14 +89,6 @@ def _later_name(kernel: JitKernel, group: list[_Occurrence]) -> str:
     loads = {o.statement for o in group}
     others = [d for d in kernel.flow.definitions[name] if d.statement not in loads]
     return "" if others or name in kernel.flow.parameters else name
-
-
-def _fresh(base: str, taken: set[str]) -> str:
-    stem = base.removesuffix("_ptr") or "loaded"
-    name, number = f"{stem}_held", 2
-    while name in taken:
-        name, number = f"{stem}_held{number}", number + 1
-    return name
 
 
 def _reuse(text: str, name: str) -> str:
@@ -146,7 +139,7 @@ def _replace_load(splice: Splice, later: _Occurrence, earlier: _Occurrence) -> N
     if mask is None or other is None or same(other, earlier.access.other):
         splice.replace(later.value, earlier.name)
         return
-    where = splice.source.names.spell("tl.where") or "tl.where"
+    where = spelled(splice.source, "tl.where")
     splice.replace(
         later.value, f"{where}({splice.text(mask)}, {earlier.name}, {splice.text(other)})"
     )

@@ -1,17 +1,20 @@
 """The reference at one shape: its weights, its native answers and its answers in fp64."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import torch
 from torch import nn
 
-from workbench.gate.candidate_job import invoke
+from workbench.gate.candidate_job import forward, invoke
+from workbench.gate.clock import Clock
 from workbench.gate.compare import Rule
 from workbench.gate.doubt import RUNS, Doubt, Sense
 from workbench.gate.gold import Answer, in_fp64, run_reference, state_of, wide_inputs, widened
 from workbench.gate.layout import copied
 from workbench.gate.nest import Nest, rebuild
 from workbench.gate.problem_code import build, draw, load, telling
+from workbench.gate.protocol import Reading
 from workbench.gate.values import perturb_state
 from workbench.problems.module import reference_flags
 from workbench.problems.records import Constant, Precision
@@ -62,6 +65,13 @@ class Oracle:
                 [copied(t) for t in inputs],
                 lambda given: invoke(self.model, rebuild(nest, given)),
             )
+
+    def timed(self, nest: Nest, inputs: list[torch.Tensor], clock: Clock, *, bare: bool) -> Reading:
+        """The native run on the clock; `inputs` stay untouched."""
+        _put(self.model, self.weights)
+        given = rebuild(nest, [copied(t) for t in inputs])
+        with telling("the reference"), reference_flags(self.precision):
+            return clock.read(partial(forward, self.model, given), bare=bare)[1]
 
     def doubtful(self, nest: Nest, inputs: list[torch.Tensor], rule: Rule) -> list[Answer]:
         """Native answers with every result moved within a rounding: a quarter of C spacings."""

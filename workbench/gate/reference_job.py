@@ -22,7 +22,7 @@ from workbench.gate.layout import (
     same_bits,
     write_over,
 )
-from workbench.gate.nest import tensor_paths
+from workbench.gate.nest import Nest, tensor_paths
 from workbench.gate.oracle import Oracle
 from workbench.gate.problem_code import init_arguments
 from workbench.gate.protocol import (
@@ -48,7 +48,7 @@ from workbench.isolation.wire import Blob
 from workbench.problems.records import Precision
 
 
-class _Bench:
+class Bench:
     """The reference between two jobs."""
 
     def __init__(self, message: OpenReference, device: str) -> None:
@@ -90,7 +90,7 @@ def open_reference(
     blobs: list[Blob],  # noqa: ARG001  # a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Load the problem at one shape and build its model; answer with the init tensors."""
-    reference = _Bench(decode(request, OpenReference), bench.device)
+    reference = Bench(decode(request, OpenReference), bench.device)
     bench.state["reference"] = reference
     init, tensors = init_arguments(reference.oracle.module, reference.message.build_seed)
     state = tuple(entry(name, t) for name, t in reference.weights.items())
@@ -106,9 +106,9 @@ def perturb(
     blobs: list[Blob],  # noqa: ARG001  # a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Weights perturbed from their initial values; as blobs where they are not to be lent."""
-    reference = _reference(bench)
+    reference = reference_of(bench)
     reference.oracle.perturb(decode(request, Perturb).seed)
-    return {}, _travelling(reference, list(reference.weights.values()))
+    return {}, travelling(reference, list(reference.weights.values()))
 
 
 def draw(
@@ -117,40 +117,27 @@ def draw(
     blobs: list[Blob],  # noqa: ARG001  # a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Inputs and answers of one call; the inputs as blobs where they are not to be lent."""
-    reference = _reference(bench)
+    reference = reference_of(bench)
     message = decode(request, Draw)
     nest, drawn = reference.oracle.draw(message.seed)
     before = reference.call.inputs if reference.call else None
     inputs = apply_case(message.case, drawn, before, message.seed)
-    native = reference.oracle.native(nest, inputs)
-    gold = reference.oracle.gold(nest, inputs, native)
     drawn_so = message.case in {Case.FRESH, Case.KEPT_ENDS}
-    reference.call = made = Answered(nest, inputs, native, gold, drawn_so)
-    reply = Made(
-        inputs=nest,
-        entries=tuple(entry(p, t) for p, t in zip(tensor_paths(nest), inputs, strict=True)),
-        outputs=made.native.nest,
-        expected=_expected(made.native),
-        changes_state=any(
-            not same_bits(t, reference.weights[name]) for name, t in made.native.state.items()
-        ),
-        fp64=not reference.oracle.why_not_fp64,
-        why_not_fp64=reference.oracle.why_not_fp64,
-    )
-    return encode(reply), _travelling(reference, inputs)
+    reply = answer(reference, nest, inputs, drawn_so=drawn_so)
+    return encode(reply), travelling(reference, inputs)
 
 
 def fill(
     bench: JobContext, request: dict[str, Any], blobs: list[Blob]
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Write the inputs of the call, or the weights, into buffers that the candidate lends."""
-    reference = _reference(bench)
+    reference = reference_of(bench)
     lent = [from_blob(blob) for blob in blobs]
     if decode(request, Fill).what == "inputs" and reference.call is not None:
         reference.lent = lent
-        _fill(lent, reference.call.inputs)
+        fill_buffers(lent, reference.call.inputs)
     else:
-        _fill(lent, list(reference.weights.values()))
+        fill_buffers(lent, list(reference.weights.values()))
     return {}, []
 
 
@@ -158,7 +145,7 @@ def compare(
     bench: JobContext, request: dict[str, Any], blobs: list[Blob]
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Measure what a call of the candidate left: outputs, then inputs, then state."""
-    reference = _reference(bench)
+    reference = reference_of(bench)
     message = decode(request, Compare)
     made = reference.call
     if made is None:
@@ -197,7 +184,7 @@ def recheck(
     bench: JobContext, request: dict[str, Any], blobs: list[Blob]
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Whether outputs that the candidate still holds have changed since it returned them."""
-    reference = _reference(bench)
+    reference = reference_of(bench)
     was = reference.received[decode(request, Recheck).number]
     now = [from_blob(b, reference.device) for b in blobs]
     changed = [
@@ -208,9 +195,28 @@ def recheck(
     return encode(Rechecked(changed=tuple(changed))), []
 
 
-def _reference(bench: JobContext) -> _Bench:
+def answer(reference: Bench, nest: Nest, inputs: list[torch.Tensor], *, drawn_so: bool) -> Made:
+    """Make the answers to inputs, and keep both to compare with."""
+    native = reference.oracle.native(nest, inputs)
+    gold = reference.oracle.gold(nest, inputs, native)
+    reference.call = Answered(nest, inputs, native, gold, drawn_so)
+    return Made(
+        inputs=nest,
+        entries=tuple(entry(p, t) for p, t in zip(tensor_paths(nest), inputs, strict=True)),
+        outputs=native.nest,
+        expected=_expected(native),
+        changes_state=any(
+            not same_bits(t, reference.weights[name]) for name, t in native.state.items()
+        ),
+        fp64=not reference.oracle.why_not_fp64,
+        why_not_fp64=reference.oracle.why_not_fp64,
+    )
+
+
+def reference_of(bench: JobContext) -> Bench:
+    """The reference that `open_reference` loaded."""
     reference = bench.state["reference"]
-    if not isinstance(reference, _Bench):
+    if not isinstance(reference, Bench):
         raise TypeError("the reference is not loaded")
     return reference
 
@@ -220,12 +226,12 @@ def _expected(native: Answer) -> tuple[Expected, ...]:
     return tuple(Expected(entry=entry(p, t), aliased=aliased) for p, t, aliased in places)
 
 
-def _travelling(reference: _Bench, tensors: list[torch.Tensor]) -> list[Blob]:
+def travelling(reference: Bench, tensors: list[torch.Tensor]) -> list[Blob]:
     """Bytes for the judge to pass on; none where buffers are lent and `fill` follows."""
     return [] if reference.message.lends else [to_blob(t) for t in tensors]
 
 
-def _fill(lent: list[torch.Tensor], given: list[torch.Tensor]) -> None:
+def fill_buffers(lent: list[torch.Tensor], given: list[torch.Tensor]) -> None:
     """Write tensors into the candidate's guarded buffers and wait until they are there."""
     for buffer, tensor in zip(lent, given, strict=True):
         raise_guards(buffer)
@@ -233,13 +239,13 @@ def _fill(lent: list[torch.Tensor], given: list[torch.Tensor]) -> None:
     torch.cuda.synchronize()
 
 
-def _lent_inputs(reference: _Bench, made: Answered) -> list[torch.Tensor]:
+def _lent_inputs(reference: Bench, made: Answered) -> list[torch.Tensor]:
     pairs = zip(reference.lent, made.inputs, strict=True)
     return [inside(buffer, entry("", tensor)) for buffer, tensor in pairs]
 
 
 def _measure_outputs(
-    reference: _Bench, made: Answered, outputs: Sequence[torch.Tensor]
+    reference: Bench, made: Answered, outputs: Sequence[torch.Tensor]
 ) -> list[Measured]:
     comparison = Comparison(
         made,
@@ -252,7 +258,7 @@ def _measure_outputs(
 
 
 def _measure_after(
-    reference: _Bench,
+    reference: Bench,
     names: list[str],
     *,
     before: list[torch.Tensor],

@@ -13,10 +13,12 @@ from workbench.gate.records import Finding
 from workbench.isolation.wire import Blob
 
 
-def check_structure(made: Made, returned: Returned, blobs: Sequence[Blob]) -> list[Finding]:
+def check_structure(
+    made: Made, returned: Returned, blobs: Sequence[Blob], device: str
+) -> list[Finding]:
     """What is wrong with the outputs' structure; nothing when it is the reference's.
 
-    `blobs` begin with the outputs in the candidate's order.
+    `blobs` begin with the outputs in the candidate's order; `device` is where they belong.
     """
     if returned.outputs is None:
         return [_finding("wrong-structure", "the candidate returned nothing")]
@@ -28,7 +30,12 @@ def check_structure(made: Made, returned: Returned, blobs: Sequence[Blob]) -> li
     if len(returned.facts) != len(places) or len(blobs) < len(places):
         return [_finding("wrong-structure", "the outputs did not all arrive")]
     for number, (expected, place) in enumerate(zip(made.expected, places, strict=True)):
-        findings += _check_one(number, expected, returned.facts[place], blobs[place])
+        facts, blob = returned.facts[place], blobs[place]
+        if facts.device != device:
+            says = f"output {number} is on {facts.device}, the inputs are on {device}"
+            findings.append(_finding("wrong-device", says, value=facts.device, bound=device))
+        else:
+            findings += _check_one(number, expected, facts, blob)
     return findings
 
 

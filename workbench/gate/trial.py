@@ -67,6 +67,7 @@ class Trial:
         self.compared = 0
         """Elements that were held to a bound or to equality."""
         self._bytes = 0
+        self._device = "cpu" if settings.interpreted else "cuda:0"
 
     def run(self, problem: OpenReference, source: str) -> None:
         """Make every call. Raises Wrong at the first that is wrong, Ended when a worker is lost."""
@@ -140,7 +141,9 @@ class Trial:
         returned, blobs = self._run(message, inputs)
         if returned.raised is not None:
             raise Wrong([self._placed(self._explain(returned.raised, "forward"), call)])
-        findings = check_structure(made, returned, blobs) + _check_operators(returned.operators)
+        findings = check_structure(made, returned, blobs, self._device) + _check_operators(
+            returned.operators
+        )
         if findings:
             raise Wrong([self._placed(finding, call) for finding in findings])
         compared = self._dialogue.compare(call.number, made, returned, blobs, keep=keep)
@@ -165,7 +168,7 @@ class Trial:
             hold=False,
         )
         returned, blobs = self._run(message, inputs)
-        if returned.raised is not None or check_structure(made, returned, blobs):
+        if returned.raised is not None or check_structure(made, returned, blobs, self._device):
             return
         compared = self._dialogue.compare(number, made, returned, blobs, keep=False)
         if elements(compared) and not check_numbers(compared):

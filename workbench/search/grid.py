@@ -33,7 +33,7 @@ def points(
     here = now if len(now) == len(axes) and all(now[n] in axes[n] for n in axes) else {}
     yielded: list[Point] = []
     for point in (*_pushed(axes, trials), *_in_order(axes, here)):
-        known = point in tried or point in yielded or point == now
+        known = point in tried or point in yielded or (bool(now) and point == now)
         if known or _beyond_worse(point, now, trials, axes):
             continue
         yielded.append(point)

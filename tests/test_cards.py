@@ -1,0 +1,191 @@
+"""Cards: what is shipped holds together, and what a person writes is checked to the key."""
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.kernels.edits.registry import EDITS
+from workbench.paths import shipped
+from workbench.skills.card import CardFault, parse_card, read_card
+from workbench.skills.library import load_library
+
+GOOD = """\
+id = "more-warps"
+title = "More warps"
+intent = "Use more warps."
+order = 7
+
+[carrier]
+edit = "num-warps"
+grid = { value = [8, 16] }
+
+[[precondition]]
+says = "few registers"
+when = "static.registers < 104"
+category = "storage"
+"""
+
+
+def fault(tmp_path, text):
+    with pytest.raises(CardFault) as caught:
+        parse_card(text, tmp_path / "card.toml")
+    assert str(tmp_path / "card.toml") in str(caught.value)
+    return str(caught.value)
+
+
+def write(folder, name, text):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+
+
+def test_every_shipped_card_is_read_and_every_edit_has_one(tmp_path):
+    library = load_library(tmp_path)
+    assert len(library.skills) >= 10
+    used = {s.card.carrier.edit for s in library.skills.values()}
+    assert used <= set(EDITS)
+    assert used >= set(EDITS) - {"loop-flatten"}
+
+
+def test_a_shipped_card_states_its_conditions_effects_and_file_name(tmp_path):
+    for card_id, skill in load_library(tmp_path).skills.items():
+        assert skill.path.name == f"{card_id}.toml"
+        assert skill.card.precondition, card_id
+        assert skill.card.effect, card_id
+        assert skill.card.anchor, card_id
+        assert not skill.admitted, card_id
+
+
+def test_skills_come_in_the_order_of_their_techniques(tmp_path):
+    ranks = [(s.card.order, i) for i, s in load_library(tmp_path).skills.items()]
+    assert ranks == sorted(ranks)
+
+
+def test_a_good_card_is_read(tmp_path):
+    skill = parse_card(GOOD, tmp_path / "card.toml")
+    assert skill.card.carrier.grid == {"value": (8, 16)}
+    assert skill.preconditions[0].facts == ("static.registers",)
+    assert skill.edit is EDITS["num-warps"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('title = "More warps"', "title = 5", "`title` = 5: expected `str`, got `int`"),
+        ('title = "More warps"', 'titel = "x"', "`titel` = 'x': there is no such key"),
+        ('title = "More warps"', 'titel = "x"', "the nearest is `title`"),
+        ('title = "More warps"\n', "", "missing required field `title`"),
+        ('title = "More warps"', 'title = " "', "`title` = ' ': must say something"),
+        ('id = "more-warps"', 'id = "More Warps"', "lower-case words joined by hyphens"),
+        ('edit = "num-warps"', 'edit = "num-warp"', "there is no such edit"),
+        ('edit = "num-warps"', 'edit = "num-warp"', "the nearest is `num-warps`"),
+        ("value = [8, 16]", "warps = [8]", "the edit `num-warps` has no such parameter"),
+        ("value = [8, 16]", "value = []", "must hold at least one value"),
+        ("value = [8, 16]", "value = [true]", "`carrier.grid.value` = True: expected a whole"),
+        ("value = [8, 16]", 'value = ["device.sm"]', "`device.sm` is not a fact"),
+        ("value = [8, 16]", 'value = ["code.has_mask"]', "an expression of numbers"),
+        ("static.registers <", "static.register <", "`precondition[0].when`"),
+        ("static.registers <", "static.register <", "the nearest is `static.registers`"),
+        ('category = "storage"', 'category = "speed"', "`precondition[0].category` = 'speed'"),
+        ('category = "storage"', "", "missing required field `category`"),
+        ('says = "few registers"', 'says = ""', "`precondition[0].says`"),
+        ("order = 7", "order = 7 7", "is not TOML"),
+        ('edit = "num-warps"\ngrid = { value = [8, 16] }', "", "needs an edit or a sketch"),
+        ('edit = "num-warps"', 'sketch = "x"', "a sketch has no parameters"),
+    ],
+)
+def test_a_wrong_card_names_the_key_the_value_and_what_was_expected(tmp_path, old, new, says):
+    assert old in GOOD
+    assert says in fault(tmp_path, GOOD.replace(old, new))
+
+
+def test_a_wrong_key_inside_a_table_is_named_with_its_path(tmp_path):
+    text = GOOD + '\n[[risk]]\nsays = "x"\nwhne = "code.has_mask"\n'
+    assert "`risk[0].whne` = 'code.has_mask'" in fault(tmp_path, text)
+    assert "the nearest is `when`" in fault(tmp_path, text)
+
+
+def test_an_effect_whose_ends_are_swapped_is_told(tmp_path):
+    text = GOOD + '\n[[effect]]\nmetric = "time"\ndirection = "down"\nlow = 2.0\nhigh = 1.0\n'
+    assert "`effect[0].low` = 2.0: is above high, 1.0" in fault(tmp_path, text)
+
+
+def test_a_file_that_is_not_utf8_is_told_with_its_line(tmp_path):
+    path = tmp_path / "latin.toml"
+    path.write_bytes(b'id = "x"\ntitle = "caf\xe9"\n')
+    with pytest.raises(CardFault) as caught:
+        read_card(path)
+    assert "not UTF-8" in str(caught.value)
+    assert "line 2" in str(caught.value)
+
+
+def test_a_folder_of_that_name_is_told(tmp_path):
+    (tmp_path / "own" / "odd.toml").mkdir(parents=True)
+    with pytest.raises(CardFault, match="cannot be read"):
+        load_library(tmp_path / "own")
+
+
+def test_a_persons_card_stands_in_for_the_shipped_one(tmp_path):
+    own = (shipped("skills") / "num-warps.toml").read_text().replace("order = 60", "order = 1")
+    write(tmp_path, "mine.toml", own)
+    skill = load_library(tmp_path).skill("num-warps")
+    assert (skill.origin, skill.card.order) == ("user", 1)
+    assert skill.replaces == shipped("skills") / "num-warps.toml"
+
+
+def test_a_persons_cards_are_found_in_the_settings(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    write(tmp_path / "workbench" / "skills", "more.toml", GOOD)
+    assert load_library().skill("more-warps").origin == "user"
+
+
+def test_two_cards_of_one_id_must_be_the_same(tmp_path):
+    write(tmp_path, "a.toml", GOOD)
+    write(tmp_path, "b.toml", GOOD + "\n# the same but for this comment\n")
+    assert "more-warps" in load_library(tmp_path).skills
+    write(tmp_path, "c.toml", GOOD.replace("order = 7", "order = 8"))
+    with pytest.raises(CardFault, match="another card with other content") as caught:
+        load_library(tmp_path)
+    assert "a.toml" in str(caught.value)
+    assert "c.toml" in str(caught.value)
+
+
+def test_requirements_that_run_in_a_circle_are_told(tmp_path):
+    for name, needs in (("one", "three"), ("two", "one"), ("three", "two")):
+        text = GOOD.replace("more-warps", name).replace(
+            "order = 7", f'order = 7\nrequires = ["{needs}"]\nprovides = ["{name}"]'
+        )
+        write(tmp_path, f"{name}.toml", text)
+    with pytest.raises(CardFault, match="runs in a circle: one -> three -> two -> one"):
+        load_library(tmp_path)
+
+
+def test_a_card_that_must_follow_itself_is_a_circle(tmp_path):
+    write(tmp_path, "a.toml", GOOD + '\n[scope]\nafter = ["more-warps"]\n')
+    with pytest.raises(CardFault, match="circle: more-warps -> more-warps"):
+        load_library(tmp_path)
+
+
+def test_a_feature_or_card_that_nobody_has_is_told(tmp_path):
+    write(tmp_path, "a.toml", GOOD.replace("order = 7", 'requires = ["tensor-core"]'))
+    with pytest.raises(CardFault, match="no such feature") as caught:
+        load_library(tmp_path)
+    assert "the nearest is `tensor-cores`" in str(caught.value)
+    write(tmp_path, "a.toml", GOOD + '\n[scope]\nnot_after = ["row-on-chips"]\n')
+    with pytest.raises(CardFault, match=r"`scope\.not_after` = .row-on-chips."):
+        load_library(tmp_path)
+
+
+def test_a_card_that_is_not_there_is_named_with_the_nearest(tmp_path):
+    with pytest.raises(WorkbenchError, match="no card `num-wraps`") as caught:
+        load_library(tmp_path).skill("num-wraps")
+    assert "the nearest is `num-warps`" in str(caught.value)
+
+
+def test_a_thousand_cards_are_read_with_a_chain_of_requirements(tmp_path):
+    for i in range(1000):
+        needs = f'requires = ["f{i - 1}"]\n' if i else ""
+        text = GOOD.replace("more-warps", f"card-{i}").replace(
+            "order = 7", f'{needs}provides = ["f{i}"]'
+        )
+        write(tmp_path, f"{i}.toml", text)
+    library = load_library(tmp_path, shipped_folder=tmp_path / "none")
+    assert len(library.skills) == 1000

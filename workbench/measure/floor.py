@@ -1,0 +1,74 @@
+"""The least time that work can take on a GPU: what is claimed to be faster was not done. Pure."""
+
+from collections.abc import Collection
+
+from msgspec import Struct
+
+from workbench.kernels.target import Target
+from workbench.problems.records import Precision, WorkFloor
+
+SHARE = 0.9
+"""Refused is what is below nine tenths of the floor (gate protocol, section 9.6)."""
+
+_SPLIT = 3
+"""A product of fp32 numbers split in two fp16 or TF32 parts takes at least three products on the
+tensor cores (as `tl.dot`'s tf32x3 does)."""
+
+
+class Floor(Struct, frozen=True, kw_only=True):
+    """The least time of one call, and what sets it."""
+
+    us: float
+    """0 where nothing is known."""
+    says: str
+
+
+def floor(  # the work, where it runs, and what is known of either
+    work: WorkFloor | None,
+    target: Target,
+    *,
+    dtypes: Collection[str],
+    precision: Precision,
+    counted: bool,
+    sms: int | None = None,
+    l2_bytes: int | None = None,
+) -> Floor:
+    """`max(bytes / peak DRAM, flops / peak arithmetic)` in microseconds.
+
+    The DRAM part holds only for a working set larger than L2. `counted` work was read off the
+    reference: its arithmetic may be avoided by algebra or sparsity, so only its bytes, all inputs
+    and outputs once, are asked for. `sms` and `l2_bytes` are the device's own, where known: there
+    are larger devices of a target than the one that its numbers are of.
+    """
+    if work is None:
+        return Floor(us=0.0, says="the problem's work is not known")
+    memory = arithmetic = 0.0
+    if work.bytes > max(l2_bytes or 0, target.l2_bytes):
+        memory = work.bytes / target.dram_peak_gbps / 1e3
+    if not counted and dtypes:
+        larger = max(1.0, (sms or 0) / target.sms)
+        arithmetic = work.flops / (larger * peak_tflops(dtypes, precision, target)) / 1e6
+    if memory >= arithmetic:
+        return Floor(us=memory, says=f"{work.bytes:.4g} bytes at {target.dram_peak_gbps:g} GB/s")
+    return Floor(us=arithmetic, says=f"{work.flops:.4g} operations at the peak of {target.name}")
+
+
+def peak_tflops(dtypes: Collection[str], precision: Precision, target: Target) -> float:
+    """The fastest rate at which numbers of these dtypes can be multiplied as promised."""
+    return max(_rate(dtype, precision, target) for dtype in dtypes)
+
+
+def _rate(dtype: str, precision: Precision, target: Target) -> float:
+    tensor = target.tensor_tflops
+    half = max(tensor.get("float16", 0.0), tensor.get("bfloat16", 0.0))
+    if dtype.startswith("float8"):
+        return max(tensor.get("float8", 0.0), half, target.fp32_tflops)
+    if dtype in {"float16", "bfloat16"}:
+        return max(half, target.fp32_tflops)
+    if dtype == "float32":
+        # fp16 has TF32's ten explicit bits, so one product of it may do where TF32 may.
+        parts = 1 if precision is Precision.TF32 else _SPLIT
+        return max(half / parts, target.fp32_tflops)
+    if dtype in {"float64", "complex64", "complex128"}:
+        return max(tensor.get("float64", 0.0), target.fp32_tflops)
+    return max(tensor.get("int8", 0.0), half, target.fp32_tflops)

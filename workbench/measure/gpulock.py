@@ -1,0 +1,107 @@
+"""One timing per GPU at a time, across all processes and users of a machine.
+
+A file per GPU in a folder that everybody can write to, locked by `flock`: the kernel releases it
+when its holder dies. Timings hold it alone; other work on the GPU, which only must not run beside
+a timing, shares it.
+"""
+
+import contextlib
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from workbench.errors import WorkbenchError
+
+FOLDER = Path("/tmp")  # noqa: S108 -- not TMPDIR: users of one machine must meet there
+_LOOK_SECONDS = 0.1
+_TRIES = 10
+"""At opening: another process may create or remove the file between two calls."""
+
+
+class GpuBusy(WorkbenchError):
+    """Others held the GPU for as long as one was willing to wait."""
+
+
+@contextlib.contextmanager
+def gpu_lock(
+    uuid: str,
+    *,
+    shared: bool = False,
+    seconds: float = 1800.0,
+    waits: Callable[[], None] = lambda: None,
+    folder: Path = FOLDER,
+) -> Iterator[None]:
+    """Hold the GPU's lock for the body, alone or `shared`; `waits` is called if others hold it.
+
+    Raises GpuBusy after `seconds`, WorkbenchError when the file is none that can be locked.
+    """
+    path = folder / f"workbench-gpu-{uuid}.lock"
+    descriptor = _opened(path)
+    try:
+        _lock(descriptor, path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, seconds, waits)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, path: Path, how: int, seconds: float, waits: Callable[[], None]) -> None:
+    until = time.monotonic() + seconds
+    waiting = False
+    while True:
+        try:
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not waiting:
+                waits()
+                waiting = True
+            if time.monotonic() >= until:
+                raise GpuBusy(
+                    f"the GPU was not free within {seconds:g} s",
+                    where=str(path),
+                    todo="another workbench is timing there; wait for it, or use another GPU",
+                ) from None
+            time.sleep(_LOOK_SECONDS)
+        except OSError as fault:
+            raise _unusable(path, fault.strerror or str(fault)) from fault
+        else:
+            return
+
+
+def _opened(path: Path) -> int:
+    """The file's descriptor. Read-only: enough for a lock, and what is another user's opens too.
+
+    Opening with O_CREAT would fail on another user's file in a sticky folder
+    (`fs.protected_regular`), so an existing file is opened first.
+    """
+    plain = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        for _ in range(_TRIES):
+            with contextlib.suppress(FileNotFoundError):
+                return _regular(os.open(path, plain), path)
+            with contextlib.suppress(FileExistsError):
+                made = os.open(path, plain | os.O_CREAT | os.O_EXCL, 0o666)
+                with contextlib.suppress(OSError):
+                    # Past the umask, so that others can open it.
+                    os.fchmod(made, 0o666)
+                return made
+    except OSError as fault:
+        raise _unusable(path, fault.strerror or str(fault)) from fault
+    raise _unusable(path, "it comes and goes")
+
+
+def _regular(descriptor: int, path: Path) -> int:
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise _unusable(path, "it is no regular file")
+
+
+def _unusable(path: Path, why: str) -> WorkbenchError:
+    return WorkbenchError(
+        f"the GPU's lock file cannot be used: {why}",
+        where=str(path),
+        todo="remove it, or ask its owner to",
+    )

@@ -1,0 +1,147 @@
+"""How a GPU's clocks stand while something is timed on it, and who else computes there.
+
+Through NVML from the judge's process, without touching CUDA. Reading costs tens of microseconds to
+a few milliseconds, so it is done between calls, never within one.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from workbench.isolation.flavors import visible_device
+from workbench.isolation.processes import descendants
+from workbench.measure.gpus import Gpu, NvmlFault, list_gpus
+
+IDLE, APPLICATION_CLOCKS, DISPLAY_CLOCKS = 0x1, 0x2, 0x100
+"""NVML's reasons for clocks below the maximum that are no throttling: nothing runs, or somebody
+set the clocks."""
+_HARMLESS = IDLE | APPLICATION_CLOCKS | DISPLAY_CLOCKS
+CLOCK_CHANGE = 0.02
+"""Within a pair the SM clock may differ by so much (gate protocol, section 9)."""
+
+
+class GpuState(Struct, frozen=True, kw_only=True):
+    """A GPU at one moment; None where the driver will not say."""
+
+    sm_clock_mhz: int | None = None
+    throttle_reasons: int | None = None
+    """NVML's bit mask."""
+
+
+class Watch(Protocol):
+    """Looks at one GPU."""
+
+    def state(self) -> GpuState:
+        """Its clocks now."""
+
+    def strangers(self) -> tuple[str, ...]:
+        """Other processes that compute on it: `python3 (4711)`. Ours are not among them."""
+
+
+class NoWatch:
+    """Sees nothing: where NVML is not there."""
+
+    def state(self) -> GpuState:
+        """Nothing is known."""
+        return GpuState()
+
+    def strangers(self) -> tuple[str, ...]:
+        """None are known."""
+        return ()
+
+
+class NvmlWatch:
+    """Looks through NVML, which must stay initialised meanwhile."""
+
+    def __init__(self, nvml: Any, handle: object) -> None:  # noqa: ANN401 -- an untyped module
+        self._nvml = nvml
+        self._handle = handle
+
+    def state(self) -> GpuState:
+        """Its clocks now."""
+        nvml, handle = self._nvml, self._handle
+        return GpuState(
+            sm_clock_mhz=self._asked(
+                lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)
+            ),
+            throttle_reasons=self._asked(
+                lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+            ),
+        )
+
+    def strangers(self) -> tuple[str, ...]:
+        """Other processes that compute on it, as far as the driver tells their numbers."""
+        try:
+            listed = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
+        except self._nvml.NVMLError:
+            return ()
+        own = {os.getpid(), *descendants(os.getpid())}
+        return tuple(_named(int(process.pid)) for process in listed if process.pid not in own)
+
+    def _asked(self, question: Callable[[], object]) -> int | None:
+        try:
+            return int(str(question()))
+        except self._nvml.NVMLError:
+            return None
+
+
+@contextlib.contextmanager
+def watching(uuid: str) -> Iterator[Watch]:
+    """A watch on the GPU of that UUID; one that sees nothing where NVML does not answer."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield NoWatch()
+        return
+    try:
+        try:
+            handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+        except pynvml.NVMLError:
+            yield NoWatch()
+        else:
+            yield NvmlWatch(pynvml, handle)
+    finally:
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+
+def gpu_behind(device_index: int) -> Gpu | None:
+    """The GPU that a workshop's `device_index` means; None where NVML does not show it.
+
+    Raises WorkbenchError where CUDA_VISIBLE_DEVICES names too few.
+    """
+    name = visible_device(device_index, os.environ)
+    try:
+        gpus = list_gpus()
+    except NvmlFault:
+        return None
+    for gpu in gpus:
+        if name == str(gpu.index) or (not name.isdigit() and gpu.uuid.startswith(name)):
+            return gpu
+    return None
+
+
+def unsteady(states: Sequence[GpuState]) -> str:
+    """Why calls between which these were read do not compare; empty when they do."""
+    for state in states:
+        held_down = (state.throttle_reasons or 0) & ~_HARMLESS
+        if held_down:
+            return f"the GPU's clocks are held down (NVML reasons {held_down:#x})"
+    clocks = [state.sm_clock_mhz for state in states if state.sm_clock_mhz]
+    if clocks and max(clocks) > (1 + CLOCK_CHANGE) * min(clocks):
+        return f"the SM clock moved between {min(clocks)} and {max(clocks)} MHz"
+    return ""
+
+
+def _named(pid: int) -> str:
+    try:
+        name = (Path("/proc") / str(pid) / "comm").read_text(errors="replace").strip()
+    except OSError:
+        return f"process {pid}"
+    return f"{name} ({pid})"

@@ -14,7 +14,6 @@ from workbench.gate.problem_records import ProblemReport
 from workbench.gate.records import GateReport, Stage, Verdict
 from workbench.isolation.workshop import Workshop
 from workbench.problems.load import load_problem
-from workbench.problems.records import Problem
 
 CORPUS = Path(__file__).parent / "corpus"
 LAST_STAGE = {
@@ -50,7 +49,7 @@ def read_case(path: Path) -> Case:
     )
 
 
-CASES = [read_case(path) for path in sorted(CORPUS.glob("*/*.py")) if path.parent.name != "refs"]
+CASES = [read_case(path) for path in sorted(CORPUS.rglob("*.py")) if path.parent.name != "refs"]
 
 
 @pytest.fixture(scope="session")
@@ -60,22 +59,25 @@ def workshop() -> Iterator[Workshop]:
         yield shop
 
 
+Facts = dict[Path, ProblemReport]
+
+
 @pytest.fixture(scope="session")
-def seen() -> dict[Path, tuple[Problem, ProblemReport]]:
-    """Problems that were looked at before in this process."""
+def seen() -> Facts:
+    """What is known of the problems that this process has met."""
     return {}
 
 
-def judged(
-    case: Case, workshop: Workshop, seen: dict[Path, tuple[Problem, ProblemReport]]
-) -> GateReport:
+def judged(case: Case, workshop: Workshop, seen: Facts) -> GateReport:
     """The gate's whole answer on the CPU path."""
-    if case.problem not in seen:
-        problem = load_problem(str(case.problem))
-        seen[case.problem] = problem, inspect_problem(problem, workshop)
-    problem, facts = seen[case.problem]
-    settings = GateSettings(target="sm90")
-    return judge(candidate_of(case.source), problem, facts, settings, workshop)
+    problem = load_problem(str(case.problem))
+
+    def facts() -> ProblemReport:
+        if case.problem not in seen:
+            seen[case.problem] = inspect_problem(problem, workshop)
+        return seen[case.problem]
+
+    return judge(candidate_of(case.source), problem, facts, GateSettings(target="sm90"), workshop)
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.accept], ids=lambda c: c.name)

@@ -69,6 +69,11 @@ class _Loaded:
         state = nn.Module.state_dict(self.model)
         return {name: t for name, t in state.items() if isinstance(t, torch.Tensor)}
 
+    def buffers(self) -> list[torch.Tensor]:
+        """Buffers that the reference has too: host code may update them in place."""
+        mine = dict(nn.Module.named_buffers(self.model))
+        return [tensor for name, tensor in mine.items() if name in self.pristine]
+
     def put_state(self) -> None:
         """Write the judge's weights into the model without moving a version counter.
 
@@ -164,7 +169,7 @@ def call(
     if message.reset_state:
         loaded.put_state()
     arguments = rebuild(message.inputs, loaded.inputs)
-    log = HostLog(str(loaded.file))
+    log = HostLog(str(loaded.file), loaded.buffers())
     try:
         with ExitStack() as around:
             around.enter_context(uninitialised(message.poison, loaded.device))

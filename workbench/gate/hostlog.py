@@ -6,8 +6,9 @@ this log says is the worker's own word, so it can only convict, never clear.
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from workbench.gate.protocol import Operator
@@ -34,15 +35,19 @@ ALLOWED_OPERATORS = frozenset(
 )  # fmt: skip
 """By the operator's name without namespace and overload. Everything else is compute."""
 
+BOOKKEEPING = frozenset({"add_", "addcmul_", "div_", "lerp_", "mul_", "sub_"})
+"""Allowed in place on buffers of the reference's state: running statistics and counters."""
+
 
 class HostLog(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
     """Counts the operators of one call and where in the candidate's file they came from."""
 
-    def __init__(self, filename: str) -> None:
+    def __init__(self, filename: str, buffers: Iterable[torch.Tensor] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
         self._filename = filename
-        self._counts: Counter[str] = Counter()
-        self._lines: dict[str, int | None] = {}
+        self._buffers = frozenset(t.untyped_storage().data_ptr() for t in buffers)
+        self._counts: Counter[tuple[str, bool]] = Counter()
+        self._lines: dict[tuple[str, bool], int | None] = {}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -57,16 +62,26 @@ class HostLog(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in
         kwargs: dict[str, object] | None = None,
     ) -> object:
         name = str(getattr(func, "overloadpacket", func))
-        if name not in self._counts:
-            self._lines[name] = self._line()
-        self._counts[name] += 1
+        used = name, self._allows(name.rsplit(".", maxsplit=1)[-1], args)
+        if used not in self._counts:
+            self._lines[used] = self._line()
+        self._counts[used] += 1
         return func(*args, **(kwargs or {}))
+
+    def _allows(self, operator: str, args: tuple[object, ...]) -> bool:
+        if operator not in BOOKKEEPING:
+            return operator in ALLOWED_OPERATORS
+        target = args[0] if args else None
+        return (
+            isinstance(target, torch.Tensor)
+            and target.untyped_storage().data_ptr() in self._buffers
+        )
 
     def operators(self) -> list[Operator]:
         """What was dispatched, in the order of first use."""
         return [
-            Operator(name, times, self._lines[name], name.split(".")[-1] in ALLOWED_OPERATORS)
-            for name, times in self._counts.items()
+            Operator(name, times, self._lines[name, allowed], allowed)
+            for (name, allowed), times in self._counts.items()
         ]
 
     def _line(self) -> int | None:

@@ -14,6 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.gate.records import Stage, Verdict
 from workbench.measure.records import Kind, Speed, Time
 from workbench.session.records import Answer, Cost, Transition
+from workbench.skills.records import Plan
 
 _WIDTH = 76
 _TITLE = 120
@@ -75,7 +76,23 @@ def title(transition: Transition) -> str:
     """The plan's title, else where the source came from."""
     plan = transition.plan
     text = (plan.title or plan.card) if plan is not None else ""
+    if plan is not None and text:
+        text += _what_changed(plan)
     return _plain(text or transition.origin or "kernel")[:_TITLE].rstrip()
+
+
+_SPEAK_FOR_THEMSELVES = ("value", "block", "tile", "edit")
+"""Parameters whose value says what it is without their name."""
+
+
+def _what_changed(plan: Plan) -> str:
+    """The parameters that were not so before: `: 128x64, num_stages 3`; empty without any."""
+    parts = [
+        str(value) if name in _SPEAK_FOR_THEMSELVES else f"{name} {value}"
+        for name, value in plan.parameters.items()
+        if plan.was.get(name) != value or len(plan.parameters) == 1
+    ]
+    return f": {', '.join(parts)}" if parts else ""
 
 
 def _result(transition: Transition) -> str:

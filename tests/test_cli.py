@@ -1,0 +1,262 @@
+"""The commands as a person types them: real processes, real sessions, exit codes and words."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from engine_parts import ScriptedWorkplace, new_session
+
+from workbench.engine.serve import serve_session
+
+
+class Shell:
+    """Runs `workbench` in an empty folder with its own home."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.folder = folder
+        self.sessions = home / "sessions"
+        self.environment = {**os.environ, "WORKBENCH_SESSIONS": str(self.sessions)}
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        done = self.raw(*words)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def refused(self, *words: str) -> str:
+        """What a person is told on stderr when a command leaves with 2."""
+        done = self.raw(*words)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+    def raw(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "workbench.cli.main", *words],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=self.environment,
+            timeout=240,
+            check=False,
+        )
+
+
+@pytest.fixture
+def shell(own_home: Path, tmp_path: Path) -> Shell:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    return Shell(own_home, folder)
+
+
+@pytest.fixture
+def saved(shell: Shell) -> Shell:
+    """A finished session of seven versions, v5 the best, v3 and v6 rejected."""
+    path = shell.sessions / "softmax-1"
+    new_session(path)
+    serve_session(path, open_workplace=lambda *given: ScriptedWorkplace(*given, steps=6))
+    return shell
+
+
+def test_status_tells_state_best_and_what_was_spent(saved):
+    said = saved("status")
+    assert "finished: nothing is left to try; the best is v5" in said
+    assert "best      v5    1.05x modeled" in said
+    assert "6 steps" in said
+
+
+def test_log_draws_the_lineage_newest_first(saved):
+    rows = saved("log", "--graph").splitlines()
+    assert len(rows) == 7
+    assert rows[0].lstrip().startswith("✗ v6")
+    assert "rejected at correctness: error-above-bound" in rows[0]
+    assert "★" in rows[1]
+    assert "v5" in rows[1]
+    assert saved("log", "--graph", "--ascii").isascii()
+
+
+def test_every_reading_command_speaks_json(saved):
+    assert json.loads(saved("status", "--json"))["best"] == 5
+    assert [json.loads(row)["number"] for row in saved("log", "--json").splitlines()] == [*range(7)]
+    assert json.loads(saved("card", "v3", "--json"))["decision"]["answer"] == "rejected"
+    assert json.loads(saved("sessions", "--json"))["name"] == "softmax-1"
+    events = [json.loads(row) for row in saved("watch", "--json").splitlines()]
+    assert [e["seq"] for e in events] == [*range(1, len(events) + 1)]
+    assert events[-1]["event"] == "run-ended"
+
+
+def test_diff_shows_a_version_against_its_parent_and_two_versions(saved):
+    assert "-# v4\n+# v5" in saved("diff", "v5")
+    assert "-# v1\n+# v5" in saved("diff", "v1", "best")
+    assert "same source" in saved("diff", "2", "v2")
+
+
+def test_card_names_skill_conditions_gate_and_decision(saved):
+    said = saved("card", "v2")
+    assert "condition yes few warps  [4 < 8]" in said
+    assert "correctness passed" in said
+    assert "decision  accepted by gate" in said
+
+
+def test_a_session_travels_as_one_bundle(saved, tmp_path):
+    bundle = tmp_path / "softmax.bundle"
+    saved("export", "softmax-1", str(bundle))
+    assert "refuse" in saved.refused("export", "softmax-1", str(bundle)) or bundle.exists()
+    saved("import", str(bundle), "--session", "copy")
+    assert json.loads(saved("status", "copy", "--json"))["best"] == 5
+    first = saved("log", "softmax-1").splitlines()
+    assert saved("log", "copy").splitlines() == first
+
+
+def test_plain_git_tells_the_story(saved):
+    path = saved.sessions / "softmax-1"
+    log = subprocess.run(
+        ["git", "-C", str(path), "log", "--all", "--format=%s%n%(trailers)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "num-warps on softmax_kernel: 1.10x against v4, accepted" in log
+    assert "Verdict: rejected" in log
+    assert "Decision: accepted by gate" in log
+    status = ["git", "-C", str(path), "status", "--porcelain"]
+    assert subprocess.run(status, capture_output=True, text=True, check=True).stdout == ""
+
+
+def test_a_decision_without_an_engine_is_refused_in_words(saved):
+    assert "no engine runs" in saved.refused("accept", "v1")
+    assert "workbench resume softmax-1" in saved.refused("veto", "v1", "--reason", "x")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("status", "nowhere"), "there is no session 'nowhere'"),
+        (("status", "../escape"), "no session in this folder"),
+        (("diff", "v99"), "v0 to v6"),
+        (("card", "fastest"), "no version"),
+        (("run", "softmaxx", "--headless"), "did you mean softmax"),
+        (("run", "missing.py", "--headless"), "no such problem file"),
+        (("run", "softmax", "--headless", "--kernel", "none.py"), "no such candidate"),
+        (("run", "softmax", "--headless", "--mode", "wild"), "manual, review or auto"),
+        (("run", "softmax", "--headless", "--device", "tpu"), "auto, cpu or cuda:N"),
+        (("run", "softmax", "--headless", "--target", "sm13", "--device", "cpu"), "sm90"),
+        (("run", "softmax", "--headless", "--session", "../x"), "session's name"),
+        (("run", "softmax", "--headless", "--session", "softmax-1"), "already"),
+        (("run", "softmax", "--headless", "--proposer", "llm"), "use skills"),
+        (("run", "softmax"), "no terminal"),
+        (("attach",), "no terminal"),
+        (("gate", "none.py", "--problem", "softmax"), "no such candidate"),
+        (("gate",), "a candidate and its problem are needed"),
+        (("gate", "x", "--problem", "softmax", "--seed", "xyz"), "no hex seed"),
+        (("import", "nothing.bundle"), "nothing.bundle"),
+        (("skills", "show", "num-warp"), "num-warps"),
+        (("bench", "everything"), "no benchmark"),
+        (("frobnicate",), "frobnicate"),
+        (("run", "softmax", "--steps", "-1"), "--steps"),
+    ],
+)
+def test_bad_input_gets_one_message_and_changes_nothing(saved, words, told):
+    before = sorted(p.name for p in saved.sessions.iterdir())
+    assert told in saved.refused(*words)
+    assert sorted(p.name for p in saved.sessions.iterdir()) == before
+    assert not any(saved.folder.iterdir())
+
+
+def test_without_sessions_the_commands_say_how_to_start(shell):
+    assert "workbench run softmax" in shell("sessions")
+    assert "there is no session yet" in shell.refused("status")
+
+
+def test_doctor_names_every_part_and_never_fails_for_a_missing_gpu(shell):
+    said = shell("doctor")
+    for part in ("python", "torch", "triton", "ptxas", "gpu", "ncu", "landlock", "git", "terminal"):
+        assert part in said
+
+
+def test_help_of_every_command_ends_with_an_example(shell):
+    names = [
+        *("run", "resume", "attach", "gate", "facts", "sessions", "status", "log", "diff", "card"),
+        *("review", "watch", "accept", "veto", "pause", "go", "stop", "export", "import"),
+        *("doctor", "bench"),
+    ]
+    for name in names:
+        assert "Example: workbench" in shell(name, "--help"), name
+
+
+PROBLEM = """
+import torch
+import torch.nn as nn
+
+N = 3000
+
+class Model(nn.Module):
+    def forward(self, x, y):
+        return torch.relu(x) + y
+
+def get_inputs():
+    return [torch.randn(4, N), torch.randn(4, N)]
+
+def get_init_inputs():
+    return []
+"""
+
+KERNEL = """
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+@triton.jit
+def relu_add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    y = tl.load(y_ptr + i, mask=i < n, other=0.0)
+    tl.store(out_ptr + i, tl.maximum(x, 0.0) + y, mask=i < n)
+
+class ModelNew(nn.Module):
+    def forward(self, x, y):
+        out = torch.empty_like(x)
+        n = x.numel()
+        grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)
+        relu_add[grid](x, y, out, n, BLOCK=32, num_warps=1)
+        return out
+"""
+
+
+def test_a_persons_own_problem_and_kernel_run_to_the_end(shell):
+    (shell.folder / "mine.py").write_text(PROBLEM)
+    (shell.folder / "kernel.py").write_text(KERNEL)
+    done = shell.raw(
+        *("run", "mine.py", "--kernel", "kernel.py", "--headless"),
+        *("--device", "cpu", "--steps", "3", "--session", "own"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "accepted\n  v0    --kernel kernel.py" in done.stdout
+    assert "us modeled for sm90" in done.stdout
+    assert "workbench attach own" in done.stdout
+    status = json.loads(shell("status", "own", "--json"))
+    assert status["state"] in {"budget spent", "finished"}
+    numbers = [v["number"] for v in status["versions"]]
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) > 1
+    assert sorted(p.name for p in shell.folder.iterdir()) == ["kernel.py", "mine.py"]
+
+
+def test_gate_says_yes_no_and_why(shell):
+    (shell.folder / "mine.py").write_text(PROBLEM)
+    (shell.folder / "good.py").write_text(KERNEL)
+    (shell.folder / "wrong.py").write_text(KERNEL.replace("tl.maximum(x, 0.0) + y", "x + y"))
+    judged = ("--problem", "mine.py", "--device", "cpu", "--rung", "1")
+    said = shell("gate", "good.py", *judged)
+    assert said.startswith("accepted at profile")
+    wrong = json.loads(shell("gate", "wrong.py", *judged, "--json", code=1))
+    assert (wrong["verdict"], wrong["stage"]) == ("rejected", "correctness")
+    assert wrong["code"] == "correctness.error-above-bound"
+    replayed = json.loads(
+        shell("gate", "wrong.py", *judged, "--json", "--seed", wrong["replay_seed"], code=1)
+    )
+    evidence = [r["stages"][2]["findings"][0]["evidence"] for r in (wrong, replayed)]
+    assert evidence[0] == evidence[1], "a report's seed repeats its inputs"

@@ -128,7 +128,7 @@ def test_the_subject_is_a_line_a_person_would_write() -> None:
         "row-on-chip on softmax_kernel: rejected at correctness",
         "row-on-chip on softmax_kernel: 1.32x against v3, vetoed",
         "row-on-chip on softmax_kernel: 1.32x against v3, waits for a decision",
-        "my try: rejected at correctness",
+        "my try: BLOCK 4096: rejected at correctness",
     ]
 
 
@@ -137,7 +137,7 @@ def test_git_itself_reads_the_trailers(store: SessionStore) -> None:
     assert shown.strip().splitlines() == [
         "Transition: 1",
         "Parent-Transition: 0",
-        "Title: Keep the row on chip",
+        "Title: Keep the row on chip: BLOCK 4096",
         "Verdict: accepted",
         "Stage: profile",
         "Skill: row-on-chip",

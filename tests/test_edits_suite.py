@@ -1,0 +1,169 @@
+"""Every edit on real kernels: still right in the interpreter, and compiled for sm_90."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from kernel_texts import OWN, SEEDS
+
+from workbench.kernels.edits.base import EditRefused
+from workbench.kernels.edits.registry import EDITS
+from workbench.kernels.source import read_source
+
+EVEN = {
+    "gelu": {"ROWS": 8, "COLS": 256},
+    "gemm": {"M": 128, "N": 64, "K": 64},
+    "layernorm": {"COLS": 1024},
+    "linear_relu_div": {"BATCH": 64, "IN_FEATURES": 64, "OUT_FEATURES": 32},
+    "matvec": {"K": 2048},
+    "rmsnorm": {"CHANNELS": 8, "HEIGHT": 16, "WIDTH": 16},
+    "sdp_attention": {"LENGTH": 64},
+    "softmax": {"COLS": 2048},
+    "top_k": {"COLS": 256},
+    "tutorial_matmul": {"M": 128, "N": 64, "K": 64},
+}
+"""Sizes at which every masked dimension is a multiple of its block."""
+CHECKED = {name: text for name, text in {**SEEDS, **OWN}.items() if name != "literals"}
+ROUNDING = {"dot-precision": {"precision": "tf32x3"}}
+"""The interpreter multiplies in fp32 whatever it is told; only what keeps the promise is run."""
+
+
+def variants(name, text, *, all_values):
+    """(edit, parameters, edited text) for each anchor, with one value or all of the grid."""
+    for kernel in read_source(text).launched:
+        for edit in EDITS.values():
+            for anchor in edit.anchors(text, kernel):
+                for chosen in values(edit, anchor, all_values):
+                    parameters = {**anchor.parameters, **chosen, **ROUNDING.get(edit.id, {})}
+                    try:
+                        edited = edit.apply(text, kernel, parameters).source
+                    except EditRefused:
+                        continue
+                    yield edit, f"{name} {edit.id} {kernel} {parameters}", edited
+
+
+def values(edit, anchor, all_values):
+    open_ones = [p for p in edit.parameters if p.grid and p.name not in anchor.parameters]
+    yield {p.name: p.grid[0] for p in open_ones}
+    if all_values:
+        for parameter in open_ones:
+            yield from ({parameter.name: value} for value in parameter.grid)
+
+
+def jobs_of(*, all_values, per_edit):
+    """Cases by id; `per_edit` limits how many candidates each edit is tried on."""
+    found, used = {}, {}
+    for name, text in CHECKED.items():
+        for edit, case, edited in variants(name, text, all_values=all_values):
+            names = used.setdefault(edit.id, {})
+            if name not in names and len(names) >= per_edit:
+                continue
+            names[name] = None
+            found[case] = {"problem": name, "source": edited}
+            if name in EVEN and edit.id in {"drop-masks", "contiguous-offsets"}:
+                found[f"{case} even"] = {**found[case], "values": EVEN[name]}
+    return found
+
+
+def outcome(task, jobs, tmp_path, **environment):
+    cache = {"TRITON_CACHE_DIR": str(tmp_path / "triton"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).parent / "edit_suite_worker.py"), task],
+        input=json.dumps(jobs),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | cache | environment,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def wrong(found):
+    """Cases that are not within the gate's bound, with what is wrong."""
+    bad = {}
+    for case, got in found.items():
+        if "fault" in got:
+            bad[case] = got["fault"]
+        elif not (got["forms"] and got["state"] and got["inputs kept"] and got["picks"]):
+            bad[case] = str(got)
+        elif got["error"] > 1:
+            bad[case] = f"error {got['error']} of the bound"
+    return bad
+
+
+def test_every_edit_keeps_real_kernels_right(tmp_path):
+    jobs = jobs_of(all_values=False, per_edit=3)
+    untried = set(EDITS) - {case.split()[1] for case in jobs}
+    assert untried <= {"hoist-loads"}
+    found = outcome("interpret", jobs, tmp_path, TRITON_INTERPRET="1")
+    assert wrong(found) == {}
+
+
+def test_every_edit_compiles_for_the_target(tmp_path):
+    jobs = {
+        case: job
+        for case, job in jobs_of(all_values=False, per_edit=1).items()
+        if job["problem"] in SEEDS and not case.endswith("even")
+    }
+    found = outcome("compile", jobs, tmp_path, TRITON_INTERPRET="0")
+    assert {case: got["fault"] for case, got in found.items() if "fault" in got} == {}
+
+
+def test_masks_are_gone_where_dimensions_are_even(tmp_path):
+    text = EDITS["drop-masks"].apply(SEEDS["softmax"], "softmax_kernel", {}).source
+    job = {"problem": "softmax", "source": text}
+    jobs = {"odd": job, "even": {**job, "values": EVEN["softmax"]}}
+    found = outcome("interpret", jobs, tmp_path, TRITON_INTERPRET="1")
+    assert found["odd"]["masked"] > 0
+    assert found["even"]["masked"] == 0
+
+
+SEQUENCES = {
+    "softmax": ["online-softmax", "divide-once", "num-warps", "drop-masks", "persistent"],
+    "layernorm": ["row-on-chip", "num-warps", "drop-masks", "eviction-policy", "rows-per-program"],
+    "rmsnorm": ["loop-to-tile", "divide-once", "constant-dimensions", "drop-masks"],
+    "linear_relu_div": ["dot-precision", "group-order", "num-stages", "drop-masks", "persistent"],
+    "gemm": ["group-order", "persistent", "constant-dimensions", "drop-masks", "num-warps"],
+    "matvec": ["split-reduction", "num-warps", "loop-stages", "eviction-policy"],
+    "group_conv": ["constant-dimensions", "static-loops", "block-size", "num-warps"],
+    "tutorial_matmul": ["contiguous-offsets", "group-order", "dot-precision", "drop-masks"],
+}
+
+
+@pytest.mark.parametrize("even", [False, True])
+def test_edits_one_after_the_other_keep_kernels_right(tmp_path, even):
+    jobs = {}
+    for name, sequence in SEQUENCES.items():
+        text = CHECKED[name]
+        for edit_id in sequence:
+            kernel, edit = read_source(text).launched[0], EDITS[edit_id]
+            anchor = edit.anchors(text, kernel)[0]
+            open_ones = [p for p in edit.parameters if p.grid and p.name not in anchor.parameters]
+            chosen = {p.name: p.grid[0] for p in open_ones}
+            text = edit.apply(text, kernel, {**anchor.parameters, **chosen}).source
+        values = EVEN.get(name, {}) if even else {}
+        jobs[name] = {"problem": name, "source": text, "values": values}
+    found = outcome("interpret", jobs, tmp_path, TRITON_INTERPRET="1")
+    assert wrong(found) == {}
+
+
+@pytest.mark.slow
+def test_every_value_of_every_grid_keeps_real_kernels_right(tmp_path):
+    jobs = jobs_of(all_values=True, per_edit=99)
+    found = outcome("interpret", jobs, tmp_path, TRITON_INTERPRET="1")
+    assert wrong(found) == {}
+
+
+@pytest.mark.slow
+def test_every_edit_compiles_on_every_seed(tmp_path):
+    jobs = {
+        case: job
+        for case, job in jobs_of(all_values=False, per_edit=99).items()
+        if job["problem"] in SEEDS and not case.endswith("even")
+    }
+    found = outcome("compile", jobs, tmp_path, TRITON_INTERPRET="0")
+    assert {case: got["fault"] for case, got in found.items() if "fault" in got} == {}

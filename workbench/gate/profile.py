@@ -1,6 +1,7 @@
 """How fast a candidate is at the shape that counts: measured where there is a GPU, else modeled."""
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
@@ -10,15 +11,17 @@ from workbench.gate.candidate import Candidate
 from workbench.gate.compile import Compiled, explain
 from workbench.gate.problem_records import ShapeReport
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
-from workbench.gate.specs import init_specs, input_specs
+from workbench.gate.scaling import doubt_at_full
+from workbench.gate.specs import NoSpec, init_specs, input_specs
 from workbench.isolation.outcome import WorkerFault
 from workbench.isolation.records import Flavor, Limits
+from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.records import LaunchTrace
 from workbench.kernels.requests import Traced, TraceRequest
 from workbench.kernels.target import target as known_target
 from workbench.measure.model import modeled_time
-from workbench.measure.records import Kind, Speed, Time
+from workbench.measure.records import Kind, PairSamples, Speed, Time
 
 _JOB = "workbench.kernels.jobs:trace"
 _SECONDS = 90.0
@@ -41,20 +44,27 @@ class Profiled(Struct, frozen=True, kw_only=True):
     versus_reference: Speed | None = None
     reference: Time | None = None
     traces: tuple[LaunchTrace, ...] = ()
+    samples: tuple[PairSamples, ...] = ()
     gpu_seconds: float = 0.0
+
+
+Listen = Callable[[int, int, str], None]
+"""`listen(done, total, says)` while pairs are gathered; a total of 0 is not known yet."""
 
 
 class Timer(Protocol):
     """Times a candidate on a GPU, against its parent where there is one, and judges the gain."""
 
-    def __call__(self, candidate: Candidate, parent: Candidate | None) -> Profiled:
-        """Never raises for what a candidate does."""
+    def __call__(
+        self, candidate: Candidate, parent: Candidate | None, *, seed: bytes, listen: Listen
+    ) -> Profiled:
+        """Never raises for what a candidate does. `seed` is of everything that is drawn."""
 
 
 def run_modeled(
     candidate: Candidate,
     compiled: Compiled,
-    shape: ShapeReport,
+    shapes: tuple[ShapeReport, ShapeReport],
     target: str,
     workshop: Workshop,
     *,
@@ -63,34 +73,29 @@ def run_modeled(
 ) -> Profiled:
     """Trace a sample of programs at the full shape and model the time from what they did.
 
-    `parent` is the modeled time of the kernel it was made from; a candidate that is not modeled
-    faster than it by `threshold` fails the stage. Raises WorkbenchError when no worker starts.
+    `shapes` are the smallest, where the candidate was shown to be right, and the full one: where
+    it does less there than the smallest lets expect, the stage is unproven. `parent` is the
+    modeled time of the kernel it was made from; a candidate that is not modeled faster than it by
+    `threshold` fails the stage. Raises WorkbenchError when no worker starts.
     """
     began = time.monotonic()
-    request = TraceRequest(
-        source=candidate.source,
-        target=target,
-        init=init_specs(shape),
-        inputs=input_specs(shape),
-        configs=compiled.recorded.configs,
-    )
+    smallest, full = shapes
     limits = Limits(wall_seconds=_SECONDS, memory_bytes=_MEMORY)
     with workshop.worker(Flavor.INTERPRET, limits) as worker:
         isolation = worker.isolation
-        try:
-            traced = msgspec.convert(worker.call(_JOB, msgspec.to_builtins(request)).body, Traced)
-        except (WorkerFault, msgspec.ValidationError) as fault:
-            finding = Finding(
-                code="profile.cannot-trace",
-                says=f"its launches at shape {shape.shape} cannot be traced: {fault}",
-                blame=Blame.MACHINE,
-            )
-            return Profiled(report=_report(Outcome.UNPROVEN, finding, began, isolation))
-    if traced.fault is not None:
-        finding = explain(traced.fault)
-        outcome = Outcome.UNPROVEN if finding.blame is Blame.MACHINE else Outcome.FAILED
-        return Profiled(report=_report(outcome, finding, began, isolation))
-    modeled = modeled_time(compiled.launches, traced.traces, known_target(target), shape.work)
+        both = _traced_both(worker, candidate, compiled, shapes, target)
+    if isinstance(both, Finding):
+        outcome = Outcome.FAILED if both.blame is Blame.CANDIDATE else Outcome.UNPROVEN
+        return Profiled(report=_report(outcome, both, began, isolation))
+    small, traced = both
+    host = compiled.recorded.host
+    doubt = _unlike(compiled, traced) or doubt_at_full(
+        full, traced.traces, host, smallest, small.traces
+    )
+    if doubt is not None:
+        report = _report(Outcome.UNPROVEN, doubt, began, isolation)
+        return Profiled(report=report, traces=traced.traces)
+    modeled = modeled_time(compiled.launches, traced.traces, known_target(target), full.work, host)
     speed = None
     if parent is not None and parent.kind is Kind.MODELED:
         speed = Speed(kind=Kind.MODELED, ratio=parent.microseconds / modeled.microseconds)
@@ -98,11 +103,64 @@ def run_modeled(
     return Profiled(report=report, time=modeled, against=parent, speed=speed, traces=traced.traces)
 
 
+def _traced_both(
+    worker: Worker,
+    candidate: Candidate,
+    compiled: Compiled,
+    shapes: tuple[ShapeReport, ShapeReport],
+    target: str,
+) -> tuple[Traced, Traced] | Finding:
+    """What the worker traced at the smallest and at the full shape, or why there is nothing."""
+    smallest, full = shapes
+    traced = _traced(worker, candidate, compiled, full, target)
+    if isinstance(traced, Finding) or smallest.shape == full.shape:
+        return traced if isinstance(traced, Finding) else (traced, traced)
+    small = _traced(worker, candidate, compiled, smallest, target)
+    return small if isinstance(small, Finding) else (small, traced)
+
+
+def _traced(
+    worker: Worker, candidate: Candidate, compiled: Compiled, shape: ShapeReport, target: str
+) -> Traced | Finding:
+    """What the worker traced at a shape, or why there is nothing."""
+    try:
+        request = TraceRequest(
+            source=candidate.source,
+            target=target,
+            init=init_specs(shape),
+            inputs=input_specs(shape),
+            configs=compiled.recorded.configs,
+        )
+        traced = msgspec.convert(worker.call(_JOB, msgspec.to_builtins(request)).body, Traced)
+    except (NoSpec, WorkerFault, msgspec.ValidationError) as fault:
+        return Finding(
+            code="profile.cannot-trace",
+            says=f"its launches at shape {shape.shape} cannot be traced: {fault}",
+            blame=Blame.MACHINE,
+        )
+    return traced if traced.fault is None else explain(traced.fault)
+
+
+def _unlike(compiled: Compiled, traced: Traced) -> Finding | None:
+    """Doubt where the interpreter launched other kernels than the compiler saw."""
+    seen = [launch.kernel for launch in compiled.launches]
+    ran = [trace.kernel for trace in traced.traces]
+    if seen == ran:
+        return None
+    says = f"it launches {_names(ran)} when interpreted and {_names(seen)} when compiled"
+    return Finding(code="profile.launches-differ", says=says, blame=Blame.MACHINE)
+
+
+def _names(kernels: list[str]) -> str:
+    return ", ".join(dict.fromkeys(kernels)) or "nothing"
+
+
 def _judged(
     modeled: Time, speed: Speed | None, threshold: float, began: float, isolation: str
 ) -> StageReport:
     says = f"{modeled.microseconds:.1f} us modeled for {modeled.device}"
-    outcome, findings = Outcome.PASSED, ()
+    outcome = Outcome.PASSED
+    findings: tuple[Finding, ...] = ()
     if speed is not None:
         says += f", {speed.ratio:.3f}x its parent"
         finding = not_faster(speed, threshold)

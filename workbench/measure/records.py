@@ -50,3 +50,16 @@ class Speed(Struct, frozen=True, kw_only=True):
         known = self.low is not None and self.high is not None
         interval = f" [{self.low:.3f}, {self.high:.3f}]" if known else ""
         return f"{self.ratio:.3f}{interval} {self.kind}"
+
+
+class PairSamples(Struct, frozen=True, kw_only=True):
+    """Every sample of one timing run, in the order of its rounds; nothing is trimmed."""
+
+    run: str
+    """`alone`, `first`, `second` (new workers, the other order) or `seed`."""
+    us: dict[str, tuple[float, ...]]
+    """Microseconds by side (`candidate`, `parent`, `seed`, `reference`); equal places pair up."""
+    dropped: int = 0
+    """Pairs that the clocks spoilt."""
+    checked: int = 0
+    """Timed outputs that were compared with the answer."""

@@ -9,8 +9,8 @@ from workbench.skills.card import CardFault, parse_card, read_card
 from workbench.skills.library import load_library
 
 GOOD = """\
-id = "more-warps"
-title = "More warps"
+id = "extra-warps"
+title = "Extra warps"
 intent = "Use more warps."
 order = 7
 
@@ -69,12 +69,12 @@ def test_a_good_card_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('title = "More warps"', "title = 5", "`title` = 5: expected `str`, got `int`"),
-        ('title = "More warps"', 'titel = "x"', "`titel` = 'x': there is no such key"),
-        ('title = "More warps"', 'titel = "x"', "the nearest is `title`"),
-        ('title = "More warps"\n', "", "missing required field `title`"),
-        ('title = "More warps"', 'title = " "', "`title` = ' ': must say something"),
-        ('id = "more-warps"', 'id = "More Warps"', "lower-case words joined by hyphens"),
+        ('title = "Extra warps"', "title = 5", "`title` = 5: expected `str`, got `int`"),
+        ('title = "Extra warps"', 'titel = "x"', "`titel` = 'x': there is no such key"),
+        ('title = "Extra warps"', 'titel = "x"', "the nearest is `title`"),
+        ('title = "Extra warps"\n', "", "missing required field `title`"),
+        ('title = "Extra warps"', 'title = " "', "`title` = ' ': must say something"),
+        ('id = "extra-warps"', 'id = "Extra Warps"', "lower-case words joined by hyphens"),
         ('edit = "num-warps"', 'edit = "num-warp"', "there is no such edit"),
         ('edit = "num-warps"', 'edit = "num-warp"', "the nearest is `num-warps`"),
         ("value = [8, 16]", "warps = [8]", "the edit `num-warps` has no such parameter"),
@@ -124,23 +124,23 @@ def test_a_folder_of_that_name_is_told(tmp_path):
 
 
 def test_a_persons_card_stands_in_for_the_shipped_one(tmp_path):
-    own = (shipped("skills") / "num-warps.toml").read_text().replace("order = 60", "order = 1")
+    own = (shipped("skills") / "group-order.toml").read_text().replace("order = 50", "order = 1")
     write(tmp_path, "mine.toml", own)
-    skill = load_library(tmp_path).skill("num-warps")
+    skill = load_library(tmp_path).skill("group-order")
     assert (skill.origin, skill.card.order) == ("user", 1)
-    assert skill.replaces == shipped("skills") / "num-warps.toml"
+    assert skill.replaces == shipped("skills") / "group-order.toml"
 
 
 def test_a_persons_cards_are_found_in_the_settings(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    write(tmp_path / "workbench" / "skills", "more.toml", GOOD)
-    assert load_library().skill("more-warps").origin == "user"
+    write(tmp_path / "workbench" / "skills", "extra.toml", GOOD)
+    assert load_library().skill("extra-warps").origin == "user"
 
 
 def test_two_cards_of_one_id_must_be_the_same(tmp_path):
     write(tmp_path, "a.toml", GOOD)
     write(tmp_path, "b.toml", GOOD + "\n# the same but for this comment\n")
-    assert "more-warps" in load_library(tmp_path).skills
+    assert "extra-warps" in load_library(tmp_path).skills
     write(tmp_path, "c.toml", GOOD.replace("order = 7", "order = 8"))
     with pytest.raises(CardFault, match="another card with other content") as caught:
         load_library(tmp_path)
@@ -150,7 +150,7 @@ def test_two_cards_of_one_id_must_be_the_same(tmp_path):
 
 def test_requirements_that_run_in_a_circle_are_told(tmp_path):
     for name, needs in (("one", "three"), ("two", "one"), ("three", "two")):
-        text = GOOD.replace("more-warps", name).replace(
+        text = GOOD.replace("extra-warps", name).replace(
             "order = 7", f'order = 7\nrequires = ["{needs}"]\nprovides = ["{name}"]'
         )
         write(tmp_path, f"{name}.toml", text)
@@ -159,8 +159,8 @@ def test_requirements_that_run_in_a_circle_are_told(tmp_path):
 
 
 def test_a_card_that_must_follow_itself_is_a_circle(tmp_path):
-    write(tmp_path, "a.toml", GOOD + '\n[scope]\nafter = ["more-warps"]\n')
-    with pytest.raises(CardFault, match="circle: more-warps -> more-warps"):
+    write(tmp_path, "a.toml", GOOD + '\n[scope]\nafter = ["extra-warps"]\n')
+    with pytest.raises(CardFault, match="circle: extra-warps -> extra-warps"):
         load_library(tmp_path)
 
 
@@ -175,15 +175,15 @@ def test_a_feature_or_card_that_nobody_has_is_told(tmp_path):
 
 
 def test_a_card_that_is_not_there_is_named_with_the_nearest(tmp_path):
-    with pytest.raises(WorkbenchError, match="no card `num-wraps`") as caught:
-        load_library(tmp_path).skill("num-wraps")
-    assert "the nearest is `num-warps`" in str(caught.value)
+    with pytest.raises(WorkbenchError, match="no card `more-wraps`") as caught:
+        load_library(tmp_path).skill("more-wraps")
+    assert "the nearest is `more-warps`" in str(caught.value)
 
 
 def test_a_thousand_cards_are_read_with_a_chain_of_requirements(tmp_path):
     for i in range(1000):
         needs = f'requires = ["f{i - 1}"]\n' if i else ""
-        text = GOOD.replace("more-warps", f"card-{i}").replace(
+        text = GOOD.replace("extra-warps", f"card-{i}").replace(
             "order = 7", f'{needs}provides = ["f{i}"]'
         )
         write(tmp_path, f"{i}.toml", text)

@@ -99,7 +99,7 @@ def test_no_source_is_ever_proposed_twice(library):
 
 
 def test_every_step_is_one_edit_of_the_incumbent(library):
-    done, _ = run(library, lambda plan: plan.card != "block-size", steps=12)
+    done, _ = run(library, lambda plan: plan.card != "grow-block", steps=12)
     assert len(done) > 5
     for proposal, _ in done:
         assert not read_source(proposal.source).fault
@@ -127,32 +127,32 @@ def test_a_card_that_failed_twice_is_passed_over(library):
 
 
 def test_a_value_that_helped_is_pushed_further(library):
-    done, _ = run(library, lambda plan: plan.card == "block-size", steps=6)
-    values = [p.plan.parameters["value"] for p, _ in done if p.plan.card == "block-size"]
-    assert values[:2] == [4096, 8192]
-    pushed = next(p.plan for p, _ in done if p.plan.parameters.get("value") == 8192)
+    done, _ = run(library, lambda plan: plan.card == "grow-block", steps=6)
+    values = [p.plan.parameters["value"] for p, _ in done if p.plan.card == "grow-block"]
+    assert values[:2] == [4096, 16384]
+    pushed = next(p.plan for p, _ in done if p.plan.parameters.get("value") == 16384)
     assert pushed.was == {"value": 4096}
-    assert "it helped last time (1.20x); now value 8192" in pushed.reason
+    assert "it helped last time (1.20x); now value 16384" in pushed.reason
 
 
 def test_an_accepted_earlier_technique_lets_a_later_one_try_again(library):
-    refused = {"block-size": 0}
+    refused = {"grow-block": 0}
 
     def accept(plan):
-        if plan.card == "block-size":
-            refused["block-size"] += 1
+        if plan.card == "grow-block":
+            refused["grow-block"] += 1
             return False
-        return plan.card == "online-softmax" and refused["block-size"] >= 2
+        return plan.card == "online-softmax" and refused["grow-block"] >= 2
 
     late = load_order(library, "online-softmax", 50)
     done, _ = run(late, accept, steps=9)
     cards = [p.plan.card for p, _ in done]
     first = cards.index("online-softmax")
-    assert cards[:first].count("block-size") == 2
-    assert "block-size" not in cards[first + 1 :]
+    assert cards[:first].count("grow-block") == 2
+    assert "grow-block" not in cards[first + 1 :]
     early = load_order(library, "online-softmax", 20)
     done, _ = run(early, lambda plan: plan.card == "online-softmax", steps=4)
-    assert [p.plan.card for p, _ in done][:2] == ["online-softmax", "block-size"]
+    assert [p.plan.card for p, _ in done][:2] == ["online-softmax", "grow-block"]
 
 
 def load_order(library, card_id, order):

@@ -56,6 +56,10 @@ code.invariant_loads     | number |  | loads inside a loop that do not depend on
 code.has_constant_dims   | flag   |  | some dimension is a compile-time parameter
 """
 
+_ANCHOR = """
+anchor.value | number | | what the parameter that is being chosen holds in the code now
+"""
+
 _LAUNCH = """
 launch.num_warps           | number | warps | warps per program
 launch.num_stages          | number |       | stages that the compiler may pipeline loads over
@@ -143,6 +147,7 @@ history.failures | number |  | rejected steps since the last accepted one
 
 _TABLES: tuple[tuple[FactSource, str], ...] = (
     ("code", _CODE),
+    ("code", _ANCHOR),
     ("launch", _LAUNCH),
     ("problem", _PROBLEM),
     ("device", _DEVICE),

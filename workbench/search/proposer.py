@@ -7,6 +7,7 @@ drafts, and says so in the plan.
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
 from msgspec import Struct
 
 from workbench.kernels.edits.base import Anchor, Edit, EditRefused
@@ -191,11 +192,20 @@ def _axes(choice: Choice, anchor: Anchor, facts: Mapping[str, Fact]) -> Axes:
         if parameter.name in anchor.parameters:
             continue
         values = choice.skill.card.carrier.grid.get(parameter.name, parameter.grid)
-        worked = [_worked_out(v, parameter.kind, facts) for v in values]
+        here = _with_anchor(facts, anchor.current.get(parameter.name))
+        worked = [_worked_out(v, parameter.kind, here) for v in values]
         known = tuple(dict.fromkeys(v for v in worked if v is not None))
         if known:
             axes[parameter.name] = known
     return axes
+
+
+def _with_anchor(facts: Mapping[str, Fact], now: Parameter | None) -> dict[str, Fact]:
+    """The facts, with what the anchor says now."""
+    name = "anchor.value"
+    known = isinstance(now, int | float) and not isinstance(now, bool)
+    fact = msgspec.structs.replace(facts[name], value=now if known else None)
+    return {**facts, name: fact}
 
 
 def _worked_out(value: Parameter, kind: str, facts: Mapping[str, Fact]) -> Parameter | None:

@@ -49,7 +49,7 @@ class Profiled(Struct, frozen=True, kw_only=True):
 
 
 Listen = Callable[[int, int, str], None]
-"""`listen(done, total, says)` while pairs are gathered; a total of 0 is not known yet."""
+"""`listen(done, total, says)` while pairs are gathered."""
 
 
 class Timer(Protocol):
@@ -101,6 +101,19 @@ def run_modeled(
         speed = Speed(kind=Kind.MODELED, ratio=parent.microseconds / modeled.microseconds)
     report = _judged(modeled, speed, threshold, began, isolation)
     return Profiled(report=report, time=modeled, against=parent, speed=speed, traces=traced.traces)
+
+
+def traces_of(
+    candidate: Candidate, compiled: Compiled, shape: ShapeReport, target: str, workshop: Workshop
+) -> tuple[LaunchTrace, ...]:
+    """What its launches do at a shape, for facts; empty where they cannot be traced.
+
+    Raises WorkbenchError when no worker starts.
+    """
+    limits = Limits(wall_seconds=_SECONDS, memory_bytes=_MEMORY)
+    with workshop.worker(Flavor.INTERPRET, limits) as worker:
+        traced = _traced(worker, candidate, compiled, shape, target)
+    return () if isinstance(traced, Finding) else traced.traces
 
 
 def _traced_both(

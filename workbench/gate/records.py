@@ -5,7 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from workbench.kernels.records import Launch, LaunchTrace
-from workbench.measure.records import Speed, Time
+from workbench.measure.records import PairSamples, Speed, Time
 
 Evidence = dict[str, str | int | float | bool | None]
 
@@ -109,6 +109,8 @@ class GateReport(Struct, frozen=True, kw_only=True):
     versus_reference: Speed | None = None
     launches: tuple[Launch, ...] = ()
     traces: tuple[LaunchTrace, ...] = ()
+    samples: tuple[PairSamples, ...] = ()
+    """Of every timing run; empty when nothing was measured."""
     gpu_seconds: float = 0.0
 
     def report(self, stage: Stage) -> StageReport | None:

@@ -27,7 +27,7 @@ from workbench.kernels.target import target as known_target
 from workbench.measure import pairs
 from workbench.measure.floor import SHARE, Floor, floor
 from workbench.measure.gpulock import GpuBusy, gpu_lock
-from workbench.measure.gpuwatch import Watch, gpu_behind, watching
+from workbench.measure.gpuwatch import Watch, lock_name, watching
 from workbench.measure.pairs import Answer, PairRule, PairSummary, next_look
 from workbench.measure.records import PairSamples, Speed
 from workbench.measure.rounds import affordable
@@ -61,9 +61,8 @@ class TimerSettings(Struct, frozen=True, kw_only=True):
 @contextmanager
 def holding(device_index: int, waits: Callable[[], None]) -> Iterator[Watch]:
     """The GPU's lock and a watch on it. Raises GpuBusy, or WorkbenchError for a bad lock file."""
-    gpu = gpu_behind(device_index)
-    uuid = gpu.uuid if gpu else f"index-{device_index}"
-    with gpu_lock(uuid, waits=waits), watching(uuid) as watch:
+    name = lock_name(device_index)
+    with gpu_lock(name, waits=waits), watching(name) as watch:
         yield watch
 
 

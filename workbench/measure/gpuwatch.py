@@ -127,6 +127,12 @@ def gpu_behind(device_index: int) -> Gpu | None:
     return None
 
 
+def lock_name(device_index: int) -> str:
+    """What the GPU that a workshop's `device_index` means is locked under: its UUID if known."""
+    gpu = gpu_behind(device_index)
+    return gpu.uuid if gpu else f"index-{device_index}"
+
+
 def unsteady(states: Sequence[GpuState]) -> str:
     """Why calls between which these were read do not compare; empty when they do."""
     for state in states:

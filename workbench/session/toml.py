@@ -1,6 +1,6 @@
 """Records as the files of a transition's commit, and back to the very same records.
 
-`transition.toml` is for a person to read, so launches and traces, which are long, go to
+`transition.toml` is for a person to read, so launches, traces and samples, which are long, go to
 `profile.json`; the two together decode to the record exactly. TOML has no null: a field that is
 None is left out, and an evidence value that is None is written as an empty table, `{}`.
 """
@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.records import Launch, LaunchTrace
+from workbench.measure.records import PairSamples
 from workbench.session.records import FORMAT, SessionSettings, Transition
 
 T = TypeVar("T")
@@ -28,8 +29,13 @@ class Profile(Struct, frozen=True, kw_only=True):
 
     launches: tuple[Launch, ...] = ()
     traces: tuple[LaunchTrace, ...] = ()
+    samples: tuple[PairSamples, ...] = ()
     extra: dict[str, Any] = {}
     """Whatever else a profiler said."""
+
+
+_LONG = ("launches", "traces", "samples")
+"""Fields of the gate's report that `profile.json` holds."""
 
 
 def encode_settings(settings: SessionSettings) -> bytes:
@@ -53,9 +59,12 @@ def decode_settings(data: bytes, where: str) -> SessionSettings:
 def encode_transition(transition: Transition, extra: Json) -> tuple[bytes, bytes]:
     """`transition.toml` and `profile.json`; WorkbenchError when they would not read back."""
     gate = transition.gate
-    profile = Profile(launches=gate.launches, traces=gate.traces, extra=dict(extra))
+    profile = Profile(
+        launches=gate.launches, traces=gate.traces, samples=gate.samples, extra=dict(extra)
+    )
     raw = msgspec.to_builtins(transition)
-    del raw["gate"]["launches"], raw["gate"]["traces"]
+    for long in _LONG:
+        del raw["gate"][long]
     _each_evidence(raw, _none_to_table)
     text = _dump(_without_none(raw))
     table = msgspec.json.format(
@@ -75,8 +84,8 @@ def decode_transition(text: bytes, profile: bytes, where: str) -> tuple[Transiti
     try:
         _each_evidence(raw, _table_to_none)
         table = msgspec.json.decode(profile or b"{}", type=Profile)
-        raw["gate"]["launches"] = msgspec.to_builtins(table.launches)
-        raw["gate"]["traces"] = msgspec.to_builtins(table.traces)
+        for long in _LONG:
+            raw["gate"][long] = msgspec.to_builtins(getattr(table, long))
     except (KeyError, TypeError, AttributeError, msgspec.DecodeError) as fault:
         raise _unreadable(where, str(fault)) from fault
     return _convert(raw, Transition, where), table.extra

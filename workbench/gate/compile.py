@@ -12,6 +12,7 @@ from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, Sta
 from workbench.gate.specs import NoSpec, init_specs, input_specs
 from workbench.isolation.outcome import JobFailed, WorkerDied, WorkerFault, WorkerTimedOut
 from workbench.isolation.records import Flavor, Limits
+from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.records import Launch
 from workbench.kernels.requests import Fault, LaunchRequest, Recorded
@@ -58,22 +59,24 @@ def run(candidate: Candidate, shape: ShapeReport, target: str, workshop: Worksho
         return Compiled(report=_report(Outcome.UNPROVEN, finding, began, ""))
     with workshop.worker(Flavor.COMPILE, Limits(wall_seconds=_SECONDS)) as worker:
         isolation = worker.isolation
-        try:
-            body = worker.call(_JOB, msgspec.to_builtins(request)).body
-            recorded = msgspec.convert(body, Recorded)
-        except WorkerFault as fault:
-            return Compiled(report=_report(Outcome.FAILED, _lost(fault), began, isolation))
-        except msgspec.ValidationError as fault:
-            finding = Finding(
-                code="compile.worker-lied", says=f"its worker's answer is none: {fault}"
-            )
-            return Compiled(report=_report(Outcome.FAILED, finding, began, isolation))
-    finding = _wrong(recorded)
-    if finding is not None:
-        outcome = Outcome.UNPROVEN if finding.blame is Blame.MACHINE else Outcome.FAILED
-        report = _report(outcome, finding, began, isolation)
-        return Compiled(report=report, recorded=recorded)
+        recorded = _recorded(worker, request)
+    if isinstance(recorded, Finding):
+        return Compiled(report=_report(Outcome.FAILED, recorded, began, isolation))
+    wrong = _wrong(recorded)
+    if wrong is not None:
+        outcome = Outcome.UNPROVEN if wrong.blame is Blame.MACHINE else Outcome.FAILED
+        return Compiled(report=_report(outcome, wrong, began, isolation), recorded=recorded)
     return Compiled(report=_passed(recorded, began, isolation), recorded=recorded)
+
+
+def _recorded(worker: Worker, request: LaunchRequest) -> Recorded | Finding:
+    """What the worker recorded, or why there is nothing."""
+    try:
+        return msgspec.convert(worker.call(_JOB, msgspec.to_builtins(request)).body, Recorded)
+    except WorkerFault as fault:
+        return _lost(fault)
+    except msgspec.ValidationError as fault:
+        return Finding(code="compile.worker-lied", says=f"its worker's answer is none: {fault}")
 
 
 def _wrong(recorded: Recorded) -> Finding | None:

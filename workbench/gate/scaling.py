@@ -1,0 +1,91 @@
+"""Whether a candidate does at the full shape what was shown to be right at the smallest.
+
+Without a GPU only small shapes are compared with the reference, while the time is modeled at the
+full one: a candidate that is honest only where it is checked would look fast. These are necessary
+conditions, counted lane by lane in the interpreter; whoever misses one is unproven, not wrong.
+"""
+
+import math
+from collections.abc import Sequence
+
+from workbench.gate.problem_records import ShapeReport
+from workbench.gate.protocol import TensorEntry
+from workbench.gate.records import Evidence, Finding
+from workbench.kernels.records import HostOperation, LaunchTrace
+
+COVERED = 0.98
+"""Share of the outputs' bytes that must be written; the rest is for scaled samples (ours)."""
+READ = 0.5
+"""Reads per byte of input against the smallest shape, at most one read counted there (ours)."""
+WORKED = 0.25
+"""Operations per byte read against the smallest shape, its masked lanes left out (ours)."""
+
+
+def doubt_at_full(
+    full: ShapeReport,
+    traces: Sequence[LaunchTrace],
+    host: Sequence[HostOperation],
+    smallest: ShapeReport,
+    small_traces: Sequence[LaunchTrace],
+) -> Finding | None:
+    """Why the full shape is in doubt; None when it writes, reads and computes in proportion.
+
+    `traces` and `host` are of the call at `full`, `small_traces` of the call at `smallest`.
+    """
+    outputs = sum(map(dense_bytes, full.output_entries))
+    written = _stored(traces) + sum(operation.bytes for operation in host)
+    if written < COVERED * outputs:
+        return _doubt(full, "writes", written, outputs, "bytes of its outputs")
+    if full.shape == smallest.shape:
+        return None
+    least_read = READ * min(1.0, _loaded(small_traces) / max(_taken(smallest), 1.0)) * _taken(full)
+    if _loaded(traces) < least_read:
+        return _doubt(full, "reads", _loaded(traces), least_read, "bytes that it must")
+    least_work = WORKED * _density(small_traces) * _loaded(traces)
+    done = sum(map(_operations, traces))
+    if done < least_work:
+        return _doubt(full, "does", done, least_work, "operations that it must")
+    return None
+
+
+def _doubt(full: ShapeReport, verb: str, got: float, least: float, of_what: str) -> Finding:
+    says = (
+        f"at shape {full.shape} it {verb} {got:.3g} of the {least:.3g} {of_what}, going by the "
+        "smallest shape; whether it is right there needs a GPU"
+    )
+    evidence: Evidence = {"got": float(got), "least": float(least)}
+    return Finding(code="profile.does-less-at-full", says=says, evidence=evidence)
+
+
+def dense_bytes(entry: TensorEntry) -> float:
+    """Bytes of a tensor's elements without the gaps between them."""
+    count = math.prod(entry.shape)
+    if not count:
+        return 0.0
+    span = 1 + sum((n - 1) * s for n, s in zip(entry.shape, entry.strides, strict=True))
+    return entry.bytes * min(1.0, count / span)
+
+
+def _taken(shape: ShapeReport) -> float:
+    """Bytes of the inputs and of the state."""
+    return sum(map(dense_bytes, (*shape.input_entries, *shape.state)))
+
+
+def _loaded(traces: Sequence[LaunchTrace]) -> float:
+    return float(sum(part.loaded for trace in traces for part in trace.traffic.values()))
+
+
+def _stored(traces: Sequence[LaunchTrace]) -> float:
+    return float(sum(part.stored for trace in traces for part in trace.traffic.values()))
+
+
+def _operations(trace: LaunchTrace) -> float:
+    """Arithmetic of one launch, masked lanes included."""
+    dots = sum(trace.dot_flops.values())
+    return dots + trace.vector_flops + trace.special_ops + trace.reduced_elements
+
+
+def _density(traces: Sequence[LaunchTrace]) -> float:
+    """Operations per byte read, had no lane been masked."""
+    useful = sum(_operations(trace) * (1.0 - trace.masked_fraction) for trace in traces)
+    return useful / max(_loaded(traces), 1.0)

@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from workbench.engine.devices import Place
+from workbench.engine.measuring import flavors, timer_of
 from workbench.gate.candidate import Candidate, read_candidate
 from workbench.gate.judge import (
     JOB_MODULES,
@@ -14,9 +15,7 @@ from workbench.gate.judge import (
 from workbench.gate.problem import inspect_problem
 from workbench.gate.problem_records import ProblemReport
 from workbench.gate.records import GateReport, Verdict
-from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop
-from workbench.measure.records import Time
 from workbench.problems.load import load_problem
 
 
@@ -41,16 +40,30 @@ def gate_once(
     )
     one = read_candidate(candidate)
     other = None if against is None else read_candidate(against)
-    with Workshop(device_index=place.index, preload=JOB_MODULES) as workshop:
+    with Workshop(
+        device_index=place.index,
+        preload=JOB_MODULES,
+        share_device_memory=place.index is not None,
+    ) as workshop:
 
         @cache
         def facts() -> ProblemReport:
-            workshop.warm(Flavor.REFERENCE, Flavor.COMPILE, Flavor.INTERPRET)
+            workshop.warm(*flavors(place.index))
             return inspect_problem(loaded, workshop)
 
-        def sit(what: Candidate, parent_time: Time | None, hear: Listen) -> GateReport:
+        timer = timer_of(loaded, facts, settings, workshop)
+
+        def sit(what: Candidate, base: GateReport | None, hear: Listen) -> GateReport:
             return judge(
-                what, loaded, facts, settings, workshop, parent_time=parent_time, listen=hear
+                what,
+                loaded,
+                facts,
+                settings,
+                workshop,
+                parent=None if base is None else other,
+                parent_time=None if base is None else base.time,
+                timer=timer,
+                listen=hear,
             )
 
         base = None
@@ -58,5 +71,5 @@ def gate_once(
             before = sit(other, None, lambda told: None)  # noqa: ARG005 -- only its verdict counts
             if before.verdict is not Verdict.ACCEPTED:
                 return before
-            base = before.time
+            base = before
         return sit(one, base, listen)

@@ -7,17 +7,17 @@ from msgspec import structs
 
 from workbench.engine import events as ev
 from workbench.engine.history import History, modeled_speed
+from workbench.engine.measuring import flavors, timer_of
 from workbench.engine.seeds import find_seed
-from workbench.gate.candidate import candidate_of
+from workbench.gate.candidate import Candidate, candidate_of
 from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
 from workbench.gate.problem import ProblemReport, inspect_problem
 from workbench.gate.records import GateReport
-from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
 from workbench.measure.eager import modeled_eager
-from workbench.measure.records import Kind, Speed, Time
+from workbench.measure.records import Kind, Time
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.problems.records import Precision, Problem
 from workbench.search.proposer import NoProposal, Proposal, ProposerState, Tried, propose
@@ -47,7 +47,11 @@ class SessionWorkplace:
         self._own_seed = own_seed
         self._emit = emit
         self._hashes: dict[int, str] = {}
-        self._workshop = Workshop(device_index=settings.device_index, preload=JOB_MODULES)
+        self._workshop = Workshop(
+            device_index=settings.device_index,
+            preload=JOB_MODULES,
+            share_device_memory=settings.device_index is not None,
+        )
 
     def close(self) -> None:
         """End every worker."""
@@ -102,20 +106,30 @@ class SessionWorkplace:
         )
 
     def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
-        """The gate's report, with speeds against seed and reference where they are modeled."""
+        """The gate's report, with speeds against seed and reference of the same kind."""
+        root = None if parent is None else self._root(parent)
         report = judge(
             candidate_of(source),
             self._problem,
             lambda: self._facts,
             self._gate_settings,
             self._workshop,
+            parent=None if parent is None else self._kernel(parent),
             parent_time=None if parent is None else parent.gate.time,
+            timer=timer_of(
+                self._problem,
+                lambda: self._facts,
+                self._gate_settings,
+                self._workshop,
+                seed_kernel=None if root is None else self._kernel(root),
+            ),
             listen=lambda told: self._tell(number, told),
         )
         if report.time is None or report.time.kind is not Kind.MODELED:
             return report
         reference = self._reference_time
-        versus_seed = None if parent is None else self._versus_seed(parent, report.time)
+        before = None if root is None else root.gate.time
+        versus_seed = None if before is None else modeled_speed(before, report.time)
         return structs.replace(
             report,
             reference=reference,
@@ -123,11 +137,14 @@ class SessionWorkplace:
             versus_reference=None if reference is None else modeled_speed(reference, report.time),
         )
 
-    def _versus_seed(self, parent: Transition, time: Time) -> Speed | None:
-        root = parent
-        while root.parent is not None:
-            root = self._store.transition(root.parent)
-        return None if root.gate.time is None else modeled_speed(root.gate.time, time)
+    def _root(self, transition: Transition) -> Transition:
+        """The seed that a transition descends from."""
+        while transition.parent is not None:
+            transition = self._store.transition(transition.parent)
+        return transition
+
+    def _kernel(self, transition: Transition) -> Candidate:
+        return candidate_of(self._store.source(transition.number))
 
     def _tell(self, number: int, told: Told) -> None:
         if told.report is not None:
@@ -169,7 +186,7 @@ class SessionWorkplace:
     @cached_property
     def _facts(self) -> ProblemReport:
         # Side by side: each forkserver imports torch, and the first candidate needs them all.
-        self._workshop.warm(Flavor.REFERENCE, Flavor.COMPILE, Flavor.INTERPRET)
+        self._workshop.warm(*flavors(self._settings.device_index))
         facts = inspect_problem(self._problem, self._workshop)
         for finding in facts.findings:
             self._emit(ev.Note(level="warning", says=f"{finding.says} [{finding.code}]"))

@@ -1,0 +1,43 @@
+"""The gate's timer for a session or a single verdict, where there is a GPU to time on."""
+
+from collections.abc import Callable
+
+from workbench.gate.candidate import Candidate
+from workbench.gate.judge import GateSettings
+from workbench.gate.problem_records import ProblemReport
+from workbench.gate.timing import GpuTimer, TimerSettings
+from workbench.isolation.records import Flavor
+from workbench.isolation.workshop import Workshop
+from workbench.measure.pairs import PairRule
+from workbench.problems.records import Problem
+
+
+def flavors(device_index: int | None) -> tuple[Flavor, ...]:
+    """Workers that the gate will ask for, to be warmed together."""
+    everywhere = (Flavor.REFERENCE, Flavor.COMPILE, Flavor.INTERPRET)
+    return everywhere if device_index is None else (*everywhere, Flavor.CUDA)
+
+
+def timer_of(
+    problem: Problem,
+    facts: Callable[[], ProblemReport],
+    settings: GateSettings,
+    workshop: Workshop,
+    *,
+    seed_kernel: Candidate | None = None,
+) -> GpuTimer | None:
+    """A timer on the GPU that `settings` name; None on the CPU, where times are modeled."""
+    if settings.device_index is None:
+        return None
+    return GpuTimer(
+        problem,
+        facts,
+        TimerSettings(
+            target=settings.target,
+            device=settings.device,
+            device_index=settings.device_index,
+            rule=PairRule(threshold=settings.threshold),
+        ),
+        workshop,
+        seed_kernel=seed_kernel,
+    )

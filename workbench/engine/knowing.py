@@ -80,7 +80,7 @@ def know(candidate: Path, problem: str, target: str) -> Known:
                 f"the candidate does not compile: {compiled.report.says}", where=str(candidate)
             )
         profiled = profile.run_modeled(
-            one, compiled, shape, target, workshop, parent=None, threshold=1.0
+            one, compiled, (shape, shape), target, workshop, parent=None, threshold=1.0
         )
     library = load_library()
     state = ProposerState(

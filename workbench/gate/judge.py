@@ -5,10 +5,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.gate import compile as compiling
-from workbench.gate import correctness, policy, profile
+from workbench.gate import correctness, policy, profile, timing
 from workbench.gate.candidate import Candidate
 from workbench.gate.cases import SEED_BYTES
 from workbench.gate.compile import Compiled
@@ -16,6 +16,8 @@ from workbench.gate.correctness import CorrectnessSettings, usual_shapes
 from workbench.gate.problem_records import ProblemReport
 from workbench.gate.profile import Profiled, Timer
 from workbench.gate.records import (
+    Blame,
+    Finding,
     GateReport,
     Outcome,
     Stage,
@@ -23,6 +25,8 @@ from workbench.gate.records import (
     Verdict,
 )
 from workbench.isolation.workshop import Workshop
+from workbench.measure.gpulock import GpuBusy, gpu_lock
+from workbench.measure.gpuwatch import lock_name
 from workbench.measure.records import Time
 from workbench.problems.records import Problem
 
@@ -30,6 +34,7 @@ JOB_MODULES = (
     *correctness.JOB_MODULES,
     *compiling.JOB_MODULES,
     *profile.JOB_MODULES,
+    *timing.JOB_MODULES,
 )
 """Worth preloading in a workshop's forkservers."""
 
@@ -111,23 +116,31 @@ class _Sitting:
         self._listen = listen
         self._seed = settings.seed or os.urandom(SEED_BYTES)
         self._reports: list[StageReport] = []
-        self._over = False
         self._compiled: Compiled | None = None
         self._profiled: Profiled | None = None
+        self._gpu_seconds = 0.0
         self.inputs = policy.input_kinds(problem.source)
 
     def ask(self, stage: Stage, question: Callable[[], StageReport]) -> None:
-        """Ask one stage, unless an earlier one has failed."""
-        if self._over:
-            self._reports.append(
-                StageReport(stage=stage, outcome=Outcome.SKIPPED, says="an earlier stage failed")
-            )
+        """Ask one stage, unless what was said before makes its answer worthless.
+
+        After a failure nothing is asked. After an unproven stage correctness still is, since it
+        may refuse; a time is asked only of a candidate with nothing against it.
+        """
+        outcomes = {report.outcome for report in self._reports}
+        reason = ""
+        if Outcome.FAILED in outcomes:
+            reason = "an earlier stage failed"
+        elif Outcome.UNPROVEN in outcomes and stage is Stage.PROFILE:
+            reason = "an earlier stage is unproven"
+        if reason:
+            skipped = StageReport(stage=stage, outcome=Outcome.SKIPPED, says=reason)
+            self._reports.append(skipped)
             return
         self._listen(Told(stage))
         report = question()
         self._reports.append(report)
         self._listen(Told(stage, report))
-        self._over = report.outcome is not Outcome.PASSED
 
     def compile(self) -> StageReport:
         """Compile for the target at the full shape."""
@@ -140,28 +153,57 @@ class _Sitting:
         """Compare with the reference at the shapes of the rung."""
         device = self._settings.device_index
         wanted = CorrectnessSettings(
-            shapes=usual_shapes(self._problem, device_index=device, rung=self._settings.rung),
+            shapes=usual_shapes(
+                self._problem, device_index=device, rung=self._settings.rung, facts=self._facts()
+            ),
             seed=self._seed,
             device_index=device,
+            target=self._settings.target,
         )
 
         def came_further(done: int, total: int, shape: str) -> None:
             says = f"{done} of {total} calls at {shape}"
             self._listen(Told(Stage.CORRECTNESS, done=done, total=total, says=says))
 
-        return correctness.run(self._candidate, self._problem, wanted, self._workshop, came_further)
+        def compared() -> StageReport:
+            return correctness.run(
+                self._candidate, self._problem, wanted, self._workshop, came_further
+            )
+
+        return compared() if device is None else self._beside_others(device, compared)
+
+    def _beside_others(self, device: int, compared: Callable[[], StageReport]) -> StageReport:
+        """Use the GPU together with others who check, but not while anybody times."""
+
+        def waits() -> None:
+            self._listen(Told(Stage.CORRECTNESS, total=1, says="waiting: a timing has the GPU"))
+
+        try:
+            with gpu_lock(lock_name(device), shared=True, waits=waits):
+                report = compared()
+        except GpuBusy as busy:
+            finding = Finding(code="correctness.gpu-busy", says=busy.what, blame=Blame.MACHINE)
+            return StageReport(
+                stage=Stage.CORRECTNESS,
+                outcome=Outcome.UNPROVEN,
+                says=finding.says,
+                findings=(finding,),
+            )
+        self._gpu_seconds += report.seconds
+        return report
 
     def profile(
         self, parent: Candidate | None, parent_time: Time | None, timer: Timer | None
     ) -> StageReport:
         """Measure, or model."""
         if timer is not None:
-            self._profiled = timer(self._candidate, parent)
+            self._profiled = self._measured(timer, parent)
         else:
+            facts = self._facts()
             self._profiled = profile.run_modeled(
                 self._candidate,
                 self._compiled or Compiled(report=self._reports[-1]),
-                self._facts().full,
+                (facts.shapes[0], facts.full),
                 self._settings.target,
                 self._workshop,
                 parent=parent_time,
@@ -169,15 +211,43 @@ class _Sitting:
             )
         return self._profiled.report
 
+    def _verdict(self) -> tuple[Verdict, StageReport]:
+        """The verdict and the stage that decides it: what failed, else what is unproven first."""
+        asked = [r for r in self._reports if r.outcome is not Outcome.SKIPPED]
+        for outcome, verdict in (
+            (Outcome.FAILED, Verdict.REJECTED),
+            (Outcome.UNPROVEN, Verdict.UNPROVEN),
+        ):
+            for report in asked:
+                if report.outcome is outcome:
+                    return verdict, report
+        return Verdict.ACCEPTED, asked[-1]
+
+    def _measured(self, timer: Timer, parent: Candidate | None) -> Profiled:
+        """The timer's answer; a kernel that will be worked on is traced too, for its facts."""
+        profiled = timer(
+            self._candidate,
+            parent,
+            seed=self._seed,
+            listen=lambda done, total, says: self._listen(
+                Told(Stage.PROFILE, done=done, total=total, says=says)
+            ),
+        )
+        self._gpu_seconds += profiled.gpu_seconds
+        if profiled.report.outcome is not Outcome.PASSED or self._compiled is None:
+            return profiled
+        traces = profile.traces_of(
+            self._candidate,
+            self._compiled,
+            self._facts().full,
+            self._settings.target,
+            self._workshop,
+        )
+        return structs.replace(profiled, traces=traces)
+
     def report(self) -> GateReport:
         """The verdict with everything that led to it."""
-        asked = [r for r in self._reports if r.outcome is not Outcome.SKIPPED]
-        last = asked[-1]
-        verdict = {
-            Outcome.PASSED: Verdict.ACCEPTED,
-            Outcome.FAILED: Verdict.REJECTED,
-            Outcome.UNPROVEN: Verdict.UNPROVEN,
-        }[last.outcome]
+        verdict, last = self._verdict()
         decisive = last.findings[0] if last.findings else None
         compiled, profiled = self._compiled, self._profiled
         extra: dict[str, Any] = {}
@@ -190,7 +260,7 @@ class _Sitting:
                 "versus_seed": profiled.versus_seed,
                 "versus_reference": profiled.versus_reference,
                 "traces": profiled.traces,
-                "gpu_seconds": profiled.gpu_seconds,
+                "samples": profiled.samples,
             }
         return GateReport(
             verdict=verdict,
@@ -205,5 +275,6 @@ class _Sitting:
             toolchain=compiled.recorded.toolchain if compiled else {},
             replay_seed=self._seed.hex(),
             launches=compiled.launches if compiled else (),
+            gpu_seconds=self._gpu_seconds,
             **extra,
         )

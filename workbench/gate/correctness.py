@@ -7,7 +7,9 @@ protocol is in `cases` (which calls), `structure` and `numbers` (which rules).
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
 from msgspec import Struct, structs
@@ -21,6 +23,7 @@ from workbench.gate.protocol import OpenReference
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.gate.trial import Trial, TrialSettings, Wrong
 from workbench.isolation.records import Flavor, Limits
+from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
 from workbench.problems.records import Problem, Shape
 
@@ -29,6 +32,9 @@ JOB_MODULES = ("workbench.gate.reference_job", "workbench.gate.candidate_job")
 
 _ORDERS = 2
 """Calls with the programs apart and in other orders, in the interpreter (ours)."""
+
+_REFERENCE_LIMITS = Limits(memory_bytes=32 << 30, reply_bytes=8 << 30)
+"""The problem's own code may draw many GB on the host before they go to a GPU."""
 
 _ONLY_INTERPRETER_SEES = ("correctness.out-of-bounds", "correctness.race")
 
@@ -113,11 +119,31 @@ def run(
     """
     began = time.monotonic()
     seed = settings.seed or os.urandom(SEED_BYTES)
-    judge = _Judge(candidate, problem, structs.replace(settings, seed=seed), workshop, listen)
-    judge.try_all(settings.shapes, interpreted=settings.device_index is None)
-    if settings.device_index is not None and not judge.findings:
-        judge.look_for_bad_accesses()
-    return judge.report(time.monotonic() - began)
+    interpreted = settings.device_index is None
+    flavor = Flavor.INTERPRET if interpreted else Flavor.CUDA
+    limits = Limits(wall_seconds=settings.call_seconds, memory_bytes=settings.memory_bytes)
+    judge = _Judge(candidate, problem, structs.replace(settings, seed=seed), listen)
+    with _side_by_side(workshop, {Flavor.REFERENCE: _REFERENCE_LIMITS, flavor: limits}) as workers:
+        reference, tried = workers
+        judge.try_all(reference, tried)
+        if not interpreted and not judge.findings:
+            with workshop.worker(Flavor.INTERPRET, limits) as second:
+                judge.look_for_bad_accesses(reference, second)
+        return judge.report(time.monotonic() - began, tried.isolation)
+
+
+@contextmanager
+def _side_by_side(workshop: Workshop, wanted: dict[Flavor, Limits]) -> Iterator[list[Worker]]:
+    """Workers of these flavors, started at the same time: a GPU takes half a second to start."""
+    with ExitStack() as kept:
+        with ThreadPoolExecutor(len(wanted)) as pool:
+            asked = [pool.submit(workshop.worker, *one) for one in wanted.items()]
+            faults = [future.exception() for future in asked]
+        workers = [kept.enter_context(f.result()) for f in asked if f.exception() is None]
+        for fault in faults:
+            if fault is not None:
+                raise fault
+        yield workers
 
 
 class _Judge:
@@ -128,46 +154,57 @@ class _Judge:
         candidate: HasSource,
         problem: Problem,
         settings: CorrectnessSettings,
-        workshop: Workshop,
         listen: Listen,
     ) -> None:
         self._source = candidate.source
         self._problem = problem
         self._settings = settings
-        self._workshop = workshop
         self._listen = listen
         self._trials: list[Trial] = []
-        self._isolation = ""
         self._notes: list[Finding] = []
         self.findings: list[Finding] = []
 
-    def try_all(self, shapes: Sequence[ShapeEffort], *, interpreted: bool) -> None:
+    def try_all(self, reference: Worker, tried: Worker) -> None:
         """Ask about every shape, until something is wrong."""
         settings = self._settings
-        flavor = Flavor.INTERPRET if interpreted else Flavor.CUDA
-        limits = Limits(wall_seconds=settings.call_seconds, memory_bytes=settings.memory_bytes)
-        with (
-            self._workshop.worker(Flavor.REFERENCE) as reference,
-            self._workshop.worker(flavor, limits) as tried,
-        ):
-            self._isolation = tried.isolation
-            dialogue = Dialogue(
-                reference, tried, lends=not interpreted, open_seconds=settings.open_seconds
+        interpreted = settings.device_index is None
+        dialogue = Dialogue(
+            reference, tried, lends=not interpreted, open_seconds=settings.open_seconds
+        )
+        for one in settings.shapes:
+            repeats = settings.repeats if one.effort is Effort.ALL else 0
+            self._try(
+                dialogue,
+                TrialSettings(
+                    shape=one.shape,
+                    effort=one.effort,
+                    seed=settings.seed,
+                    interpreted=interpreted,
+                    repeats=_ORDERS if interpreted else repeats,
+                    target=settings.target,
+                ),
             )
-            for one in shapes:
-                self._try(dialogue, one, interpreted=interpreted)
-                if self.findings:
-                    return
+            if self.findings:
+                return
 
-    def look_for_bad_accesses(self) -> None:
+    def look_for_bad_accesses(self, reference: Worker, tried: Worker) -> None:
         """Run a few calls in the interpreter, which sees every address and every race.
 
         What else goes wrong there is the interpreter's: the GPU has already answered.
         """
-        one = ShapeEffort(shape=self._settings.shapes[0].shape, effort=Effort.FEW)
-        isolation = self._isolation
-        self.try_all([one], interpreted=True)
-        self._isolation = isolation
+        dialogue = Dialogue(reference, tried, lends=False, open_seconds=self._settings.open_seconds)
+        self._try(
+            dialogue,
+            TrialSettings(
+                shape=self._settings.shapes[0].shape,
+                effort=Effort.FEW,
+                seed=self._settings.seed,
+                interpreted=True,
+                repeats=1,
+                ghost=False,
+                target=self._settings.target,
+            ),
+        )
         found, self.findings = self.findings, []
         self.findings = [f for f in found if f.code in _ONLY_INTERPRETER_SEES]
         if found and not self.findings:
@@ -176,28 +213,21 @@ class _Judge:
                 Finding(code="correctness.bounds-unchecked", says=says, blame=Blame.MACHINE)
             )
 
-    def _try(self, dialogue: Dialogue, one: ShapeEffort, *, interpreted: bool) -> None:
-        shape, seed = self._problem.shape(one.shape), self._settings.seed
-        repeats = _ORDERS if interpreted else self._settings.repeats
+    def _try(self, dialogue: Dialogue, settings: TrialSettings) -> None:
         trial = Trial(
             dialogue,
-            TrialSettings(
-                shape=one.shape,
-                effort=one.effort,
-                seed=seed,
-                interpreted=interpreted,
-                repeats=repeats if interpreted or one.effort is Effort.ALL else 0,
-                target=self._settings.target,
-            ),
-            lambda done, total: self._listen(done, total, one.shape),
+            settings,
+            lambda done, total: self._listen(done, total, settings.shape),
         )
         self._trials.append(trial)
         try:
-            trial.run(self._opening(shape, lends=not interpreted), self._source)
+            shape = self._problem.shape(settings.shape)
+            trial.run(self._opening(shape, lends=dialogue.lends), self._source)
         except Wrong as wrong:
             self.findings += wrong.findings
         except Ended as end:
-            place: Evidence = {"shape": one.shape, "seed": seed.hex(), "call": trial.calls}
+            seed = settings.seed.hex()
+            place: Evidence = {"shape": settings.shape, "seed": seed, "call": trial.calls}
             evidence = {**end.finding.evidence, **place}
             self.findings.append(structs.replace(end.finding, evidence=evidence))
 
@@ -212,7 +242,7 @@ class _Judge:
             lends=lends,
         )
 
-    def report(self, seconds: float) -> StageReport:
+    def report(self, seconds: float, isolation: str) -> StageReport:
         """The stage's answer."""
         worst = max((trial.worst for trial in self._trials), default=0.0)
         if self.findings:
@@ -236,7 +266,7 @@ class _Judge:
             says=says,
             findings=(*self.findings, *notes),
             seconds=seconds,
-            isolation=self._isolation,
+            isolation=isolation,
         )
 
     def _passed(self, worst: float) -> str:

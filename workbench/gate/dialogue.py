@@ -52,7 +52,7 @@ class Dialogue:
     ) -> None:
         self._reference = reference
         self._candidate = candidate
-        self._lends = lends
+        self.lends = lends
         self._open_seconds = open_seconds
         self._state: tuple[TensorEntry, ...] = ()
 
@@ -70,7 +70,7 @@ class Dialogue:
         """Give both the same perturbed weights."""
         if self._state:
             blobs = self._reference_call("perturb", Perturb(seed=seed)).blobs
-            if self._lends:
+            if self.lends:
                 self._lend("state", self._state, same_storage=False)
             put = PutWeights(names=tuple(entry.name for entry in self._state))
             self._candidate_call("put_weights", put, blobs)
@@ -79,7 +79,7 @@ class Dialogue:
         """Have inputs and answers of a call made; the inputs lie in the candidate when lent."""
         message = Draw(number=call.number, case=call.case, seed=call.seed)
         made, blobs = self._ask_reference("draw", message, Made)
-        if self._lends:
+        if self.lends:
             self._lend("inputs", made.entries, same_storage=call.same_storage)
         return made, blobs
 

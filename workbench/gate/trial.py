@@ -49,6 +49,8 @@ class TrialSettings(Struct, frozen=True, kw_only=True):
     repeats: int
     """Calls on identical inputs; in the interpreter with the programs apart."""
     target: str
+    ghost: bool = True
+    """Make a call whose launches are no-ops, too."""
 
 
 class Trial:
@@ -85,12 +87,13 @@ class Trial:
             floats=reference.float_inputs,
         )
         repeats = self._settings.repeats
-        total = len(calls) + 1 + repeats
+        total = len(calls) + self._settings.ghost + repeats
         for call in calls:
             self._checked(call)
             self._told(self.calls, total)
-        self._ghost(calls[-1].number + 1)
-        self._told(self.calls, total)
+        if self._settings.ghost:
+            self._ghost(calls[-1].number + 1)
+            self._told(self.calls, total)
         self._repeated(calls[-1].number + 2, repeats)
         self._told(total, total)
         self._held_outputs()

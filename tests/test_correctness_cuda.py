@@ -28,7 +28,7 @@ OUT = "out = torch.empty_like(inputs[0])\n"
 
 @pytest.fixture(scope="module")
 def gpu() -> Iterator[Workshop]:
-    with Workshop(device_index=0, preload=JOB_MODULES) as made:
+    with Workshop(device_index=0, preload=JOB_MODULES, share_device_memory=True) as made:
         yield made
 
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
+from workbench.errors import WorkbenchError
 from workbench.gate.asking import Ended
 from workbench.gate.cases import SEED_BYTES, Effort, derive
 from workbench.gate.dialogue import Dialogue
@@ -120,6 +121,8 @@ def run(
     began = time.monotonic()
     seed = settings.seed or os.urandom(SEED_BYTES)
     interpreted = settings.device_index is None
+    if not interpreted and not workshop.shares_device_memory:
+        raise WorkbenchError("correctness on a GPU needs a workshop that shares device memory")
     flavor = Flavor.INTERPRET if interpreted else Flavor.CUDA
     limits = Limits(wall_seconds=settings.call_seconds, memory_bytes=settings.memory_bytes)
     judge = _Judge(candidate, problem, structs.replace(settings, seed=seed), listen)

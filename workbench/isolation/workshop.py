@@ -65,6 +65,11 @@ class Workshop:
         self._workers: list[Worker] = []
         self._scratch = ScratchRoot()
 
+    @property
+    def shares_device_memory(self) -> bool:
+        """Whether CUDA tensors may cross by handle."""
+        return self._share
+
     def worker(self, flavor: Flavor, limits: Limits = _DEFAULTS) -> Worker:
         """A fresh worker of `flavor`: milliseconds when its zygote is warm, seconds at first.
 

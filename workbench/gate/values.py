@@ -25,7 +25,7 @@ def apply_case(
         new = copied(x)
         if x.is_floating_point():
             _change(case, new, generator)
-        if case is Case.KEPT_ENDS and before is not None:
+        if case is Case.KEPT_ENDS and before is not None and place < len(before):
             _keep_ends(new, before[place])
         made.append(new)
     return made

@@ -1,0 +1,98 @@
+"""One timing per GPU across processes, and what a bad lock file says."""
+
+import contextlib
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.measure.gpulock import GpuBusy, gpu_lock
+
+HOLDER = Path(__file__).with_name("timing_holder.py")
+
+
+@contextlib.contextmanager
+def holder(folder, how="alone"):
+    """Another process that has the lock."""
+    words = [sys.executable, str(HOLDER), str(folder), how]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"held\n"
+        yield process
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+
+
+def take(folder, **options):
+    with gpu_lock("GPU-test", folder=folder, **options):
+        return True
+
+
+def test_a_held_gpu_is_waited_for_told_once_and_given_up_in_time(tmp_path):
+    told = []
+    with holder(tmp_path), pytest.raises(GpuBusy) as met:
+        take(tmp_path, seconds=0.3, waits=lambda: told.append(1))
+    assert told == [1]
+    assert "GPU-test" in met.value.where
+
+
+def test_a_waiter_goes_on_as_soon_as_the_holder_lets_go(tmp_path):
+    with holder(tmp_path) as other:
+        assert take(tmp_path, seconds=30, waits=other.stdin.close)
+
+
+def test_a_holder_that_is_killed_holds_nothing(tmp_path):
+    with holder(tmp_path) as other:
+        other.kill()
+        other.wait()
+        assert take(tmp_path, seconds=0)
+
+
+def test_checks_share_a_gpu_with_checks_but_not_with_a_timing(tmp_path):
+    with holder(tmp_path, "shared"):
+        assert take(tmp_path, shared=True, seconds=0)
+        with pytest.raises(GpuBusy):
+            take(tmp_path, seconds=0)
+
+
+def test_another_gpu_is_free(tmp_path):
+    with holder(tmp_path), gpu_lock("GPU-other", folder=tmp_path, seconds=0):
+        pass
+
+
+def test_every_user_can_open_the_file_whatever_the_umask(tmp_path):
+    before = os.umask(0o077)
+    try:
+        take(tmp_path)
+    finally:
+        os.umask(before)
+    (made,) = tmp_path.iterdir()
+    assert stat.S_IMODE(made.stat().st_mode) == 0o666
+
+
+def test_a_file_that_may_only_be_read_locks_too(tmp_path):
+    take(tmp_path)
+    (made,) = tmp_path.iterdir()
+    made.chmod(0o444)
+    assert take(tmp_path, seconds=0)
+
+
+def test_a_link_or_a_pipe_in_the_lock_s_place_is_refused(tmp_path):
+    place = tmp_path / "workbench-gpu-GPU-test.lock"
+    place.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(WorkbenchError, match="lock file"):
+        take(tmp_path)
+    place.unlink()
+    os.mkfifo(place)
+    with pytest.raises(WorkbenchError, match="regular"):
+        take(tmp_path)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_folder_that_is_not_there_is_said_with_what_to_do(tmp_path):
+    with pytest.raises(WorkbenchError) as met:
+        take(tmp_path / "none")
+    assert met.value.todo

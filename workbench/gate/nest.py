@@ -49,31 +49,37 @@ def flatten(value: object, foreign: Callable[[Any], str]) -> tuple[Nest, list[An
     it, or an empty text when the leaf is a tensor that may travel.
     """
     tensors: list[Any] = []
+    return _visit(value, foreign, tensors), tensors
 
-    def visit(item: object) -> Nest:
-        # Unbound methods: a subclass may lie about its own items.
-        if isinstance(item, dict):
-            keys = tuple(dict.keys(item))
-            if not all(type(key) is str for key in keys):
-                return ForeignLeaf("a dict with keys that are not text")
-            return Branch("dict", tuple(visit(v) for v in dict.values(item)), keys)
-        if isinstance(item, tuple):
-            return Branch("tuple", tuple(visit(v) for v in tuple.__iter__(item)))
-        if isinstance(item, list):
-            return Branch("list", tuple(visit(v) for v in list.__iter__(item)))
-        return leaf(item)
 
-    def leaf(item: object) -> Nest:
-        plain = _plain(item)
-        if plain is not None:
-            return plain
-        wrong = foreign(item)
-        if wrong:
-            return ForeignLeaf(wrong)
-        tensors.append(item)
-        return TensorLeaf(len(tensors) - 1)
+# Functions of the module, not closures: one that calls itself is a reference cycle, and would keep
+# gigabytes of a GPU's memory until Python happens to look for garbage.
 
-    return visit(value), tensors
+
+def _visit(item: object, foreign: Callable[[Any], str], tensors: list[Any]) -> Nest:
+    # Unbound methods: a subclass may lie about its own items.
+    if isinstance(item, dict):
+        keys = tuple(dict.keys(item))
+        if not all(type(key) is str for key in keys):
+            return ForeignLeaf("a dict with keys that are not text")
+        items = tuple(_visit(v, foreign, tensors) for v in dict.values(item))
+        return Branch("dict", items, keys)
+    if isinstance(item, tuple):
+        return Branch("tuple", tuple(_visit(v, foreign, tensors) for v in tuple.__iter__(item)))
+    if isinstance(item, list):
+        return Branch("list", tuple(_visit(v, foreign, tensors) for v in list.__iter__(item)))
+    return _leaf(item, foreign, tensors)
+
+
+def _leaf(item: object, foreign: Callable[[Any], str], tensors: list[Any]) -> Nest:
+    plain = _plain(item)
+    if plain is not None:
+        return plain
+    wrong = foreign(item)
+    if wrong:
+        return ForeignLeaf(wrong)
+    tensors.append(item)
+    return TensorLeaf(len(tensors) - 1)
 
 
 def rebuild(nest: Nest, tensors: list[Any]) -> object:

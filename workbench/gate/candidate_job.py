@@ -208,6 +208,9 @@ def hand_over(
 ) -> tuple[dict[str, Any], list[Blob]]:
     """What the last call left: outputs, inputs (on a GPU those are lent) and the judge's state."""
     loaded = _loaded(bench)
+    if loaded.device != "cpu":
+        # Torch keeps what was shared until it is asked whether the other side has let go.
+        torch.cuda.ipc_collect()
     found = [_out(t, loaded.device) for t in loaded.returned]
     if loaded.device == "cpu":
         found += [to_blob(t) for t in loaded.inputs]

@@ -56,6 +56,11 @@ LIFTABLE = {
         "torch.randn(2, 16, 14, 14)",
         init="self.conv = nn.Conv2d(16, 24, 3, padding=1)",
     ),
+    "grouped": _reference(
+        "self.conv(x)",
+        "torch.randn(1, 8, 9, 11)",
+        init="self.conv = nn.Conv2d(8, 40, 3, groups=2)",
+    ),
     "depthwise": _reference(
         "self.conv(x)",
         "torch.randn(2, 8, 14, 14)",

@@ -9,17 +9,19 @@ from workbench.kernels.inductor.kernel_text import PlainKernel, plain_function, 
 from workbench.kernels.inductor.state import State
 from workbench.kernels.inductor.trace import Traced
 from workbench.kernels.inductor.wrapper import Program
+from workbench.problems.records import Precision
 
 _IMPORTS = "import torch\nimport triton\nimport triton.language as tl\nfrom torch import nn\n"
 
 _LIBDEVICE = "from triton.language.extra import libdevice\n"
 
 
-def emit(traced: Traced, program: Program, title: str) -> str:
+def emit(traced: Traced, program: Program, precision: Precision, title: str) -> str:
     """The candidate's text. `title` becomes its docstring."""
     heuristics = {name: read_heuristics(name, text) for name, text in program.kernels.items()}
     kernels = {
-        name: plain_kernel(name, text, heuristics[name]) for name, text in program.kernels.items()
+        name: plain_kernel(name, text, heuristics[name], precision)
+        for name, text in program.kernels.items()
     }
     grids = {name: found.grid for name, found in heuristics.items()}
     forward = Forward(traced, program, kernels, grids)

@@ -40,20 +40,32 @@ def template_grid_text(kernel: PlainKernel, grid: Sequence[int]) -> str:
 
     Raises LiftRefused where no known formula gives them.
     """
-    for axes in _formulas(kernel.sizes, grid):
+    for axes, enough in _formulas(kernel.sizes, grid):
         if [_count(axis, kernel) for axis in axes] == list(grid):
-            return _lambda(axes)
+            return _lambda(enough)
     raise LiftRefused(f"the grid {tuple(grid)} of {kernel.name} follows no known formula")
 
 
-def _formulas(sizes: Mapping[str, int], grid: Sequence[int]) -> Iterator[list[Axis]]:
-    """As torch/_inductor/kernel lays them: `mm_grid`, `bmm_grid`; `conv2d_grid`, `conv3d_grid`."""
+def _formulas(
+    sizes: Mapping[str, int], grid: Sequence[int]
+) -> Iterator[tuple[list[Axis], list[Axis]]]:
+    """Grids as torch/_inductor/kernel lays them, each with the grid that does all their work.
+
+    They are `mm_grid`, `bmm_grid`; `conv2d_grid`, `conv3d_grid`, which launch columns for all
+    channels in every group, where only a group's own channels are stored.
+    """
     rest: list[Axis] = [((n, ""),) for n in grid]
     if {"M", "N"} <= sizes.keys():
-        yield [((sizes["M"], "BLOCK_M"), (sizes["N"], "BLOCK_N")), rest[1], rest[2]]
+        product: list[Axis] = [((sizes["M"], "BLOCK_M"), (sizes["N"], "BLOCK_N")), *rest[1:]]
+        yield product, product
     if {"BATCH", "OUT_C", "OUT_H", "OUT_W"} <= sizes.keys():
         pixels = prod(sizes.get(name, 1) for name in ("BATCH", "OUT_D", "OUT_H", "OUT_W"))
-        yield [((pixels, "BLOCK_M"),), ((sizes["OUT_C"], "BLOCK_N"),), rest[2]]
+        rows: Axis = ((pixels, "BLOCK_M"),)
+        channels = sizes["OUT_C"]
+        yield (
+            [rows, ((channels, "BLOCK_N"),), rest[2]],
+            [rows, ((channels // grid[2], "BLOCK_N"),), rest[2]],
+        )
 
 
 def _count(axis: Axis, kernel: PlainKernel) -> int:

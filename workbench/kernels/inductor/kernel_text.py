@@ -10,6 +10,7 @@ from msgspec import Struct
 from workbench.kernels.inductor.functions import is_library_call, plain_call
 from workbench.kernels.inductor.heuristics import Heuristics
 from workbench.kernels.inductor.records import LiftRefused
+from workbench.problems.records import Precision
 
 _TILE = re.compile(r"(BLOCK_[MNK]|GROUP_M)$")
 """Constants inside a template that are tile sizes: they become parameters of the launch."""
@@ -41,8 +42,11 @@ class PlainKernel(Struct, frozen=True, kw_only=True):
     """Keywords of the launch: tile sizes, num_warps, num_stages."""
 
 
-def plain_kernel(name: str, text: str, heuristics: Heuristics) -> PlainKernel:
-    """Rewrite one kernel's text. Raises LiftRefused for inline assembly."""
+def plain_kernel(name: str, text: str, heuristics: Heuristics, precision: Precision) -> PlainKernel:
+    """Rewrite one kernel's text; its fp32 products get the `precision` that was promised.
+
+    Raises LiftRefused for inline assembly.
+    """
     if "tl.inline_asm_elementwise" in text:
         raise LiftRefused("Inductor writes inline assembly for one of its functions")
     tree = ast.parse(text)
@@ -51,8 +55,10 @@ def plain_kernel(name: str, text: str, heuristics: Heuristics) -> PlainKernel:
     body = _segment(text, main)
     sizes = _sizes(main)
     inside = {n: v for n, v in _constexprs(main).items() if _TILE.match(n) and isinstance(v, int)}
-    for change in (_without_tiles, _with_derived_even_k, _with_input_precision, _plain_calls):
+    for change in (_without_tiles, _with_derived_even_k, _plain_calls):
         body = _rewrite(body, change)
+    # Inductor reads the promise from flags whose names differ between versions of torch.
+    body = re.sub(r"allow_tf32=\w+", f'input_precision="{precision}"', body)
     body = _without_aliases(body)
     body = _without_unused(body)
     used = {n.id for n in ast.walk(ast.parse(body)) if isinstance(n, ast.Name)}
@@ -166,13 +172,6 @@ def _with_derived_even_k(function: ast.FunctionDef) -> Iterator[Span]:
                 yield value, f"{size} % BLOCK_K == 0"
             case _:
                 pass
-
-
-def _with_input_precision(function: ast.FunctionDef) -> Iterator[Span]:
-    allowed = _constexprs(function).get("ALLOW_TF32")
-    for node in ast.walk(function):
-        if isinstance(node, ast.keyword) and node.arg == "allow_tf32":
-            yield node, f'input_precision="{"tf32" if allowed else "ieee"}"'
 
 
 def _plain_calls(function: ast.FunctionDef) -> Iterator[Span]:

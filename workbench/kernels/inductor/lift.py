@@ -4,7 +4,7 @@ import ast
 
 from workbench.kernels.inductor.records import LiftedSeed, LiftRefused, LiftRequest
 from workbench.kernels.target import target
-from workbench.problems.module import bind
+from workbench.problems.module import bind, reference_flags
 
 
 def lift(asked: LiftRequest) -> LiftedSeed:
@@ -24,12 +24,13 @@ def lift(asked: LiftRequest) -> LiftedSeed:
     from workbench.kernels.inductor.trace import trace
     from workbench.kernels.inductor.wrapper import read_wrapper
 
-    traced = trace(module, asked.precision)
-    program = read_wrapper(generate(traced, gpu))
+    with reference_flags(asked.precision):
+        traced = trace(module)
+        program = read_wrapper(generate(traced, gpu))
     if not program.kernels:
         raise LiftRefused("the reference launches no kernel: it only makes views")
     title = f"{asked.name}: the kernels that TorchInductor writes for it at one size."
-    source = emit(traced, program, title)
+    source = emit(traced, program, asked.precision, title)
     try:
         ast.parse(source)
     except SyntaxError as fault:

@@ -31,7 +31,7 @@ def _cost(choice: Untyped, target: Target) -> tuple[bool, float, int, int]:
     warps, stages = settings.get("num_warps", 4), settings.get("num_stages", 1)
     sizes = [int(size) for size in choice.layout.size]
     item = choice.layout.dtype.itemsize
-    rows, cols, batch = _extent(choice, sizes)
+    rows, cols, batch = _extent(choice, sizes, settings.get("GROUPS", 1))
     waves = ceil(ceil(rows / m) * ceil(cols / n) * batch / target.sms)
     fits = (
         m * n / (32 * warps) <= _LARGEST_ACCUMULATOR
@@ -40,8 +40,8 @@ def _cost(choice: Untyped, target: Target) -> tuple[bool, float, int, int]:
     return not fits, waves * (m * n + 32 * (m + n)), abs(k - 32), stages
 
 
-def _extent(choice: Untyped, sizes: Sequence[int]) -> tuple[int, int, int]:
+def _extent(choice: Untyped, sizes: Sequence[int], groups: int) -> tuple[int, int, int]:
     """Rows, columns and batch of the output as its template tiles it."""
     if "conv" in choice.name:
-        return sizes[0] * prod(sizes[2:]), sizes[1], 1
+        return sizes[0] * prod(sizes[2:]), sizes[1] // groups, groups
     return sizes[-2], sizes[-1], prod(sizes[:-2])

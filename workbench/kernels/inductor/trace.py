@@ -20,8 +20,7 @@ from torch.utils import _pytree as pytree
 from workbench.kernels.inductor.decompositions import decompositions
 from workbench.kernels.inductor.records import LiftRefused
 from workbench.kernels.untyped import Untyped
-from workbench.problems.module import build_model, make_inputs, reference_flags
-from workbench.problems.records import Precision
+from workbench.problems.module import build_model, make_inputs
 
 _CPU = torch.device("cpu")
 _GPU = torch.device("cuda", 0)
@@ -49,7 +48,7 @@ class Traced(Struct):
     mode: FakeTensorMode
 
 
-def trace(module: ModuleType, precision: Precision) -> Traced:
+def trace(module: ModuleType) -> Traced:
     """Trace the reference in `module` on its own inputs to operators as Inductor wants them.
 
     Built and traced without storage; where a constructor needs values, or the graph holds
@@ -57,15 +56,15 @@ def trace(module: ModuleType, precision: Precision) -> Traced:
     hidden constants and written inputs; and what the file itself raises.
     """
     try:
-        traced = _trace(module, "meta", precision)
+        traced = _trace(module, "meta")
     except LiftRefused:
         raise
     # Meta tensors refuse `.item()`, printing, numpy and more, each with an exception of its own.
     except Exception:  # noqa: BLE001
-        traced = _trace(module, "cpu", precision)
+        traced = _trace(module, "cpu")
     else:
         if any(node.op == "get_attr" for node in traced.graph.graph.nodes):
-            traced = _trace(module, "cpu", precision)
+            traced = _trace(module, "cpu")
     _refuse_what_cannot_be_lifted(traced)
     with _no_patterns(), traced.mode:
         joint_graph.joint_graph_passes(traced.graph)
@@ -74,7 +73,7 @@ def trace(module: ModuleType, precision: Precision) -> Traced:
     return traced
 
 
-def _trace(module: ModuleType, device: str, precision: Precision) -> Traced:
+def _trace(module: ModuleType, device: str) -> Traced:
     """Build the reference and its inputs on `device` and trace them as fake CPU tensors.
 
     CPU is the device whose operators all accept fake tensors.
@@ -89,7 +88,7 @@ def _trace(module: ModuleType, device: str, precision: Precision) -> Traced:
     _replace_state(model, lambda tensor: _fake(mode, tensor, _CPU))
     state = dict(model.named_parameters()) | dict(model.named_buffers())
     values = (*state.values(), *(_fake(mode, tensor, _CPU) for tensor in inputs))
-    graph, output = _graph(model, tuple(state), values, mode, precision)
+    graph, output = _graph(model, tuple(state), values, mode)
     return Traced(
         graph=graph,
         model=model,
@@ -107,7 +106,6 @@ def _graph(
     state: Sequence[str],
     values: Sequence[Untyped],
     mode: FakeTensorMode,
-    precision: Precision,
 ) -> tuple[GraphModule, Untyped]:
     """The graph of `model` called on `values`, state first, and the pytree spec of its output."""
     specs: list[Untyped] = []
@@ -120,7 +118,7 @@ def _graph(
         return leaves
 
     with (
-        _plain_operators(precision),
+        _plain_operators(),
         mode,
         torch.no_grad(),
         preserve_node_meta(),  # names kernels after the reference's operators
@@ -148,13 +146,12 @@ def _replace_state(model: nn.Module, replace: Callable[[torch.Tensor], Untyped])
 
 
 @contextmanager
-def _plain_operators(precision: Precision) -> Iterator[None]:
+def _plain_operators() -> Iterator[None]:
     """Keep PyTorch from choosing operators fused for a vendor's library."""
     fast = torch.backends.mha.get_fastpath_enabled()
     with ExitStack() as stack:
         stack.enter_context(torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH))
-        stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
-        stack.enter_context(reference_flags(precision))
+        stack.enter_context(torch.backends.mkldnn.flags(enabled=False, allow_tf32=False))
         torch.backends.mha.set_fastpath_enabled(False)
         stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
         yield

@@ -210,7 +210,7 @@ def hand_over(
     loaded = _loaded(bench)
     if loaded.device != "cpu":
         # Torch keeps what was shared until it is asked whether the other side has let go.
-        torch.cuda.ipc_collect()
+        torch.cuda.ipc_collect()  # type: ignore[no-untyped-call]  # untyped in torch
     found = [_out(t, loaded.device) for t in loaded.returned]
     if loaded.device == "cpu":
         found += [to_blob(t) for t in loaded.inputs]

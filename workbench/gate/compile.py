@@ -21,7 +21,7 @@ _JOB = "workbench.kernels.jobs:record"
 _SECONDS = 120.0
 """Deadline of the stage (gate protocol, section 10)."""
 
-JOB_MODULES = ("workbench.kernels.jobs", "workbench.kernels.record")
+JOB_MODULES = ("workbench.kernels.jobs", "workbench.kernels.record", "workbench.kernels.warm")
 """Worth preloading in a workshop's forkservers."""
 
 

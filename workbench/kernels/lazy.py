@@ -68,6 +68,11 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.operations: list[HostOperation] = []
         self._source = source
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True would wrap the method for torch.compile and import torch._dynamo: two seconds.
+        return False
+
     def __torch_dispatch__(
         self,
         func: Untyped,

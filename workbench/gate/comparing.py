@@ -18,6 +18,11 @@ from workbench.gate.nest import Nest
 from workbench.gate.protocol import Measured
 from workbench.problems.records import Selection
 
+_FLOAT_SHARE = 1 / 16
+_EXACT_SHARE = 1 / 4
+"""Of C, in spacings: how far each result is moved in the second look (ours). An integer is right
+or wrong by the last bit, so more is allowed for the order in which a kernel may add."""
+
 
 class Answered(Struct, frozen=True):
     """Inputs and answers of one call, as they were before anybody else saw them."""
@@ -39,7 +44,7 @@ class Comparison:
         *,
         rule: Callable[[torch.dtype], Rule],
         selections: Sequence[Selection],
-        doubtful: Callable[[Rule], list[Answer]],
+        doubtful: Callable[[float], list[Answer]],
         sense: Callable[[], bool],
     ) -> None:
         self._case = case
@@ -72,14 +77,16 @@ class Comparison:
             # Integers made of NaN or infinity: no language says what they are.
             return Measured(what=what, dtype=measured.dtype)
         answers = [gold.double()]
-        answers += [a.outputs[place].double() for a in self._doubtful(rule)]
+        share = _FLOAT_SHARE if native.is_floating_point() else _EXACT_SHARE
+        spacings = max(1.0, share * rule.factor)
+        answers += [a.outputs[place].double() for a in self._doubtful(spacings)]
         if any(a.shape != native.shape for a in answers):
             return measured
         stacked = torch.stack([native.double(), *answers])
-        low, high = stacked.amin(dim=0), stacked.amax(dim=0)
-        decided = (low < high) & (got.double() >= low) & (got.double() <= high)
-        excused = decided if excused is None else excused | decided
-        return measure(what, got, gold, native, rule, excused=excused, seen=(low, high))
+        seen = stacked.amin(dim=0), stacked.amax(dim=0)
+        among = (stacked == got.double()).any(dim=0)
+        excused = among if excused is None else excused | among
+        return measure(what, got, gold, native, rule, excused=excused, seen=seen)
 
     def _as_right(self, place: int, got: torch.Tensor, native: torch.Tensor) -> torch.Tensor | None:
         """Which places that differ from the reference's pick just as well; None: they are none."""

@@ -8,7 +8,6 @@ from torch import nn
 
 from workbench.gate.candidate_job import forward, invoke
 from workbench.gate.clock import Clock
-from workbench.gate.compare import Rule
 from workbench.gate.doubt import RUNS, Doubt, Sense
 from workbench.gate.gold import Answer, in_fp64, run_reference, state_of, wide_inputs, widened
 from workbench.gate.layout import copied
@@ -73,11 +72,11 @@ class Oracle:
         with telling("the reference"), reference_flags(self.precision):
             return clock.read(partial(forward, self.model, given), bare=bare)[1]
 
-    def doubtful(self, nest: Nest, inputs: list[torch.Tensor], rule: Rule) -> list[Answer]:
-        """Native answers with every result moved within a rounding: a quarter of C spacings."""
+    def doubtful(self, nest: Nest, inputs: list[torch.Tensor], spacings: float) -> list[Answer]:
+        """Native answers with every result moved by up to so many spacings of its dtype."""
         answers = []
         for turn in range(RUNS):
-            with Doubt(turn, rule.factor / 4):
+            with Doubt(turn, spacings):
                 answers.append(self.native(nest, inputs))
         return answers
 

@@ -251,7 +251,7 @@ def _measure_outputs(
         made,
         rule=reference.rule,
         selections=reference.message.selections,
-        doubtful=lambda rule: reference.oracle.doubtful(made.nest, made.inputs, rule),
+        doubtful=lambda spacings: reference.oracle.doubtful(made.nest, made.inputs, spacings),
         sense=lambda: reference.oracle.makes_sense(made.nest, made.inputs),
     )
     return comparison.measured(outputs)

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001, C901, N803, N806, PLR0912, PLR0917, SIM108 - Triton's own conventions in kernels
 """Kernels that the interpreter's tests launch; a file of its own, as a candidate is."""
 
 import triton
@@ -259,6 +260,14 @@ def descriptor_copy(x, o, M, N, BM: tl.constexpr, BN: tl.constexpr):
 def host_descriptor_copy(x, o, BM: tl.constexpr, BN: tl.constexpr):
     at = [tl.program_id(0) * BM, tl.program_id(1) * BN]
     o.store(at, x.load(at))
+
+
+@triton.jit
+def block_pointer_copy(x, o, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    at = (tl.program_id(0) * BM, tl.program_id(1) * BN)
+    source = tl.make_block_ptr(x, (M, N), (N, 1), at, (BM, BN), (1, 0))
+    sink = tl.make_block_ptr(o, (M, N), (N, 1), at, (BM, BN), (1, 0))
+    tl.store(sink, tl.load(source, boundary_check=(0, 1)), boundary_check=(0, 1))
 
 
 @triton.jit

@@ -21,6 +21,11 @@ Array = NDArray[Any]
 
 _PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 _MUFU = {np.exp, np.exp2, np.log, np.log2, np.sqrt, np.sin, np.cos}
+_COMPARING = {
+    *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
+    *(np.minimum, np.maximum, np.fmin, np.fmax),
+}
+"""Done where integers are, at half the rate of fp32 arithmetic."""
 _WRAPPING = {np.add, np.subtract, np.multiply}
 _PIPES = {"fp16": "float16", "bf16": "bfloat16", "fp64": "float64", "int8": "int8"}
 
@@ -52,12 +57,15 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         kind = lhs.dtype.scalar
         left, right = lhs.data, rhs.data
         floating = kind.is_floating()
+        elements = max(left.size, right.size)
+        if not floating or op in _COMPARING:
+            self.watch.integer(elements)
+        else:
+            self.watch.vector(elements)
         if floating:
             self._refuse_fp8(kind)
             if kind == tl.bfloat16:
                 left, right = _float_of(lhs), _float_of(rhs)
-            elements = max(left.size, right.size)
-            self.watch.vector(elements)
             if op is np.divide:
                 self.watch.special(elements)
         if left.dtype == np.bool_ and right.dtype == np.bool_ and op in _WRAPPING:
@@ -156,6 +164,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
             return TensorHandle(src.data, kind)
         self._refuse_fp8(source)
         self._refuse_fp8(kind)
+        self.watch.integer(src.data.size)
         data = _float_of(src)
         if kind == tl.bfloat16:
             return TensorHandle(narrow(data), kind)

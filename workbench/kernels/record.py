@@ -44,11 +44,6 @@ class Recorder:
         self.launches: list[Launch] = []
         self._source = source
         self._configs: tuple[tuple[str, ...], int] = ((), 0)
-        self._seconds: dict[str, float] = {}
-
-    def seconds_of(self, kernel_hash: str) -> float:
-        """How long triton took to come by that compiled kernel, in this process."""
-        return self._seconds.get(kernel_hash, 0.0)
 
     def configs_chosen(self) -> dict[str, int]:
         """By kernel, which of its autotuner's configurations was recorded."""
@@ -81,15 +76,11 @@ class Recorder:
                     spill_store_bytes=log.spill_stores,
                     spill_load_bytes=log.spill_loads,
                 ),
-                compile_seconds=launcher.compile_seconds,
+                compile_seconds=_seconds.get(metadata.hash, 0.0),
                 configs=configs,
                 config=config,
             )
         )
-
-    def compiled(self, *, metadata: dict[str, Untyped], times: Untyped, **_: object) -> None:
-        """Note how long a compilation took; called by triton."""
-        self._seconds[metadata["hash"]] = times.total * 1e-6
 
     def choose(self, _kernel: str, configs: list[Config], launch: Untyped) -> Untyped:
         """Launch the first configuration that compiles and fits."""
@@ -118,7 +109,6 @@ class _Launcher:
     def __init__(self, source: Untyped, metadata: Untyped) -> None:
         self.source = source
         self.metadata = metadata
-        self.compile_seconds = _recorders[-1].seconds_of(metadata.hash) if _recorders else 0.0
 
     def __call__(
         self, x: int, y: int, z: int, _stream: int, function: _Loaded, *rest: Untyped
@@ -130,6 +120,13 @@ class _Launcher:
 
 
 _recorders: list[Recorder] = []
+_seconds: dict[str, float] = {}
+"""What each kernel took to compile, by triton's hash; a kernel compiles once in a process."""
+
+
+def _compiled(*, metadata: dict[str, Untyped], times: Untyped, **_: object) -> None:
+    """Triton's compilation listener."""
+    _seconds.setdefault(metadata["hash"], times.total * 1e-6)
 
 
 class _Driver(StandInDriver):
@@ -169,7 +166,7 @@ def recording(target: Target, *, source: str = "", host: str = "cpu") -> Iterato
         KernelErrors(source, target.name),
     ):
         _recorders.append(recorder)
-        knobs.compilation.listener = recorder.compiled
+        knobs.compilation.listener = _compiled
         try:
             yield recorder
         finally:

@@ -153,6 +153,9 @@ class LaunchTrace(Struct, frozen=True, kw_only=True):
     reduced_elements: float
     atomics: float
     out_of_bounds: tuple[OutOfBounds, ...] = ()
+    integer_ops: float = 0.0
+    """Elementwise integer, logical, conversion, comparison, minimum and maximum operations; address
+    arithmetic too, as the source has it: a compiler folds much of that."""
     line: int = 0
     """Line of the launch in the candidate's file; 0 when it is not there."""
     load_steps: float = 0.0

@@ -61,6 +61,8 @@ class Target(Struct, frozen=True, kw_only=True):
     """Dense peak by operand dtype (`bfloat16`, `tf32`, ...), fp32 or int32 accumulation."""
     tensor_sustained: float
     """Fraction of the dense peak that a tuned library reaches at full power."""
+    integer_per_clock: int = 64
+    """guide: integer, comparing and logical results per clock and SM."""
     special_per_clock: int
     """MUFU operations per clock and SM."""
     launch_us: float
@@ -203,6 +205,7 @@ _BLACKWELL_CONSUMER = Target(
         "float64": 1.64,
     },  # sheet
     tensor_sustained=0.90,  # ours
+    integer_per_clock=128,  # sheet: integer and fp32 lanes are the same ones
     special_per_clock=16,  # guide
     launch_us=1.7,  # ours: as measured on the H200
     dram_latency_ns=600.0,  # ours

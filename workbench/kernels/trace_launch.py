@@ -57,7 +57,7 @@ class LaunchWatch:
         self._raising = raising
         self._reports: list[OutOfBounds] = []
         self._lanes = self._masked = self._useful = self._requested = 0
-        self._vector = self._special = self._reduced = self._atomics = 0
+        self._vector = self._integer = self._special = self._reduced = self._atomics = 0
         self._steps = self._loads = self._reductions = self._atomic_requests = 0
         self._places: set[object] = set()
         self._waiting: set[object] = set()
@@ -118,6 +118,12 @@ class LaunchWatch:
         self._vector += elements
         self.work += elements
 
+    def integer(self, elements: int) -> None:
+        """Elementwise integer, logical or comparing work; single numbers are the program's own."""
+        if elements > 1:
+            self._integer += elements
+            self.work += elements
+
     def special(self, elements: int) -> None:
         """Elementwise functions of the MUFU pipe."""
         self._special += elements
@@ -151,6 +157,7 @@ class LaunchWatch:
             sector_efficiency=min(1.0, self._useful / self._requested) if self._requested else 1.0,
             dot_flops={pipe: flops * scale for pipe, flops in self._dots.items()},
             vector_flops=self._vector * scale,
+            integer_ops=self._integer * scale,
             special_ops=self._special * scale,
             reduced_elements=self._reduced * scale,
             atomics=self._atomics * scale,

@@ -49,6 +49,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     dram: float
     l2: float
     fp32: float
+    integer: float
+    """Integer, logical and comparing work, reductions."""
     special: float
     tensor: float
     shared: float
@@ -146,7 +148,10 @@ def _wave(
         "latency": latency,
         "programs": busiest * _PROGRAM_START_NS / 1e3,
     }
-    return {**parts, "total": joined(*parts.values())}
+    # Slots that turn over and an SM that starts them are one pipeline: the slower sets its pace.
+    pace = max(latency, parts["programs"])
+    rest = [time for name, time in parts.items() if name not in {"latency", "programs"}]
+    return {**parts, "total": joined(pace, *rest)}
 
 
 def joined(*times: float) -> float:

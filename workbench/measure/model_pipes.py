@@ -31,8 +31,8 @@ def pipe_times(launch: Launch, trace: LaunchTrace, target: Target) -> dict[str, 
     clocks_per_us = float(target.clock_mhz)
     lanes_per_us = target.fp32_tflops * 1e6 / 2 / target.sms
     fused = _fused_share(launch)
-    lanes = (trace.vector_flops / (1 + fused) + trace.reduced_elements) / programs
-    lanes += _SPECIAL_LANES * trace.special_ops / programs
+    lanes = (trace.vector_flops / (1 + fused) + _SPECIAL_LANES * trace.special_ops) / programs
+    integer = (trace.integer_ops + trace.reduced_elements) / programs
     tensor = shared = 0.0
     for pipe, flops in trace.dot_flops.items():
         tile = trace.dot_tiles[pipe]
@@ -47,6 +47,7 @@ def pipe_times(launch: Launch, trace: LaunchTrace, target: Target) -> dict[str, 
     special = trace.special_ops / programs / target.special_per_clock
     return {
         "fp32": lanes / lanes_per_us,
+        "integer": integer / target.integer_per_clock / clocks_per_us,
         "special": special / clocks_per_us,
         "tensor": tensor,
         "shared": shared / clocks_per_us,

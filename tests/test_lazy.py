@@ -1,0 +1,75 @@
+"""Full-size host code costs nothing, and what it would have cost is noted."""
+
+import pytest
+import torch
+
+from workbench.kernels.lazy import contiguous_strides, lazy_host, lazy_zeros
+
+BIG = (1 << 12, 1 << 20)  # 16 GiB of float32
+
+
+def test_lazy_tensors_are_zeros_of_any_size():
+    x = lazy_zeros(BIG, torch.float32)
+    assert x.shape == BIG
+    assert x[4095, -1].item() == 0.0
+    x[17, 3] = 2.0
+    assert x[17].sum().item() == 2.0
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int64, torch.bool, torch.float8_e4m3fn])
+def test_lazy_tensors_have_any_dtype(dtype):
+    assert lazy_zeros((3, 5), dtype).dtype is dtype
+
+
+def test_strides_are_kept():
+    x = lazy_zeros((4, 6), torch.float32, (1, 4))
+    assert x.stride() == (1, 4)
+    assert x.untyped_storage().nbytes() == 24 * 4
+    assert contiguous_strides((2, 3, 4)) == (12, 4, 1)
+    assert lazy_zeros((3, 0), torch.float32).numel() == 0
+    assert lazy_zeros((), torch.float32).item() == 0.0
+
+
+def test_views_alias_and_large_copies_are_not_made():
+    x = lazy_zeros(BIG, torch.float32)
+    with lazy_host() as host:
+        view = x.view(-1)[5:]
+        turned = x.t().contiguous()
+        half = x.half()
+        made = torch.zeros(BIG)
+        made.add_(1)
+    assert view.data_ptr() == x.data_ptr() + 20
+    assert turned.shape == (1 << 20, 1 << 12)
+    assert turned.is_contiguous()
+    assert half.dtype is torch.float16
+    assert made[0, 0].item() == 0.0
+    noted = {op.name: op.bytes for op in host.operations}
+    assert noted["aten::clone"] == 2 * x.nbytes
+    assert noted["aten::_to_copy"] == x.nbytes + half.nbytes
+    assert noted["aten::add_"] == made.nbytes
+
+
+def test_small_tensors_keep_their_values():
+    with lazy_host() as host:
+        scale = torch.tensor(2.5) * 2
+        table = torch.arange(8).flip(0)
+        table += 1
+    assert scale.item() == 5.0
+    assert table.tolist() == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert "aten::mul" in [op.name for op in host.operations]
+
+
+def test_allocation_and_views_are_free():
+    with lazy_host() as host:
+        x = torch.empty(BIG)
+        torch.empty_like(x).transpose(0, 1)[3:].unsqueeze(0)
+    assert host.operations == []
+
+
+def test_a_layer_of_any_size_is_built_at_once():
+    with lazy_host():
+        layer = torch.nn.Linear(1 << 16, 1 << 16)
+        layer.load_state_dict(
+            {"weight": lazy_zeros((1 << 16, 1 << 16), torch.float32), "bias": torch.ones(1 << 16)}
+        )
+    assert layer.weight.nbytes == 16 << 30

@@ -81,8 +81,8 @@ def test_a_third_of_the_outputs_is_looked_at_on_both_sides():
     match = Match(new=noisy(100.0, seed=1), old=noisy(100.0, seed=2))
     profiled = match.judged()
     for name in (CANDIDATE, PARENT):
-        side = match.sides[0][name]
-        assert 0.15 < side.checks / side.turns < 0.5
+        # 66 rounds: 60 pairs and the bare ones between them.
+        assert 12 <= match.sides[0][name].checks <= 32
     assert profiled.samples[0].checked == sum(s.checks for s in match.sides[0].values())
 
 

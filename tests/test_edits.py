@@ -346,6 +346,11 @@ def test_a_kernel_that_returns_early_is_not_looped():
     assert "returns early" in says(text, "persistent")
 
 
+def test_a_pointer_that_is_moved_in_place_is_not_looped():
+    assert "`x_ptr` is changed on the way" in says(ROW_NORM, "persistent")
+    assert "`x_ptr` is changed on the way" in says(ROW_NORM, "rows-per-program")
+
+
 def test_loads_that_no_iteration_changes_move_in_front():
     text = SEEDS["matvec"].replace(
         "        acc += a * b\n", "        s = tl.load(out_ptr + row)\n        acc += a * b * s\n"

@@ -37,6 +37,7 @@ def _loopable(source: Source, kernel: JitKernel) -> _Loopable:
     first = kernel.statement(call)
     if first not in kernel.node.body:
         raise EditRefused(f"line {call.lineno} asks for the program id inside a block")
+    _check_own_names(kernel, first)
     launches = source.launches_of(kernel.name)
     if not launches or source.autotuned(kernel):
         raise EditRefused("the kernel is autotuned, or not launched in a form that can be read")
@@ -50,6 +51,15 @@ def _loopable(source: Source, kernel: JitKernel) -> _Loopable:
         case _:
             pass
     return _Loopable(call, first, variable, _cast(kernel, call), grids)
+
+
+def _check_own_names(kernel: JitKernel, first: ast.stmt) -> None:
+    """Refuse work that changes a name from outside of it: the next round would see the change."""
+    place = kernel.node.body.index(first)
+    before = kernel.flow.assigned_in(kernel.node.body[:place]) | set(kernel.flow.parameters)
+    carried = kernel.flow.assigned_in(kernel.node.body[place:]) & before
+    if carried:
+        raise EditRefused(f"`{min(carried)}` is changed on the way and would carry over")
 
 
 def _cast(kernel: JitKernel, call: ast.Call) -> ast.Call | None:

@@ -63,6 +63,7 @@ def describe(
         output_entries=() if outputs is None else _entries(outputs, made),
         operators=tuple(counted.operators),
         read_bytes=counted.read_of([*tensors, *state.values()]),
+        device=bench.device,
         unseen=unseen,
     )
     return encode(reply), []

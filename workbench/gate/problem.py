@@ -1,38 +1,24 @@
 """Whether a problem can be used, what its reference takes, makes and costs, and what is odd."""
 
-import re
 import time
 from collections.abc import Iterator
-from typing import Self, TypeVar
-
-from msgspec import Struct
 
 from workbench.errors import WorkbenchError
+from workbench.gate.inspecting import JOB_MODULES, Inspector
 from workbench.gate.nest import ForeignLeaf, leaves
 from workbench.gate.problem_records import (
-    Describe,
     Described,
-    Examine,
     Examined,
     OutputHealth,
     ProblemReport,
     ShapeReport,
 )
-from workbench.gate.protocol import decode, encode
 from workbench.gate.records import Blame, Finding
-from workbench.isolation.outcome import JobFailed, WorkerDied, WorkerFault, WorkerTimedOut
-from workbench.isolation.records import Flavor, Limits
-from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
 from workbench.problems.records import Problem, Shape, WorkFloor
 from workbench.problems.roofline import work_floor
 
-__all__ = ["ProblemReport", "ShapeReport", "inspect_problem"]
-
-JOB_MODULES = ("workbench.gate.inspect_job",)
-"""Worth preloading in a workshop's forkservers."""
-
-_JOBS = "workbench.gate.inspect_job"
+__all__ = ["JOB_MODULES", "ProblemReport", "ShapeReport", "inspect_problem"]
 
 SEEDS = tuple(range(10))
 """Draws over which an output has to vary (gate protocol, section 8.9)."""
@@ -43,115 +29,44 @@ SPREAD = 0.01
 ILL_CONDITIONED = 4.0
 """Own error over the bound from which a problem is called ill-conditioned (ours)."""
 
-_LINE = re.compile(r" \(line (\d+) of the problem file\)$")
-
-T = TypeVar("T")
-
-_REAL_BYTES = 256 << 20
-"""Inputs and state up to this are run for real on a CPU where meta tensors do not suffice."""
-
 
 def inspect_problem(
     problem: Problem, workshop: Workshop, *, seconds: float = 60.0
 ) -> ProblemReport:
     """Run the reference in workers of its own and describe what was seen.
 
-    The smallest shape runs for real, the others on meta tensors (no memory, no time). `seconds` is
-    the limit of each run. Raises WorkbenchError, with the person's own line, when the problem
-    cannot be used: something in it raises, is no tensor, never ends, or is not deterministic.
+    The smallest shape runs for real where it is small enough, everything else on meta tensors (no
+    memory, no time). `seconds` is the limit of each run. Raises WorkbenchError, with the person's
+    own line, when the problem cannot be used: something in it raises, is no tensor, never ends, or
+    is not deterministic.
     """
     began = time.monotonic()
-    with _Inspector(problem, workshop, seconds) as inspector:
-        first = inspector.describe(problem.tiny, meta=False)
-        _check_form(problem, first)
+    findings: list[Finding] = []
+    with Inspector(problem, workshop, seconds) as inspector:
+        first, ran = inspector.look(problem.tiny)
+        if first.outputs is not None:
+            _check_form(problem, first)
+        if ran:
+            findings += _odd(problem, inspector.examine(problem.tiny, SEEDS))
+        else:
+            says = f"shape {problem.tiny.name} is too large to run here: nothing was checked"
+            findings.append(_odd_finding("not-examined", says, shape=problem.tiny.name))
         shapes = [_reported(problem, problem.tiny, first)]
-        examined = inspector.examine(problem.tiny)
-        shapes += [inspector.look_at(shape) for shape in problem.shapes[1:]]
-    findings = [*_odd(problem, examined), *_unseen(shapes)]
+        shapes += [_look_at(problem, shape, inspector) for shape in problem.shapes[1:]]
     return ProblemReport(
         problem=problem.name,
         shapes=tuple(shapes),
-        findings=tuple(findings),
+        findings=(*findings, *_unseen(shapes)),
         seconds=time.monotonic() - began,
     )
 
 
-class _Inspector:
-    """Asks a reference worker; takes a new one when one is lost."""
-
-    def __init__(self, problem: Problem, workshop: Workshop, seconds: float) -> None:
-        self._problem = problem
-        self._workshop = workshop
-        self._limits = Limits(wall_seconds=seconds)
-        self._worker: Worker | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._worker is not None:
-            self._worker.close()
-
-    def describe(self, shape: Shape, *, meta: bool) -> Described:
-        """What the reference takes and makes. WorkbenchError when it cannot be run."""
-        message = Describe(
-            source=self._problem.source,
-            values=shape.values,
-            precision=self._problem.precision,
-            meta=meta,
-        )
-        return self._ask("describe", message, Described, shape)
-
-    def examine(self, shape: Shape) -> Examined:
-        """How sound the reference is."""
-        message = Examine(
-            source=self._problem.source,
-            values=shape.values,
-            precision=self._problem.precision,
-            tolerance=self._problem.tolerance,
-            seeds=SEEDS,
-        )
-        return self._ask("examine", message, Examined, shape)
-
-    def look_at(self, shape: Shape) -> ShapeReport:
-        """A shape on meta tensors; for real where that does not work and it is small enough."""
-        try:
-            seen = self.describe(shape, meta=True)
-            if seen.unseen and _bytes(seen) <= _REAL_BYTES:
-                seen = self.describe(shape, meta=False)
-        except WorkbenchError as fault:
-            return ShapeReport(shape=shape.name, unseen=fault.what)
-        return _reported(self._problem, shape, seen)
-
-    def _ask(self, job: str, message: Struct, kind: type[T], shape: Shape) -> T:
-        if self._worker is None:
-            self._worker = self._workshop.worker(Flavor.REFERENCE, self._limits)
-        try:
-            reply = self._worker.call(f"{_JOBS}:{job}", encode(message))
-        except WorkerFault as fault:
-            if not isinstance(fault, JobFailed):
-                self._worker = None
-            raise _told(fault, self._problem, shape) from fault
-        return decode(reply.body, kind)
-
-
-def _told(fault: WorkerFault, problem: Problem, shape: Shape) -> WorkbenchError:
-    """A worker's end as a person reads it."""
-    where = f"{problem.path}, shape {shape.name}"
-    match fault:
-        case JobFailed(message=message):
-            line = _LINE.search(message)
-            if line:
-                message, where = message[: line.start()], f"{problem.path}, line {line[1]}"
-            return WorkbenchError(message, where=where, todo="mend the problem file")
-        case WorkerTimedOut():
-            says = f"the reference takes longer than {fault.seconds:g} s"
-            return WorkbenchError(says, where=where, todo="add a smaller shape to the sidecar")
-        case WorkerDied():
-            says = f"the reference's process ended: {fault.what.removeprefix('the worker died: ')}"
-            return WorkbenchError(says, where=where, todo="add a smaller shape to the sidecar")
-        case _:
-            return WorkbenchError(fault.what, where=where)
+def _look_at(problem: Problem, shape: Shape, inspector: Inspector) -> ShapeReport:
+    try:
+        seen, _ = inspector.look(shape, only_if_needed=True)
+    except WorkbenchError as fault:
+        return ShapeReport(shape=shape.name, unseen=fault.what)
+    return _reported(problem, shape, seen)
 
 
 def _check_form(problem: Problem, seen: Described) -> None:
@@ -241,7 +156,3 @@ def _unseen(shapes: list[ShapeReport]) -> Iterator[Finding]:
 
 def _odd_finding(code: str, says: str, **evidence: str | float) -> Finding:
     return Finding(code=f"problem.{code}", says=says, blame=Blame.PROBLEM, evidence=dict(evidence))
-
-
-def _bytes(seen: Described) -> int:
-    return sum(entry.bytes for entry in (*seen.input_entries, *seen.state))

@@ -33,6 +33,8 @@ class Described(Struct, frozen=True, kw_only=True):
     operators: tuple[OperatorWork, ...]
     read_bytes: float
     """Of inputs and state, as far as operators read them."""
+    device: str = "cpu"
+    """Where it runs for real."""
     unseen: str = ""
     """What the forward pass raised on meta tensors."""
 

@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-_WARPS = 16
+WARPS = 16
 """Of one program: 512 threads divide the residency of every SM that we compile for."""
 
 
@@ -39,11 +39,11 @@ def holder(device: str) -> Callable[[float], None]:
     until they end. They end by the GPU's own timer, whatever happens.
     """
     properties = torch.cuda.get_device_properties(device)
-    slots = properties.max_threads_per_multi_processor // (32 * _WARPS)
+    slots = properties.max_threads_per_multi_processor // (32 * WARPS)
     programs = properties.multi_processor_count * max(slots, 1)
 
     def hold(microseconds: float) -> None:
-        hold_kernel[(programs,)](int(microseconds * 1e3), num_warps=_WARPS)
+        hold_kernel[(programs,)](int(microseconds * 1e3), num_warps=WARPS)
 
     hold(1.0)
     return hold

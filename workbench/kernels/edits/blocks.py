@@ -172,8 +172,9 @@ def _check_host(
         for part in feeding(source, root, launch.scope):
             follows = follows or (root is launch.grid and _reads(part, block, ours))
             for node in ast.walk(part):
-                repeated = isinstance(node, ast.Constant) and node not in named
-                if repeated and literal(node) in given.values and literal(node) not in {1, 2}:
+                if not isinstance(node, ast.Constant) or node in named or node.value in {1, 2}:
+                    continue
+                if node.value in given.values:
                     raise EditRefused(
                         f"line {node.lineno} repeats the value of `{block}`; give it a name first"
                     )

@@ -112,7 +112,8 @@ def test_a_candidate_that_raises_fails_and_a_machine_that_does_not():
 
 
 def test_the_reference_s_fault_is_the_problem_s():
-    profiled = Match(new=noisy(50.0), reference=raised("division by zero")).judged()
+    broken = raised("division by zero", Blame.PROBLEM)
+    profiled = Match(new=noisy(50.0), reference=broken).judged()
     finding = profiled.report.findings[0]
     assert profiled.report.outcome is Outcome.UNPROVEN
     assert (finding.code, finding.blame) == ("profile.reference-failed", Blame.PROBLEM)

@@ -22,6 +22,9 @@ from workbench.isolation.worker import Worker
 REFERENCE_SECONDS = 300.0
 """For one job of a reference worker; it is our code and the person's problem."""
 
+_CLOCK_FAULT = "ClockFault"
+"""`workbench.gate.clock`'s, by name: that module is for workers, it imports torch."""
+
 Message = TypeVar("Message")
 
 
@@ -38,11 +41,7 @@ def ask_reference(worker: Worker, job: str, message: Struct, blobs: Sequence[Blo
     try:
         return worker.call(job, encode(message), blobs, deadline=REFERENCE_SECONDS)
     except WorkerFault as fault:
-        says = f"the reference's process failed: {fault.what}"
-        if isinstance(fault, JobFailed):
-            says = fault.message
-        finding = Finding(code="correctness.cannot-judge", says=says, blame=Blame.PROBLEM)
-        raise Ended(finding) from fault
+        raise Ended(_explain_reference(fault)) from fault
 
 
 def ask_candidate(
@@ -68,6 +67,22 @@ def decoded(reply: Reply, kind: type[Message]) -> Message:
         raise Ended(blame("broke-protocol", fault.what)) from fault
 
 
+def _explain_reference(fault: WorkerFault) -> Finding:
+    """A reference worker's end: the problem's fault, or the machine's."""
+    if not isinstance(fault, JobFailed):
+        says = f"the reference's process failed: {fault.what}"
+    elif fault.kind == _CLOCK_FAULT:
+        return _no_clock(fault)
+    else:
+        says = fault.message
+    return Finding(code="correctness.cannot-judge", says=says, blame=Blame.PROBLEM)
+
+
+def _no_clock(fault: JobFailed) -> Finding:
+    says = f"the clock does not start on this GPU: {fault.message}"
+    return Finding(code="correctness.clock-failed", says=says, blame=Blame.MACHINE)
+
+
 def _explain(fault: WorkerFault) -> Finding:
     """A worker's end as a finding about the candidate in it."""
     match fault:
@@ -78,9 +93,8 @@ def _explain(fault: WorkerFault) -> Finding:
             return _death(fault)
         case WorkerBroke():
             return blame("broke-protocol", f"the candidate's process {fault.fault}")
-        case JobFailed(kind="ClockFault"):
-            says = f"the clock does not start on this GPU: {fault.message}"
-            return Finding(code="correctness.clock-failed", says=says, blame=Blame.MACHINE)
+        case JobFailed() if fault.kind == _CLOCK_FAULT:
+            return _no_clock(fault)
         case JobFailed():
             says = f"{fault.kind}: {fault.message[:300]}"
             return Finding(code="correctness.raised", says=says, line=fault.line)

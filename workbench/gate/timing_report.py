@@ -32,7 +32,7 @@ def blamed(fault: SideFault) -> tuple[Outcome, Finding]:
         code=f"profile.{fault.side}-failed",
         says=f"nothing was decided, the {fault.side} failed: {finding.says}",
         line=None,
-        blame=Blame.PROBLEM if fault.side == REFERENCE else Blame.MACHINE,
+        blame=finding.blame if fault.side == REFERENCE else Blame.MACHINE,
         evidence={**finding.evidence, "found": finding.code},
     )
 

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 
 import msgspec
 import pytest
@@ -23,6 +24,8 @@ from kernel_texts import (
 from workbench.errors import WorkbenchError
 from workbench.kernels.edits.base import EditRefused, Undo, undo
 from workbench.kernels.edits.registry import EDITS
+from workbench.kernels.facts import read_facts
+from workbench.kernels.facts_catalogue import CATALOGUE
 from workbench.kernels.source import normalized_sha256, read_source
 
 
@@ -395,6 +398,45 @@ def test_strange_files_are_refused_without_an_error(name):
             for anchor in anchors:
                 try:
                     applied = edit.apply(text, kernel, anchor.parameters)
+                except EditRefused:
+                    continue
+                assert undo(applied.source, applied.undo) == text
+
+
+TOKENS = ["tl.load", "N", "BLOCK", "0", "range", "None", "[:, None]", "*a", "**k", "(1,)", "self.x"]
+
+
+@st.composite
+def damaged(draw):
+    """A candidate with lines lost, doubled or swapped and words replaced, that is still Python."""
+    lines = draw(st.sampled_from(sorted(EVERY.values()))).split("\n")
+    for _ in range(draw(st.integers(1, 3))):
+        i, j = (draw(st.integers(0, len(lines) - 1)) for _ in range(2))
+        match draw(st.integers(0, 3)):
+            case 0:
+                lines[i] = ""
+            case 1:
+                lines.insert(i, lines[j])
+            case 2:
+                lines[i], lines[j] = lines[j], lines[i]
+            case _:
+                words = re.findall(r"\w+|\s+|[^\w\s]", lines[i]) or [""]
+                place = draw(st.integers(0, len(words) - 1))
+                words[place] = draw(st.sampled_from(TOKENS))
+                lines[i] = "".join(words)
+    return "\n".join(lines)
+
+
+@settings(deadline=None, max_examples=60)
+@given(damaged())
+def test_a_damaged_file_is_read_edited_or_refused_without_an_error(text):
+    source = read_source(text)
+    for kernel in source.kernels:
+        assert list(read_facts(text, kernel.name)) == list(CATALOGUE)
+        for edit in EDITS.values():
+            for anchor in edit.anchors(text, kernel.name)[:1]:
+                try:
+                    applied = edit.apply(text, kernel.name, anchor.parameters)
                 except EditRefused:
                     continue
                 assert undo(applied.source, applied.undo) == text

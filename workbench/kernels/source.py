@@ -7,6 +7,7 @@ by construction.
 
 import ast
 import hashlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -85,7 +86,9 @@ class Source:
         self.fault = ""
         """Why the text is not Python; empty when it is."""
         try:
-            self.tree = _within_depth(ast.parse(text))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what a stranger's file gives rise to is not ours to say
+                self.tree = _within_depth(ast.parse(text))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
             self.fault = str(fault) or type(fault).__name__
             self.tree = ast.Module(body=[], type_ignores=[])

@@ -1,6 +1,7 @@
 """Small problems and candidates for the tests of the gate, and a workshop that they share."""
 
-from collections.abc import Iterator
+import atexit
+from functools import cache
 from pathlib import Path
 from textwrap import dedent
 
@@ -143,7 +144,13 @@ def selecting(**fields: int) -> tuple[Selection, ...]:
 
 
 @pytest.fixture(scope="session")
-def workshop() -> Iterator[Workshop]:
-    """Forkservers that all tests of one process share."""
-    with Workshop(preload=(*JOB_MODULES, *INSPECTING)) as made:
-        yield made
+def workshop() -> Workshop:
+    """Forkservers that all tests of one process share, also across files that import this."""
+    return _shared()
+
+
+@cache
+def _shared() -> Workshop:
+    made = Workshop(preload=(*JOB_MODULES, *INSPECTING))
+    atexit.register(made.close)
+    return made

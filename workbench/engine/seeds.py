@@ -1,10 +1,23 @@
 """Where a session's first candidate comes from: --kernel, the shipped seed, else Inductor."""
 
+import msgspec
+
 from workbench.errors import WorkbenchError
+from workbench.isolation.outcome import WorkerFault
+from workbench.isolation.records import Flavor, Limits
+from workbench.isolation.workshop import Workshop
+from workbench.kernels.inductor.job import seed_of
+from workbench.kernels.inductor.records import LiftRefused
+from workbench.kernels.inductor.seed import lift_request
 from workbench.problems.records import Problem
 
+_JOB = "workbench.kernels.inductor.job:lift"
+_SECONDS = 180.0
 
-def find_seed(problem: Problem, given: tuple[str, str] | None, target: str) -> tuple[str, str]:
+
+def find_seed(
+    problem: Problem, given: tuple[str, str] | None, target: str, workshop: Workshop
+) -> tuple[str, str]:
     """The source of the first candidate and where it came from.
 
     `given` is a person's own candidate as (source, path). Raises WorkbenchError with the reason
@@ -15,18 +28,25 @@ def find_seed(problem: Problem, given: tuple[str, str] | None, target: str) -> t
         return source, f"--kernel {path}"
     if problem.seed is not None:
         return problem.seed.read_text(encoding="utf-8"), f"shipped seed of {problem.name}"
-    return _lifted(problem, target)
+    return _lifted(problem, target, workshop), "lifted from TorchInductor"
 
 
-def _lifted(problem: Problem, target: str) -> tuple[str, str]:
-    from workbench.kernels.inductor.seed import LiftRefused, lift_in_subprocess
-
+def _lifted(problem: Problem, target: str, workshop: Workshop) -> str:
+    """A seed from the reference's own code, which is a stranger's: in a sandboxed worker."""
+    request = msgspec.to_builtins(lift_request(problem, problem.full, target))
+    limits = Limits(wall_seconds=_SECONDS)
     try:
-        seed = lift_in_subprocess(problem.source, problem.full.values, target)
+        with workshop.worker(Flavor.COMPILE, limits) as worker:
+            return seed_of(worker.call(_JOB, request).body).source
     except LiftRefused as refusal:
         raise WorkbenchError(
-            f"no seed for {problem.name}: TorchInductor's code cannot be lifted: {refusal.reason}",
+            f"no seed for {problem.name}: {refusal.what}",
             where=str(problem.path),
-            todo=f"{refusal.todo or 'write a first Triton candidate'}; then add --kernel FILE",
+            todo=refusal.todo,
         ) from refusal
-    return seed.source, "lifted from TorchInductor"
+    except WorkerFault as fault:
+        raise WorkbenchError(
+            f"no seed for {problem.name}: TorchInductor did not come to an end: {fault.what}",
+            where=str(problem.path),
+            todo="write a first Triton candidate and add --kernel FILE",
+        ) from fault

@@ -9,6 +9,7 @@ from workbench.engine import events as ev
 from workbench.engine.history import History, modeled_speed
 from workbench.engine.measuring import flavors, timer_of
 from workbench.engine.seeds import find_seed
+from workbench.gate.affordable import scaled_down
 from workbench.gate.candidate import Candidate, candidate_of
 from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
 from workbench.gate.problem import ProblemReport, inspect_problem
@@ -61,7 +62,7 @@ class SessionWorkplace:
 
     def seed(self) -> tuple[str, str]:
         """Source and origin of the first candidate."""
-        return find_seed(self._problem, self._own_seed, self._settings.target)
+        return find_seed(self._problem, self._own_seed, self._settings.target, self._workshop)
 
     def propose(self, history: History) -> Proposal | NoProposal:
         """The next step from the incumbent, by cards."""
@@ -166,7 +167,21 @@ class SessionWorkplace:
 
     @cached_property
     def _problem(self) -> Problem:
-        """The session's own problem, from git: files in the folder may have been edited since."""
+        """The session's own problem, at a size that this machine can judge."""
+        problem = self._problem_from_git()
+        if self._settings.device_index is not None or problem.sidecar:
+            return problem
+        scaled = scaled_down(problem, self._workshop)
+        if scaled is None:
+            return problem
+        # Into git, so that every number says at which size it holds.
+        self._store.save_sidecar(scaled.sidecar())
+        says = f"without a GPU the problem is judged and modeled at {scaled.says()}"
+        self._emit(ev.Note(level="warning", says=says))
+        return self._problem_from_git()
+
+    def _problem_from_git(self) -> Problem:
+        """Files in the folder may have been edited since."""
         files = self._store.problem()
         folder = self._store.state / "problem"
         folder.mkdir(exist_ok=True)

@@ -109,14 +109,21 @@ class SessionStore(SessionReader):
         """New settings (a larger budget, another mode) for the transitions to come."""
         if settings.name != self.settings().name:
             raise ValueError("a session's name is its folder's")
+        self._save_start("session.toml", toml.encode_settings(settings), "settings changed")
+
+    def save_sidecar(self, sidecar: str) -> None:
+        """A sidecar for the problem, for the transitions to come."""
+        self._save_start("problem.toml", sidecar.encode(), "sidecar made")
+
+    def _save_start(self, name: str, content: bytes, why: str) -> None:
         with self._writing:
             old = self._start()
             ids = self.git.files(old)
-            data = blob(toml.encode_settings(settings))
-            root = tree({**ids, "session.toml": data.id})
+            data = blob(content)
+            root = tree({**ids, name: data.id})
             if root.id != old:
                 self.git.store([data, root])
-                self.git.move([Update(START, root.id, old)], "settings changed")
+                self.git.move([Update(START, root.id, old)], why)
 
     def record(
         self,

@@ -1,0 +1,93 @@
+"""A size for the interpreter, found in a file that knows only a size for a GPU."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.gate.affordable import MATRIX_FLOPS, MOVED_BYTES, scaled_down
+from workbench.gate.inspecting import Inspector
+from workbench.isolation.workshop import Workshop
+from workbench.problems.load import load_problem
+
+CONV = """
+import torch
+import torch.nn as nn
+
+batch, channels, size, kernel_size = 64, 64, 256, 3
+width = size
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, 128, kernel_size, groups=8)
+
+    def forward(self, x):
+        return torch.relu(self.conv(x))
+
+def get_inputs():
+    return [torch.rand(batch, channels, size, width)]
+
+def get_init_inputs():
+    return []
+"""
+
+FIXED = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
+def get_inputs():
+    return [torch.rand(4096, 4096)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture(scope="module")
+def workshop() -> Iterator[Workshop]:
+    with Workshop() as made:
+        yield made
+
+
+def problem(folder: Path, text: str):
+    file = folder / "mine.py"
+    file.write_text(text)
+    return load_problem(file)
+
+
+def test_extents_shrink_until_a_call_is_affordable_and_small_constants_stay(tmp_path, workshop):
+    loaded = problem(tmp_path, CONV)
+    scaled = scaled_down(loaded, workshop)
+    values = scaled.shape.values
+    assert "kernel_size" not in values
+    assert "width" not in values, "derived constants follow by themselves"
+    assert values.get("channels", 64) % 8 == 0, "what the reference refuses is not taken"
+    with Inspector(loaded, workshop, 60.0) as inspector:
+        seen = inspector.describe(scaled.shape, meta=True)
+    assert sum(o.matrix_flops for o in seen.operators) <= MATRIX_FLOPS
+    assert sum(o.bytes for o in seen.operators) <= MOVED_BYTES
+    assert "(of 256)" in scaled.says()
+
+
+def test_the_sidecar_made_of_it_is_one_that_the_loader_reads(tmp_path, workshop):
+    scaled = scaled_down(problem(tmp_path, CONV), workshop)
+    (tmp_path / "mine.toml").write_text(scaled.sidecar())
+    again = load_problem(tmp_path / "mine.py")
+    assert again.full == scaled.shape
+    assert scaled_down(again, workshop) is None
+
+
+def test_a_size_that_is_affordable_stays(tmp_path, workshop):
+    small = CONV.replace("64, 64, 256, 3", "2, 64, 8, 3")
+    assert scaled_down(problem(tmp_path, small), workshop) is None
+
+
+def test_a_file_without_constants_is_refused_with_what_to_do(tmp_path, workshop):
+    with pytest.raises(WorkbenchError, match="too large for Triton's interpreter") as told:
+        scaled_down(problem(tmp_path, FIXED), workshop)
+    assert "sidecar" in told.value.todo

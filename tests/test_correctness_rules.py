@@ -165,7 +165,7 @@ def test_a_plan_has_every_case_and_half_of_each_poison(seed):
     assert len(calls) == 11
     assert calls[0].case is Case.FRESH
     assert not calls[0].same_storage
-    assert all(call.case is Case.FRESH for call in calls[-3:])
+    assert [call.case for call in calls[-3:]] == [Case.FRESH, Case.EDITED, Case.FRESH]
     assert {call.case for call in calls} == set(Case)
     assert sum(call.poison is Poison.NAN for call in calls) in {5, 6}
     assert [call.perturb is not None for call in calls[-3:]].count(True) == 1
@@ -209,6 +209,18 @@ def test_a_case_keeps_layout_and_leaves_integers_alone(case):
         assert made[0][0, 0] == before[0][0, 0]
         assert made[0][-1, -1] == before[0][-1, -1]
         assert (made[0] == before[0]).sum() == 2
+    if case is Case.EDITED:
+        assert (made[0] != before[0]).sum() + (made[3] != before[3]).sum() <= 2
+
+
+@given(st.integers(0, 2**60))
+@settings(max_examples=20, deadline=None)
+def test_an_edited_case_moves_one_short_stretch_of_some_float(seed):
+    before = [torch.randn(40, 50), torch.arange(6), torch.randn(2000)]
+    drawn = [torch.randn(40, 50), torch.arange(6), torch.randn(2000)]
+    made = apply_case(Case.EDITED, drawn, before, seed)
+    moved = [int((made[i] != before[i]).sum()) for i in (0, 2)]
+    assert set(moved) in ({0, 31}, {31})
 
 
 def test_weights_move_off_their_initial_values_and_variances_stay_positive():

@@ -21,6 +21,9 @@ class Case(StrEnum):
     KEPT_ENDS = "same storage, new contents"
     """Fresh contents at the addresses of the call before; the first and last element of each tensor
     keep their value and no version counter moves, so that a cheap fingerprint sees no change."""
+    EDITED = "a part drawn anew"
+    """The contents of the call before, but for one short stretch of at least one floating-point
+    tensor: a fingerprint of samples sees no change."""
     CENTRED = "centred"
     """Fresh minus 0.37: takes the mean out of U(0, 1) inputs."""
     LARGE = "magnitude x64"
@@ -74,9 +77,10 @@ def plan(seed: bytes, shape: str, effort: Effort, *, floats: bool) -> tuple[Call
     """The calls of one shape, in the order they are made.
 
     All of them are 11 (gate protocol, section 8): the first is fresh, the order of the seven in the
-    middle is drawn, three fresh ones end it, one of them on new weights. Without floating-point
-    inputs (`floats` false) every value case but the storage one is a fresh draw. Half of the calls
-    run on NaN-filled memory and half, drawn apart, are watched.
+    middle is drawn, three end it, of which the second is the first with a part drawn anew; one of
+    them is on new weights. Without floating-point inputs (`floats` false) every value case but the
+    storage one is a fresh draw. Half of the calls run on NaN-filled memory and half, drawn apart,
+    are watched.
     """
     rng = random.Random(derive(seed, shape, "plan"))  # noqa: S311  # keyed by the judge's secret seed
     cases = _cases(rng, effort, floats)
@@ -106,4 +110,5 @@ def _cases(rng: random.Random, effort: Effort, floats: bool) -> list[Case]:
     values = [Case.CENTRED, Case.LARGE, Case.TINY, Case.ZEROS, Case.OUTLIER]
     middle = [Case.FRESH, Case.KEPT_ENDS] + (values if floats else [Case.FRESH] * len(values))
     rng.shuffle(middle)
-    return [Case.FRESH, *middle, Case.FRESH, Case.FRESH, Case.FRESH]
+    edited = Case.EDITED if floats else Case.FRESH
+    return [Case.FRESH, *middle, Case.FRESH, edited, Case.FRESH]

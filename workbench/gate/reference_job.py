@@ -122,7 +122,7 @@ def draw(
     nest, drawn = reference.oracle.draw(message.seed)
     before = reference.call.inputs if reference.call else None
     inputs = apply_case(message.case, drawn, before, message.seed)
-    drawn_so = message.case in {Case.FRESH, Case.KEPT_ENDS}
+    drawn_so = message.case in {Case.FRESH, Case.KEPT_ENDS, Case.EDITED}
     reply = answer(reference, nest, inputs, drawn_so=drawn_so)
     return encode(reply), travelling(reference, inputs)
 

@@ -8,6 +8,8 @@ from workbench.gate.layout import copied, window
 CENTRE = 0.37
 """Subtracted in the centred case: near the mean of U(0, 1), and no round number."""
 OUTLIER = 300.0
+EDIT = 64
+"""An edited tensor has one stretch of this share of its elements drawn anew (ours)."""
 KEPT = 1
 """Elements kept at either end of a tensor where a fingerprint would look."""
 
@@ -17,16 +19,23 @@ def apply_case(
 ) -> list[torch.Tensor]:
     """Fresh `inputs` turned into those of `case`, each in storage of its own, strides kept.
 
-    `before` holds the inputs of the call before, whose ends a same-storage case keeps.
+    `before` holds the inputs of the call before, whose ends a same-storage case keeps and of which
+    an edited one keeps nearly everything.
     """
     generator = torch.Generator().manual_seed(seed)
     made = []
+    floats = [place for place, x in enumerate(inputs) if x.is_floating_point()]
+    surely = floats[int(torch.randint(len(floats), (), generator=generator))] if floats else -1
     for place, x in enumerate(inputs):
         new = copied(x)
         if x.is_floating_point():
             _change(case, new, generator)
-        if case is Case.KEPT_ENDS and before is not None and place < len(before):
-            _keep_ends(new, before[place])
+        if before is not None and place < len(before):
+            if case is Case.KEPT_ENDS:
+                _keep_ends(new, before[place])
+            elif case is Case.EDITED and x.is_floating_point():
+                edited = place == surely or bool(torch.randint(2, (), generator=generator))
+                _keep_but(new, before[place], generator, edited=edited)
         made.append(new)
     return made
 
@@ -62,6 +71,21 @@ def _keep_ends(x: torch.Tensor, old: torch.Tensor) -> None:
     if new.numel() > 2 * KEPT and new.numel() == was.numel():
         new[:KEPT] = was[:KEPT]
         new[-KEPT:] = was[-KEPT:]
+
+
+def _keep_but(
+    x: torch.Tensor, old: torch.Tensor, generator: torch.Generator, *, edited: bool
+) -> None:
+    """Give `x` the contents of `old`, but for one stretch where `edited`."""
+    if (x.shape, x.stride(), x.dtype) != (old.shape, old.stride(), old.dtype) or not x.numel():
+        return
+    new, was = window(x), window(old)
+    length = max(1, new.numel() // EDIT)
+    start = int(torch.randint(new.numel() - length + 1, (), generator=generator))
+    stretch = new[start : start + length].clone()
+    new.copy_(was)
+    if edited:
+        new[start : start + length] = stretch
 
 
 def perturb_state(state: dict[str, torch.Tensor], seed: int) -> None:

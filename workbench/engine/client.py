@@ -174,7 +174,7 @@ class SessionClient:
                 where=f"session {self.name}",
                 todo=f"workbench status {self.name} tells what became of it",
             )
-        reply = msgspec.json.decode(line, type=AnyReply)  # type: ignore[arg-type]
+        reply = msgspec.json.decode(line, type=AnyReply)
         if isinstance(reply, Granted):
             return reply.says
         raise WorkbenchError(reply.what, where=f"session {self.name}", todo=reply.todo)
@@ -203,5 +203,5 @@ async def _batch(reader: asyncio.StreamReader) -> list[AnyEvent]:
             return events
         if not line.endswith(b"\n"):
             return events
-        events.append(msgspec.json.decode(line, type=AnyEvent))  # type: ignore[arg-type]
+        events.append(msgspec.json.decode(line, type=AnyEvent))
     return events

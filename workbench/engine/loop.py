@@ -243,8 +243,9 @@ class Engine:
         self._deciding = transition.number
         self._emit(ev.DecisionWanted(number=transition.number))
         try:
-            while self._answer is None:
-                await self._sleep_until_changed()
+            await self._until(lambda: self._answer is not None)
+            if self._answer is None:
+                raise Stopped
             wish, reply = self._answer
         finally:
             self._deciding = None
@@ -264,23 +265,24 @@ class Engine:
     # -- pieces -----------------------------------------------------------------------------
 
     async def _wait_while_paused(self) -> None:
-        if self._stopping:
-            raise Stopped
+        self._leave_if_stopping()
         if not self._paused:
             return
         self._emit(ev.RunPaused(says="go starts the next step"))
-        while self._paused:
-            await self._sleep_until_changed()
+        await self._until(lambda: not self._paused)
         self._emit(ev.RunResumed())
         # Manual mode asks before every step.
         self._paused = self._mode is Mode.MANUAL
 
-    async def _sleep_until_changed(self) -> None:
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        """Sleep until a wish has made it true. Raises Stopped when a person ends the run first."""
+        while not holds():
+            self._leave_if_stopping()
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _leave_if_stopping(self) -> None:
         if self._stopping:
-            raise Stopped
-        self._changed.clear()
-        await self._changed.wait()
-        if self._stopping and self._answer is None:
             raise Stopped
 
     def _commit(self, transition: Transition, source: str) -> None:

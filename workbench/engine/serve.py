@@ -17,6 +17,7 @@ from workbench.engine.history import History
 from workbench.engine.loop import Engine, Workplace, now
 from workbench.engine.opening import Opened, events_path, lock_path
 from workbench.engine.server import EventServer
+from workbench.engine.wishes import AnyReply, AnyWish
 from workbench.errors import WorkbenchError
 from workbench.session.journal import Journal
 from workbench.session.lock import EngineLock, socket_path
@@ -163,10 +164,10 @@ class _Service:
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._loop.add_signal_handler(number, stop)
 
-    async def _grant(self, wish: "msgspec.Struct") -> "msgspec.Struct":
+    async def _grant(self, wish: AnyWish) -> AnyReply:
         if self._engine is None:
             raise WorkbenchError("the engine is still starting", todo="ask again in a moment")
-        return await self._engine.grant(wish)  # type: ignore[arg-type]
+        return await self._engine.grant(wish)
 
     def _from_thread(self, event: ev.AnyEvent) -> None:
         self._loop.call_soon_threadsafe(self._publish, event)

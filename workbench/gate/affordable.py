@@ -22,6 +22,8 @@ MOVED_BYTES = 2e6
 """Of one call, over all operators: about a second of the interpreter's loads and stores."""
 _LEAST = 16
 """A constant up to here is a kernel size, a group count or a rank, not an extent."""
+_FLOOR = 4
+"""No extent is made smaller than this: tails and several programs must still occur."""
 _ROUNDS = 80
 
 
@@ -88,7 +90,7 @@ def _affordable(seen: Described) -> bool:
 
 
 def _largest(values: dict[str, int], fixed: set[str]) -> str | None:
-    free = {name: value for name, value in values.items() if name not in fixed and value > _LEAST}
+    free = {name: value for name, value in values.items() if name not in fixed and value > _FLOOR}
     return max(free, key=lambda name: free[name], default=None)
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import msgspec
 import torch
 import triton
-import triton.language as tl
+from triton.runtime.interpreter import InterpreterBuilder
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from workbench.errors import WorkbenchError
@@ -269,6 +269,12 @@ def python_logic_means_what_the_compiler_makes_of_it():
     assert torch.allclose(out, torch.tensor([x.sum(), 16.0, 3.0]))
 
 
+def pythons_min_and_max_and_module_constants_work_on_blocks():
+    x, out = randn(64), torch.empty(64)
+    launch(K.clipped, x, out, 0.25, 64)
+    assert torch.allclose(out, x.clamp(-0.5, 0.25) - x)
+
+
 def libdevice_and_math_functions_are_there():
     x = randn(256).abs()
     wanted = {
@@ -331,7 +337,7 @@ def descriptors_move_edge_tiles_and_are_counted():
 
 
 def block_pointers_are_counted_where_triton_has_them():
-    if not hasattr(tl, "make_block_ptr"):  # gone in 3.9
+    if not hasattr(InterpreterBuilder, "create_make_block_ptr"):  # gone in 3.9
         return
     x, out = randn(40, 50), torch.zeros(40, 50)
     trace = launch(K.block_pointer_copy, x, out, 40, 50, 16, 32, grid=(3, 2))
@@ -551,7 +557,7 @@ def triton_is_as_before_afterwards():
 CANDIDATE = """
 import torch
 import triton
-import triton.language as tl
+from triton.runtime.interpreter import InterpreterBuilder
 
 
 @triton.jit

@@ -200,6 +200,17 @@ def language(x, o, n, N: tl.constexpr):
     tl.store(o + 2, tl.sum(tl.where(0 <= i < 3, 1.0, 0.0)))
 
 
+LOWEST = tl.constexpr(-0.5)
+
+
+@triton.jit
+def clipped(x, o, top, N: tl.constexpr):
+    v = tl.load(x + tl.arange(0, N))
+    low = max(LOWEST * 1.0, v)
+    scaled = LOWEST * v + v * LOWEST
+    tl.store(o + tl.arange(0, N), min(low, top) + scaled)
+
+
 @triton.jit
 def elementary(x, o, OP: tl.constexpr, N: tl.constexpr):
     i = tl.arange(0, N)

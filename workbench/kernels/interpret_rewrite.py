@@ -1,11 +1,12 @@
 """Kernel source as the interpreter must run it so that Python's meaning is the compiler's.
 
 Triton's own rewriting makes tensors of assigned numbers, and so do we; but it leaves loop variables
-as Python numbers, which never overflow, and Python's `and`, `or`, `not` and chained comparisons,
-which silently drop a mask.
+as Python numbers, which never overflow, and Python's `and`, `or`, `not` `min`, `max` and chained
+comparisons, which silently drop a mask or fail on blocks.
 """
 
 import ast
+import functools
 from collections.abc import Callable
 
 import triton.language as tl
@@ -55,6 +56,15 @@ class TracedSemantic(TritonSemantic):  # type: ignore[misc]
         """`not` of the language."""
         return self.not_(value) if isinstance(value, tl.tensor) else not value
 
+    def builtin(self, function: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
+        """`min` and `max` of the language: lane by lane on tensors, where Python would branch.
+
+        `function` is what the kernel's scope has by that name: triton's library has its own.
+        """
+        if function not in (min, max) or not any(isinstance(a, tl.tensor) for a in args):
+            return function(*args, **named)
+        return functools.reduce(tl.maximum if function is max else tl.minimum, args)
+
     def _joined(self, first: Untyped, second: Untyped, join: Untyped) -> Untyped:
         first = first if isinstance(first, tl.tensor) else self.to_tensor(bool(first))
         second = second if isinstance(second, tl.tensor) else self.to_tensor(bool(second))
@@ -63,6 +73,15 @@ class TracedSemantic(TritonSemantic):  # type: ignore[misc]
 
 class KernelRewriter(ast.NodeTransformer):
     """Stands in for triton's `ASTTransformer`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """`max(a, b)` becomes `interpreter_semantic.builtin(max, a, b)`."""
+        self.generic_visit(node)
+        if not isinstance(node.func, ast.Name) or node.func.id not in {"min", "max"}:
+            return node
+        call = _call("builtin", node.func, *node.args)
+        call.keywords = node.keywords
+        return ast.copy_location(call, node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """`a and b` becomes `interpreter_semantic.both(a, lambda: b)`."""

@@ -109,7 +109,8 @@ def launch_parts(launch: Launch, trace: LaunchTrace, target: Target) -> Parts:
     """
     if launch.static.programs_per_sm < 1:
         raise CannotModel(f"no program of {launch.kernel} fits on an SM of {target.name}")
-    resident = launch.static.programs_per_sm * target.sms
+    # A program of several CTAs takes a place for each of them.
+    resident = max(1, launch.static.programs_per_sm * target.sms // max(launch.num_ctas, 1))
     programs = max(trace.programs, 1)
     wave = min(programs, resident)
     work = moved(launch, trace, target, wave)

@@ -13,8 +13,10 @@ several MMAs (3xTF32 tiles of 64, 128 rows: 12 to 19)."""
 _SHARED_BYTES_PER_CLOCK = 128.0
 """CUDA Programming Guide, "Shared Memory": 32 banks of 4 bytes a clock."""
 _MMA_SYNC = 0.62
-"""Of the peak, what mma.sync reaches on Hopper, where only wgmma reaches all of it (Luo et al.
-2024, "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture")."""
+"""Of the peak, what mma.sync reaches where a wider MMA exists: on Hopper only wgmma reaches all of
+it (Luo et al. 2024, "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture")."""
+_WIDE_MMA = (90, 100)
+"""Architectures with one."""
 _FMA_DOT = 25.0
 """Measured: an fp32 dot on the FMA units reaches t / 25 of their peak when each thread holds t by t
 results (7, 14, 21 TFLOP/s at t = 2.8, 5.7, 8): shared memory feeds them."""
@@ -72,36 +74,41 @@ def _tensor_flops_per_us(launch: Launch, pipe: str, target: Target) -> float:
     if precision:
         kind = "bfloat16" if precision.startswith("bf16") else "tf32"
     peak = target.tensor_tflops.get(kind, target.fp32_tflops) * target.tensor_sustained
-    if target.arch == 90 and not launch.static.mix.get("HGMMA"):
+    if target.arch in _WIDE_MMA and not _is_wide(launch):
         peak *= _MMA_SYNC / target.tensor_sustained
     return peak * 1e6 / target.sms / _PRODUCTS.get(precision, 1)
+
+
+def _is_wide(launch: Launch) -> bool:
+    """Whether its tensor work is wgmma or tcgen05, which read operands from shared memory."""
+    mix = launch.static.mix
+    return bool(mix.get("HGMMA") or mix.get("UTCMMA"))
 
 
 def _splitting(launch: Launch, pipe: str, tile: tuple[int, int, int]) -> float:
     """fp32 lanes that turn the operands of one dot into parts; tensor cores wait for them.
 
-    With wgmma each operand is split once, with mma.sync by every warp that reads it.
+    With a wide MMA each operand is split once, with mma.sync by every warp that reads it.
     """
     if _PRODUCTS.get(pipe.partition("/")[2], 1) == 1:
         return 0.0
     m, n, k = tile
-    wgmma = launch.static.mix.get("HGMMA")
-    rows, columns = (1, 1) if wgmma else _warp_grid(launch.num_warps, m, n)
+    rows, columns = (1, 1) if _is_wide(launch) else _warp_grid(launch.num_warps, m, n)
     return _SPLIT_LANES * k * (m * columns + n * rows)
 
 
 def _shared_bytes(launch: Launch, pipe: str, tile: tuple[int, int, int]) -> float:
     """Bytes of shared memory that one dot writes and reads.
 
-    Operands are written once. wgmma reads A once and B for every 64 rows; mma.sync reads them for
-    every warp of the grid of warps. Split operands are read once for each product, A from
+    Operands are written once. A wide MMA reads A once and B for every 64 rows; mma.sync reads them
+    for every warp of the grid of warps. Split operands are read once for each product, A from
     registers.
     """
     m, n, k = tile
     size = _element_bytes(pipe)
     products = _PRODUCTS.get(pipe.partition("/")[2], 1)
     written = (m + n) * k * size
-    if launch.static.mix.get("HGMMA"):
+    if _is_wide(launch):
         groups = max(1, m // 64)
         return written + (m * k if products == 1 else 0) * size + products * groups * n * k * size
     rows, columns = _warp_grid(launch.num_warps, m, n)

@@ -557,7 +557,7 @@ def triton_is_as_before_afterwards():
 CANDIDATE = """
 import torch
 import triton
-from triton.runtime.interpreter import InterpreterBuilder
+import triton.language as tl
 
 
 @triton.jit

@@ -82,6 +82,8 @@ def trip_count(kernel: JitKernel, loop: Loop, known: Mapping[str, Number]) -> in
 
 def _loop_facts(kernel: JitKernel, launch: Launch, known: Mapping[str, Number]) -> Iterator[Row]:
     trips = {loop: n for loop in kernel.loops if (n := trip_count(kernel, loop, known)) is not None}
+    if not kernel.loops:
+        yield "loop.trip_count", 0, "no loop"
     if not trips:
         return
     longest = max(trips, key=lambda loop: trips[loop])

@@ -87,7 +87,7 @@ class Source:
         """Why the text is not Python; empty when it is."""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what a stranger's file gives rise to is not ours to say
+                warnings.simplefilter("ignore")  # about a stranger's file
                 self.tree = _within_depth(ast.parse(text))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
             self.fault = str(fault) or type(fault).__name__

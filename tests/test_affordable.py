@@ -66,11 +66,12 @@ def test_extents_shrink_until_a_call_is_affordable_and_small_constants_stay(tmp_
     values = scaled.shape.values
     assert "kernel_size" not in values
     assert "width" not in values, "derived constants follow by themselves"
-    assert values.get("channels", 64) % 8 == 0, "what the reference refuses is not taken"
+    assert values.get("channels", 64) % 8 == 0, "halves keep what divides what"
     with Inspector(loaded, workshop, 60.0) as inspector:
         seen = inspector.describe(scaled.shape, meta=True)
     assert sum(o.matrix_flops for o in seen.operators) <= MATRIX_FLOPS
     assert sum(o.bytes for o in seen.operators) <= MOVED_BYTES
+    assert "size" in values
     assert "(of 256)" in scaled.says()
 
 

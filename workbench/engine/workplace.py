@@ -14,6 +14,7 @@ from workbench.gate.candidate import Candidate, candidate_of
 from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
 from workbench.gate.problem import ProblemReport, inspect_problem
 from workbench.gate.records import GateReport
+from workbench.gate.shrink import with_small_shape
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
@@ -171,6 +172,8 @@ class SessionWorkplace:
         problem = self._problem_from_git()
         if self._settings.device_index is not None or problem.sidecar:
             return problem
+        if self._own_seed is not None:
+            return self._with_small_shape(problem)
         scaled = scaled_down(problem, self._workshop)
         if scaled is None:
             return problem
@@ -179,6 +182,15 @@ class SessionWorkplace:
         says = f"without a GPU the problem is judged and modeled at {scaled.says()}"
         self._emit(ev.Note(level="warning", says=says))
         return self._problem_from_git()
+
+    def _with_small_shape(self, problem: Problem) -> Problem:
+        """A person's own kernel is proven at a small shape and modeled at the file's own."""
+        found = with_small_shape(problem, self._workshop)
+        if len(found.shapes) > len(problem.shapes):
+            values = ", ".join(f"{name} {value}" for name, value in found.tiny.values.items())
+            says = f"without a GPU correctness is checked at {values} and speed at the file's size"
+            self._emit(ev.Note(level="warning", says=says))
+        return found
 
     def _problem_from_git(self) -> Problem:
         """Files in the folder may have been edited since."""

@@ -5,7 +5,7 @@ are its sizes; halving them while they are even keeps what divides what.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import structs
 
@@ -36,7 +36,7 @@ def with_small_shape(problem: Problem, workshop: Workshop, *, seconds: float = 6
     with Inspector(problem, workshop, seconds) as inspector:
         if _bytes(inspector, problem.tiny) <= SMALL_BYTES:
             return problem
-        for values in _smaller(problem.source):
+        for values in smaller(problem.source, LIMITS):
             tiny = Shape(name="tiny", values={**problem.tiny.values, **values})
             if _bytes(inspector, tiny) <= SMALL_BYTES and _runs(inspector, tiny):
                 return structs.replace(problem, shapes=(tiny, *problem.shapes))
@@ -58,11 +58,11 @@ def _runs(inspector: Inspector, shape: Shape) -> bool:
         return False
 
 
-def _smaller(source: str) -> Iterator[dict[str, Constant]]:
-    """Values for the file's literal integers, by growing limits, also with small batches alone."""
-    sizes = dict(_literals(ast.parse(source)))
+def smaller(source: str, upper: Sequence[int]) -> Iterator[dict[str, Constant]]:
+    """Values for the file's literal integers, by limits in turn, also with small batches alone."""
+    sizes = literals(source)
     tried: list[dict[str, Constant]] = []
-    for limit in LIMITS:
+    for limit in upper:
         for batch in (limit, SMALL_BATCH):
             limits = {name: batch if "batch" in name.lower() else limit for name in sizes}
             values: dict[str, Constant] = {
@@ -81,8 +81,12 @@ def _halved(size: int, limit: int) -> int:
     return size if size <= limit else limit - 1
 
 
-def _literals(tree: ast.Module) -> Iterator[tuple[str, int]]:
+def literals(source: str) -> dict[str, int]:
     """Module-level names that are assigned an integer as such, alone or in a tuple."""
+    return dict(_literals(ast.parse(source)))
+
+
+def _literals(tree: ast.Module) -> Iterator[tuple[str, int]]:
     for statement in tree.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=int(value))):

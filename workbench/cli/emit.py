@@ -1,6 +1,7 @@
 """All of stdout: text for a person or JSON for a machine, made from the same record."""
 
 import sys
+from collections.abc import Sequence
 
 import msgspec
 
@@ -17,7 +18,7 @@ def json(record: object) -> None:
     sys.stdout.flush()
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Columns as wide as their widest cell, two blanks apart; no trailing blanks."""
     lines = [head, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]

@@ -13,6 +13,7 @@ class Place(Struct, frozen=True, kw_only=True):
     device: str
     """Name of the GPU, or `cpu`."""
     index: int | None
+    """Among the GPUs that this process may see, as CUDA counts them; None on the CPU."""
     target: str
 
 
@@ -37,7 +38,8 @@ def choose_place(device: str, target: str) -> Place:
             where=f"--device {device}",
             todo=f"leave --target out, or use --device cpu to model {target}",
         )
-    return Place(device=gpu.name, index=gpu.index, target=known_target(gpu.target).name)
+    index = [one.uuid for one in gpus].index(gpu.uuid)
+    return Place(device=gpu.name, index=index, target=known_target(gpu.target).name)
 
 
 def _gpus(device: str) -> list[Gpu]:
@@ -58,10 +60,9 @@ def _named(device: str, gpus: list[Gpu]) -> Gpu:
             f"{device!r} is no device", where="--device", todo="use auto, cpu or cuda:N"
         )
     wanted = int(number or 0)
-    for gpu in gpus:
-        if gpu.index == wanted:
-            return gpu
-    there = ", ".join(f"cuda:{g.index} {g.name}" for g in gpus) or "no NVIDIA GPU"
+    if wanted < len(gpus):
+        return gpus[wanted]
+    there = ", ".join(f"cuda:{i} {g.name}" for i, g in enumerate(gpus)) or "no NVIDIA GPU"
     raise WorkbenchError(
         f"{device} is not on this machine",
         where="--device",

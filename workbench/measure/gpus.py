@@ -49,7 +49,7 @@ def _nvml() -> Iterator[object]:
 
 
 def list_gpus() -> list[Gpu]:
-    """Every visible NVIDIA GPU; empty without driver or GPU.
+    """The NVIDIA GPUs this process may use, as CUDA counts them; empty without driver or GPU.
 
     Raises NvmlFault when a driver is there but refuses to answer, so that a sick machine is not
     taken for one without a GPU.
@@ -62,7 +62,7 @@ def list_gpus() -> list[Gpu]:
         with _nvml():
             driver = str(pynvml.nvmlSystemGetDriverVersion())
             count = pynvml.nvmlDeviceGetCount()
-            return [g for i in range(count) if _visible(g := _read(pynvml, i, driver))]
+            return _visible([_read(pynvml, index, driver) for index in range(count)])
     except pynvml.NVMLError as fault:
         absent = (
             pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
@@ -74,13 +74,22 @@ def list_gpus() -> list[Gpu]:
         raise NvmlFault(str(fault)) from fault
 
 
-def _visible(gpu: Gpu) -> bool:
-    """Whether CUDA_VISIBLE_DEVICES lets this process use it, by index or by UUID."""
+def _visible(gpus: list[Gpu]) -> list[Gpu]:
+    """Those that CUDA_VISIBLE_DEVICES leaves, in its order: CUDA counts them so.
+
+    An entry is an index or the beginning of a UUID; CUDA ignores all from the first wrong one on.
+    """
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
     if wanted is None:
-        return True
-    names = [name.strip() for name in wanted.split(",")]
-    return str(gpu.index) in names or any(n and gpu.uuid.startswith(n) for n in names)
+        return gpus
+    seen: list[Gpu] = []
+    for entry in wanted.split(","):
+        name = entry.strip()
+        found = [g for g in gpus if name and (str(g.index) == name or g.uuid.startswith(name))]
+        if len(found) != 1:
+            break
+        seen.append(found[0])
+    return seen
 
 
 def _read(nvml: object, index: int, driver: str) -> Gpu:

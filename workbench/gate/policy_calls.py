@@ -114,11 +114,11 @@ class Calls(Stories):
                 self.hand_over(given.all(), node)
                 return self.call_tensor(owner, atom.name, given, node, frame)
             case Items(kind="modules" | "sequential") if atom.name in self.allowed.module_methods:
-                return self.call_module(owner, atom.name, given, node)
+                return self.call_module(owner, atom.name, given, node, frame)
             case Items():
                 return self.call_container(owner, atom.name, given, node, frame)
             case Holder() | Instance():
-                return self.call_module(owner, atom.name, given, node)
+                return self.call_module(owner, atom.name, given, node, frame)
             case Class():
                 return self._apply_autograd(owner, given, node, frame)
             case Kernel():

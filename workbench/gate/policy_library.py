@@ -94,7 +94,9 @@ class Library(Containers):
                 waiting.extend(self.contents(atom).all())
         return frozenset(found)
 
-    def call_anyhow(self, atom: object, each: Value, node: ast.AST) -> None:
+    def call_anyhow(
+        self, atom: object, each: Value, node: ast.AST, phase: Phase = Phase.CALL
+    ) -> None:
         """Call one of the candidate's functions with every parameter being `each`."""
         inner = atom
         while isinstance(inner, Partial | Bound):
@@ -108,7 +110,7 @@ class Library(Containers):
         count = len(spec.posonlyargs) + len(spec.args) - isinstance(atom, Bound)
         keywords = tuple((argument.arg, each) for argument in spec.kwonlyargs)
         given = Arguments((each,) * max(count, 0), keywords)
-        self.call(frozenset({atom}), given, node, Frame(inner.scope, Phase.CALL))
+        self.call(frozenset({atom}), given, node, Frame(inner.scope, phase))
 
     def _result(  # noqa: C901, PLR0911 - one case per word of allowed.toml
         self, group: Group, path: str, arguments: Arguments, node: ast.Call
@@ -212,7 +214,12 @@ class Library(Containers):
         return UNKNOWN
 
     def call_module(
-        self, atom: Holder | Instance | Items, name: str, arguments: Arguments, node: ast.AST
+        self,
+        atom: Holder | Instance | Items,
+        name: str,
+        arguments: Arguments,
+        node: ast.AST,
+        frame: Frame,
     ) -> Value:
         """A method that every nn module has."""
         group = self.allowed.module_methods[name][0]
@@ -229,15 +236,14 @@ class Library(Containers):
         if isinstance(atom, Instance) and name in ("add_module", "register_module"):
             self.set_member(atom.node, _literal_argument(node) or "*", arguments.get(1, "module"))
             return NOTHING
-        return self._list_module(atom, name, arguments, node)
-
-    def _list_module(
-        self, atom: Holder | Instance | Items, name: str, arguments: Arguments, node: ast.AST
-    ) -> Value:
         if name == "apply":
+            each = frozenset({atom}) | self._submodules(atom)
             for function in self.functions_in(arguments.all()):
-                self.call_anyhow(function, frozenset({atom, Holder("torch.nn.Module")}), node)
+                self.call_anyhow(function, each, node, frame.phase)
             return frozenset({atom})
+        return self._list_module(atom, name, node)
+
+    def _list_module(self, atom: Holder | Instance | Items, name: str, node: ast.AST) -> Value:
         kind = STATE if "parameter" in name else BUFFER if "buffer" in name else STATE | BUFFER
         if "children" in name or "modules" in name:
             kind = self._submodules(atom)

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from workbench.gate.policy_expressions import Expressions
+from workbench.gate.policy_patterns import Patterns
 from workbench.gate.policy_scopes import join_names
 from workbench.gate.policy_state import Frame
 from workbench.gate.policy_values import (
@@ -21,12 +21,10 @@ from workbench.gate.policy_values import (
     Instance,
     Items,
     Nothing,
-    Phase,
     Plain,
     Tensor,
     Unknown,
     Value,
-    has_tensor,
     join,
 )
 
@@ -34,7 +32,7 @@ _LEAVES = ast.Return | ast.Break | ast.Continue
 _BOOKKEEPING = ast.Add | ast.Sub | ast.Mult | ast.Div
 
 
-class Statements(Expressions):
+class Statements(Patterns):
     """Executes statements. Each rule says whether the next statement is reached."""
 
     def block(self, statements: list[ast.stmt], frame: Frame) -> bool:
@@ -58,34 +56,6 @@ class Statements(Expressions):
             frame.returned |= NOTHING
 
     # ------------------------------------------------------------------------------ assigning
-
-    def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
-        """Assign a value to a name, member, element or pattern."""
-        match target:
-            case ast.Name():
-                self.bind(target.id, value, target, frame)
-            case ast.Tuple() | ast.List():
-                self._unpack(target, value, frame)
-            case ast.Attribute():
-                self.write_member(
-                    self.evaluate(target.value, frame), target.attr, value, target, frame
-                )
-            case ast.Subscript():
-                index = self.evaluate(target.slice, frame)
-                key = target.slice.value if isinstance(target.slice, ast.Constant) else None
-                literal = key if isinstance(key, str) else None
-                self.store(self.evaluate(target.value, frame), index, literal, value, target)
-            case ast.Starred():
-                self.assign(target.value, self.make_list(target, value), frame)
-
-    def _unpack(self, target: ast.Tuple | ast.List, value: Value, frame: Frame) -> None:
-        if any(isinstance(element, ast.Starred) for element in target.elts):
-            every = self.iterate(value, target, frame)
-            parts = [every] * len(target.elts)
-        else:
-            parts = self.unpack(value, len(target.elts), target, frame)
-        for element, part in zip(target.elts, parts, strict=True):
-            self.assign(element, part, frame)
 
     def assignment(self, node: ast.Assign, frame: Frame) -> None:
         """`a = b = value`."""
@@ -121,22 +91,20 @@ class Statements(Expressions):
 
     # ----------------------------------------------------------------------------------- flow
 
-    def branch(self, bodies: list[list[ast.stmt]], frame: Frame) -> bool:
-        """Execute alternatives from the same start and join what they leave."""
-        start, ends = frame.names, []
-        for body in bodies:
-            frame.names = dict(start)
-            if self.block(body, frame):
-                ends.append(frame.names)
-        frame.names = join_names(ends) if ends else start
-        return bool(ends)
-
     def condition(self, node: ast.If, frame: Frame) -> bool:
         """`if`; the part that only a script runs is not part of a candidate."""
         if is_main_guard(node.test):
             return self.block(node.orelse, frame)
         self.test(node.test, frame)
-        return self.branch([node.body, node.orelse], frame)
+        start, ends = frame.names, []
+        for body, known in ((node.body, node.test), (node.orelse, None)):
+            frame.names = dict(start)
+            if known is not None:
+                self.assume(known, frame)
+            if self.block(body, frame):
+                ends.append(frame.names)
+        frame.names = join_names(ends) if ends else start
+        return bool(ends)
 
     def for_loop(self, node: ast.For, frame: Frame) -> bool:
         """`for`."""
@@ -279,36 +247,13 @@ class Statements(Expressions):
         start, ends = frame.names, []
         for case in node.cases:
             frame.names = dict(start)
-            self._capture(case.pattern, subject, frame)
+            self.capture(case.pattern, subject, frame)
             if case.guard is not None:
                 self.test(case.guard, frame)
             if self.block(case.body, frame):
                 ends.append(frame.names)
         frame.names = join_names([start, *ends])
         return True
-
-    def _capture(self, pattern: ast.pattern, subject: Value, frame: Frame) -> None:
-        inner = subject | self.iterate_containers(subject)
-        match pattern:
-            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                self.bind(name, inner, pattern, frame)
-            case ast.MatchMapping(rest=str(name)):
-                self.bind(name, inner, pattern, frame)
-            case ast.MatchValue():
-                self.evaluate(pattern.value, frame)
-                if has_tensor(subject) and frame.phase is Phase.CALL:
-                    self.refuse("policy.operator-on-tensor", pattern.value)
-            case ast.MatchClass():
-                self.evaluate(pattern.cls, frame)
-                for name, part in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
-                    member = self.read_member(subject, name, pattern, frame)
-                    self._capture(part, member, frame)
-                for part in pattern.patterns:
-                    self._capture(part, inner, frame)
-                return
-        for child in ast.iter_child_nodes(pattern):
-            if isinstance(child, ast.pattern):
-                self._capture(child, inner, frame)
 
     # ---------------------------------------------------------------------------- the small ones
 

@@ -113,13 +113,17 @@ def test_a_kernel_that_does_not_compile_is_a_fault_with_its_line(ask):
 
 
 def test_a_kernel_that_does_not_fit_is_a_fault_with_its_numbers(ask):
-    source = candidate().replace(
-        "    tl.store(o",
-        "    i = tl.arange(0, 256)\n"
-        "    a = tl.load(x + i[:, None] * 256 + i[None, :])\n"
-        "    tl.store(o + i[:, None] * 256 + i[None, :], tl.dot(a, tl.trans(a)))\n"
-        "    i = tl.arange(0, BLOCK)\n"
-        "    tl.store(o",
+    source = (
+        candidate()
+        .replace(
+            "    tl.store(o",
+            "    i = tl.arange(0, 256)\n"
+            "    a = tl.load(x + i[:, None] * 256 + i[None, :])\n"
+            "    tl.store(o + i[:, None] * 256 + i[None, :], tl.dot(a, tl.trans(a)))\n"
+            "    i = tl.arange(0, BLOCK)\n"
+            "    tl.store(o",
+        )
+        .replace("BLOCK=1024)\n        return", "BLOCK=1024, num_warps=8)\n        return")
     )
     fault = ask(source).fault
     assert fault.kind == "too-large"

@@ -66,6 +66,13 @@ def test_allocation_and_views_are_free():
     assert host.operations == []
 
 
+def test_an_operation_whose_shape_depends_on_data_is_done():
+    x = lazy_zeros((1 << 16,), torch.float32)
+    x[5] = 1.0
+    with lazy_host():
+        assert x.nonzero().tolist() == [[5]]
+
+
 def test_a_layer_of_any_size_is_built_at_once():
     with lazy_host():
         layer = torch.nn.Linear(1 << 16, 1 << 16)

@@ -130,10 +130,19 @@ def test_spills_are_told_cold_and_warm(cache):
 def test_too_much_shared_memory_is_told_with_its_line(kernels):
     x = meta(256, 256)
     with pytest.raises(TooLarge) as fault:
-        record(lambda: kernels.large[(1,)](x, torch.empty_like(x), 256))
+        record(lambda: kernels.large[(1,)](x, torch.empty_like(x), 256, num_warps=8))
     found = fault.value
     assert (found.kernel, found.resource, found.limit) == ("large", "shared memory", 227 * 1024)
     assert found.required > found.limit
+
+
+def test_too_few_registers_for_an_instruction_are_told_with_their_number(kernels):
+    x = meta(256, 256)
+    with pytest.raises(TooLarge) as fault:
+        record(lambda: kernels.large[(1,)](x, torch.empty_like(x), 256, num_warps=32))
+    found = fault.value
+    assert (found.resource, found.limit) == ("registers per thread", 64)
+    assert found.required > 64
 
 
 def test_an_error_in_the_language_names_the_candidates_line(kernels):

@@ -46,7 +46,7 @@ def odd(x, o, N: tl.constexpr):
     tl.store(o + i, tl.load(x + i))
 
 
-@triton.autotune([triton.Config({"N": 256}), triton.Config({"N": 32})], key=[])
+@triton.autotune([triton.Config({"N": 256}, num_warps=8), triton.Config({"N": 32})], key=[])
 @triton.jit
 def tuned(x, o, N: tl.constexpr):
     m = tl.arange(0, N)

@@ -11,6 +11,9 @@ from workbench.kernels.faults import CompileFailed, KernelFault, TooLarge
 from workbench.kernels.untyped import Untyped
 
 _LONGEST = 400
+_FEW_REGISTERS = re.compile(
+    r"Insufficient registers \((\d+)\).*?register target of (\d+)", re.DOTALL
+)
 
 
 def line_in(source: str, frame: types.FrameType | None) -> int:
@@ -59,9 +62,22 @@ class KernelErrors:
         if isinstance(error, CompilationError):
             return _language_error(error, launch, line)
         if isinstance(error, PTXASError):
-            return CompileFailed(_ptxas_message(str(error)), kernel=kernel, line=line)
+            return self._ptxas_fault(str(error), kernel, line)
         said = str(error).strip() or type(error).__name__
         return CompileFailed(_short(said), kernel=kernel, line=line)
+
+    def _ptxas_fault(self, text: str, kernel: str, line: int) -> KernelFault:
+        few = _FEW_REGISTERS.search(text)
+        if few is None:
+            return CompileFailed(_ptxas_message(text), kernel=kernel, line=line)
+        return TooLarge(
+            kernel=kernel,
+            line=line,
+            resource="registers per thread",
+            required=int(few.group(2)),
+            limit=int(few.group(1)),
+            target=self._target,
+        )
 
 
 def _launch_of(trace: types.TracebackType | None, source: str) -> tuple[JITFunction | None, int]:
@@ -116,7 +132,7 @@ def _first_line(function: JITFunction) -> int:
 
 def _ptxas_message(text: str) -> str:
     said = [line for line in text.splitlines() if re.search(r"error|fatal", line, re.IGNORECASE)]
-    return "ptxas: " + _short("; ".join(said[1:4] or said) or text)
+    return "ptxas: " + _short("; ".join(said[:3]) or text)
 
 
 def _short(text: str) -> str:

@@ -102,8 +102,10 @@ def _without_wrapping(operator: Untyped) -> Untyped:
 
 
 def _patch_types(scope: Untyped) -> None:
-    """Remember what block types and tensors of a shape look like: triton spells it out anew for
-    every operation, which is half of an interpreted program's time."""
+    """Remember what block types and tensors of a shape look like.
+
+    Triton spells it out anew for every operation, a fifth of an interpreted program's time.
+    """
     make_type, make_tensor = tl.block_type.__init__, tl.tensor.__init__
     types: dict[tuple[int, ...], dict[str, Any]] = {}
 

@@ -91,7 +91,10 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if max(_nbytes(t) for t in given) <= _SMALL:
                 return func(*args, **kwargs)
             return changed[0] if len(changed) == 1 else tuple(changed)
-        shapes = func(*_to_meta(args), **{**_to_meta(kwargs), **_on_meta(func)})
+        try:
+            shapes = func(*_to_meta(args), **{**_to_meta(kwargs), **_on_meta(func)})
+        except NotImplementedError:  # its shape depends on what the data holds
+            return func(*args, **kwargs)
         made = [t for t in tree_flatten(shapes)[0] if isinstance(t, torch.Tensor)]
         self._note(func, given, made)
         if sum(map(_nbytes, (*given, *made))) <= _SMALL:

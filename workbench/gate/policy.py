@@ -165,7 +165,7 @@ class Machine(Kernels):
         setup = Frame(self.module, Phase.SETUP)
         for model in classes:
             made = self.call(frozenset({model}), Arguments(rest=PLAIN), model.node, setup)
-            for name in self.members.get(model.node, {}):
+            for name in list(self.members.get(model.node, {})):
                 # The judge moves, loads and prints modules; overriding that is running code then.
                 if name in self.allowed.module_methods:
                     self._call_override(made, name, model.node, setup)

@@ -174,15 +174,16 @@ def test_unknown_conditions_wait_until_no_other_card_is_left(library):
     assert "no card is left whose conditions are all known" in last.reason
 
 
-def test_a_known_risk_waits_behind_cards_without_one(library):
+def test_a_known_risk_is_told_and_leaves_the_order_of_techniques(library):
     spilled = softmax_launch(static=static(occupancy=0.25))
     done, _ = run(library, lambda _plan: False, steps=80, launches=(spilled,))
-    risky = [any(r.truth is Truth.YES for r in p.plan.risks) for p, _ in done]
-    known = [all(c.truth is Truth.YES for c in p.plan.checks) for p, _ in done]
-    ranks = list(zip([not k for k in known], risky, strict=True))
-    assert ranks == sorted(ranks)
-    assert any(risky)
-    assert "at a risk:" in next(p.plan.reason for (p, _), r in zip(done, risky, strict=True) if r)
+    plans = [p.plan for p, _ in done]
+    known = [p for p in plans if all(c.truth is Truth.YES for c in p.checks)]
+    orders = [library.skill(p.card).card.order for p in known]
+    assert orders == sorted(orders)
+    risky = [any(r.truth is Truth.YES for r in p.risks) for p in known]
+    assert risky != sorted(risky), "a risky technique is tried before a later one without risk"
+    assert all(("at a risk:" in p.reason) == risk for p, risk in zip(known, risky, strict=True))
 
 
 def test_a_card_of_another_family_is_out_of_scope(library):

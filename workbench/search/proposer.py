@@ -37,11 +37,15 @@ class Choice(Struct, frozen=True):
     risks: tuple[Check, ...]
 
     @property
-    def rank(self) -> tuple[bool, bool, int, int, str]:
-        """Unknown conditions last, then known risks, then the plain order."""
+    def rank(self) -> tuple[bool, int, bool, int, str]:
+        """Unknown conditions last, then the plain order; a known risk only breaks its ties.
+
+        On an H200, a risk that came before the order kept three-product TF32, worth 1.5x and more
+        for fp32 attention, behind every small step: the gate is what tells whether a risk is met.
+        """
         unknown = any(c.truth is Truth.UNKNOWN for c in self.checks)
         risky = any(r.truth is Truth.YES for r in self.risks)
-        return unknown, risky, self.skill.card.order, self.place, self.skill.card.id
+        return unknown, self.skill.card.order, risky, self.place, self.skill.card.id
 
 
 def propose(state: ProposerState) -> Proposal | NoProposal:

@@ -8,9 +8,9 @@ from textwrap import dedent
 import pytest
 from msgspec import Struct
 
-from workbench.gate.cases import Effort
-from workbench.gate.correctness import JOB_MODULES, CorrectnessSettings, ShapeEffort, run
-from workbench.gate.problem import JOB_MODULES as INSPECTING
+from workbench.gate.correctness.cases import Effort
+from workbench.gate.correctness.stage import JOB_MODULES, CorrectnessSettings, ShapeEffort, run
+from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
 from workbench.gate.records import Finding, StageReport
 from workbench.isolation.workshop import Workshop
 from workbench.problems.records import Precision, Problem, Selection, Shape

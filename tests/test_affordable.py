@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.gate.affordable import MATRIX_FLOPS, MOVED_BYTES, scaled_down
-from workbench.gate.inspecting import Inspector
+from workbench.gate.problem.affordable import MATRIX_FLOPS, MOVED_BYTES, scaled_down
+from workbench.gate.problem.asking import Inspector
 from workbench.isolation.workshop import Workshop
 from workbench.problems.load import load_problem
 

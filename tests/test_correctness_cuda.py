@@ -16,8 +16,8 @@ from gate_kit import (
     told,
 )
 
-from workbench.gate.cases import Effort
-from workbench.gate.correctness import JOB_MODULES, CorrectnessSettings, ShapeEffort, run
+from workbench.gate.correctness.cases import Effort
+from workbench.gate.correctness.stage import JOB_MODULES, CorrectnessSettings, ShapeEffort, run
 from workbench.gate.records import Outcome, StageReport
 from workbench.isolation.workshop import Workshop
 

@@ -460,7 +460,7 @@ def test_a_shape_too_large_for_the_interpreter_is_unproven_at_once(workshop):
 
 def test_the_judge_loads_neither_torch_nor_triton():
     script = (
-        "import sys, workbench.gate.correctness, workbench.gate.problem;"
+        "import sys, workbench.gate.correctness.stage, workbench.gate.problem.inspect;"
         "sys.exit(bool({'torch', 'triton', 'numpy'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
@@ -469,8 +469,8 @@ def test_the_judge_loads_neither_torch_nor_triton():
 def test_progress_is_told_after_every_call(workshop):
     from gate_kit import CANDIDATE, Source
 
-    from workbench.gate.cases import Effort
-    from workbench.gate.correctness import CorrectnessSettings, ShapeEffort, run
+    from workbench.gate.correctness.cases import Effort
+    from workbench.gate.correctness.stage import CorrectnessSettings, ShapeEffort, run
 
     told_so_far: list[tuple[int, int, str]] = []
     settings = CorrectnessSettings(

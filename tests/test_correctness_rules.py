@@ -8,15 +8,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from workbench.gate.cases import Case, Effort, Poison, derive, plan
-from workbench.gate.compare import Rule, measure, rule_for
-from workbench.gate.counting import Counting, whole
-from workbench.gate.gold import in_fp64, widened
-from workbench.gate.layout import copied, guards_hold, inside, overlap, raise_guards, same_bits
-from workbench.gate.layout import entry as entry_of
-from workbench.gate.nest import ForeignLeaf, aligned, difference, flatten, rebuild, tensor_paths
-from workbench.gate.numbers import check_numbers
-from workbench.gate.protocol import (
+from workbench.gate.correctness.cases import Case, Effort, Poison, derive, plan
+from workbench.gate.correctness.compare import Rule, measure, rule_for
+from workbench.gate.correctness.gold import in_fp64, widened
+from workbench.gate.correctness.layout import (
+    copied,
+    guards_hold,
+    inside,
+    overlap,
+    raise_guards,
+    same_bits,
+)
+from workbench.gate.correctness.layout import entry as entry_of
+from workbench.gate.correctness.nest import (
+    ForeignLeaf,
+    aligned,
+    difference,
+    flatten,
+    rebuild,
+    tensor_paths,
+)
+from workbench.gate.correctness.numbers import check_numbers
+from workbench.gate.correctness.protocol import (
     Compared,
     Expected,
     Made,
@@ -27,8 +40,9 @@ from workbench.gate.protocol import (
     decode,
     encode,
 )
-from workbench.gate.structure import check_state, check_structure
-from workbench.gate.values import CENTRE, apply_case, perturb_state
+from workbench.gate.correctness.structure import check_state, check_structure
+from workbench.gate.correctness.values import CENTRE, apply_case, perturb_state
+from workbench.gate.problem.counting import Counting, whole
 from workbench.isolation.wire import Blob
 from workbench.problems.records import Tolerance
 

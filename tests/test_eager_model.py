@@ -14,7 +14,7 @@ def counted(name: str, shape: str) -> list[OperatorWork]:
     """One call of the reference, on meta tensors."""
     import torch
 
-    from workbench.gate.counting import Counting, whole
+    from workbench.gate.problem.counting import Counting, whole
     from workbench.problems.module import bind, build_model, make_inputs
 
     problem = load_problem(name)

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from workbench.gate.candidate import candidate_of
 from workbench.gate.judge import JOB_MODULES, GateSettings, judge
-from workbench.gate.problem import JOB_MODULES as INSPECTING
-from workbench.gate.problem import inspect_problem
-from workbench.gate.problem_records import ProblemReport
+from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
+from workbench.gate.problem.inspect import inspect_problem
+from workbench.gate.problem.records import ProblemReport
 from workbench.gate.records import GateReport, Stage, Verdict
 from workbench.isolation.workshop import Workshop
 from workbench.problems.load import load_problem

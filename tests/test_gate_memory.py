@@ -4,9 +4,9 @@ import gc
 
 import torch
 
-from workbench.gate.protocol import OpenReference
-from workbench.gate.reference_job import Bench
-from workbench.gate.ring_job import Ring
+from workbench.gate.correctness.protocol import OpenReference
+from workbench.gate.correctness.reference_job import Bench
+from workbench.gate.timing.ring_job import Ring
 from workbench.problems.load import load_problem
 
 ROWS, COLS = 8, 512

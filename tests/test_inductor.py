@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from inductor_references import LIFTABLE, REFUSED
 
-from workbench.gate import policy
+from workbench.gate.policy import check as policy
 from workbench.gate.records import Outcome
 from workbench.kernels.inductor.records import OWN_KERNEL, LiftRefused
 from workbench.kernels.inductor.seed import seed_from_inductor

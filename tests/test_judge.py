@@ -10,8 +10,8 @@ from gate_kit import ADD_RELU, ADD_RELU_KERNEL, CANDIDATE, model, problem
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import LARGEST_FILE, candidate_of, read_candidate
 from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
-from workbench.gate.problem import JOB_MODULES as INSPECTING
-from workbench.gate.problem import ProblemReport, inspect_problem
+from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
+from workbench.gate.problem.inspect import ProblemReport, inspect_problem
 from workbench.gate.profile import Profiled
 from workbench.gate.records import GateReport, Outcome, Stage, StageReport, Verdict
 from workbench.isolation.workshop import Workshop

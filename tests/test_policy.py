@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.gate.names import allowed, explain_policy, policy_text
-from workbench.gate.policy import LARGEST_SOURCE, check, check_bytes, input_kinds
-from workbench.gate.policy_refusals import REFUSALS
+from workbench.gate.policy.check import LARGEST_SOURCE, check, check_bytes, input_kinds
+from workbench.gate.policy.names import allowed, explain_policy, policy_text
+from workbench.gate.policy.refusals import REFUSALS
 from workbench.gate.records import Outcome, Stage
 
 SAMPLES = Path(__file__).parent / "corpus" / "policy"
@@ -255,7 +255,7 @@ def test_every_allowed_name_of_torch_exists():
 
 def test_checking_needs_neither_torch_nor_triton():
     code = (
-        "import sys; from workbench.gate.policy import check; check('import torch');"
+        "import sys; from workbench.gate.policy.check import check; check('import torch');"
         "sys.exit(any(m in sys.modules for m in ('torch', 'triton', 'numpy')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

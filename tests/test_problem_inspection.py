@@ -4,7 +4,7 @@ import pytest
 from gate_kit import ADD_RELU, REFERENCE, problem, workshop
 
 from workbench.errors import WorkbenchError
-from workbench.gate.problem import inspect_problem
+from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import Blame
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.problems.records import Roofline, Shape

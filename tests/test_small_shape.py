@@ -4,8 +4,8 @@ import pytest
 from gate_kit import ADD_RELU, problem, workshop
 
 from workbench.errors import WorkbenchError
-from workbench.gate.problem import inspect_problem
-from workbench.gate.shrink import SMALL_BYTES, with_small_shape
+from workbench.gate.problem.inspect import inspect_problem
+from workbench.gate.problem.shrink import SMALL_BYTES, with_small_shape
 from workbench.problems.records import Shape
 
 __all__ = ["workshop"]

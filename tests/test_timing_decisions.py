@@ -4,7 +4,7 @@ import pytest
 from timing_parts import FIRST, OLD, Match, Watched, codes, noisy
 
 from workbench.gate.records import Blame, Finding, Outcome
-from workbench.gate.sides import CANDIDATE, PARENT, REFERENCE
+from workbench.gate.timing.sides import CANDIDATE, PARENT, REFERENCE
 from workbench.measure.gpuwatch import GpuState
 from workbench.measure.records import Kind
 from workbench.problems.records import WorkFloor

@@ -12,14 +12,14 @@ from gate_kit import ADD_RELU, CANDIDATE, SCALE, SCALE_KERNEL, model, problem
 from msgspec import structs
 
 from workbench.gate.candidate import candidate_of
-from workbench.gate.cases import Effort
-from workbench.gate.clock import Clock
-from workbench.gate.correctness import CorrectnessSettings, ShapeEffort
-from workbench.gate.correctness import run as check
+from workbench.gate.correctness.cases import Effort
+from workbench.gate.correctness.stage import CorrectnessSettings, ShapeEffort
+from workbench.gate.correctness.stage import run as check
 from workbench.gate.judge import JOB_MODULES, GateSettings, judge
-from workbench.gate.problem import inspect_problem
+from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import Outcome, Verdict
-from workbench.gate.timing import GpuTimer, TimerSettings
+from workbench.gate.timing.clock import Clock
+from workbench.gate.timing.stage import GpuTimer, TimerSettings
 from workbench.isolation.workshop import Workshop
 from workbench.measure.gpus import list_gpus
 from workbench.measure.gpuwatch import gpu_behind, watching
@@ -135,7 +135,7 @@ def settled(clock, call, *, bare=False):
 
 
 def test_the_clock_reads_a_known_wait(clock):
-    from workbench.gate.hold import holder
+    from workbench.gate.timing.hold import holder
 
     hold = holder("cuda:0")
     for bare in (False, True):
@@ -161,7 +161,7 @@ def test_the_clock_leaves_the_launch_path_out(clock):
 
 
 def test_nothing_on_another_stream_gets_ahead_of_the_clock(clock):
-    from workbench.gate.hold import holder
+    from workbench.gate.timing.hold import holder
 
     hold, side = holder("cuda:0"), torch.cuda.Stream()
 

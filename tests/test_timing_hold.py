@@ -12,7 +12,7 @@ COMPILE = """
 import json
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
-from workbench.gate.hold import WARPS, hold_kernel
+from workbench.gate.timing.hold import WARPS, hold_kernel
 from workbench.kernels.static import static_profile
 from workbench.kernels.target import TARGETS
 

@@ -7,7 +7,7 @@ from session_kit import transition
 
 from workbench.gate.candidate import candidate_of
 from workbench.gate.judge import GateSettings, judge
-from workbench.gate.problem import inspect_problem
+from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.profile import Profiled
 from workbench.gate.records import Finding, Outcome, Stage, StageReport, Verdict
 from workbench.measure.records import Kind, PairSamples, Speed, Time

@@ -11,12 +11,12 @@ import torch
 from gate_kit import CANDIDATE, SCALE, SCALE_KERNEL, model, problem
 
 from workbench.gate.candidate import candidate_of
-from workbench.gate.problem import inspect_problem
-from workbench.gate.protocol import OpenReference
+from workbench.gate.correctness.protocol import OpenReference
+from workbench.gate.correctness.reference_job import Bench
+from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import Blame, Outcome
-from workbench.gate.reference_job import Bench
-from workbench.gate.ring_job import Ring, ring_size, stir
-from workbench.gate.timing import JOB_MODULES, GpuTimer, TimerSettings
+from workbench.gate.timing.ring_job import Ring, ring_size, stir
+from workbench.gate.timing.stage import JOB_MODULES, GpuTimer, TimerSettings
 from workbench.isolation.workshop import Workshop
 from workbench.measure.gpuwatch import NoWatch
 from workbench.measure.pairs import PairRule

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.gate.protocol import Reading
-from workbench.gate.turns import Turn, disagreement, implausible
+from workbench.gate.correctness.protocol import Reading
+from workbench.gate.timing.turns import Turn, disagreement, implausible
 from workbench.kernels.target import target
 from workbench.measure.floor import floor, peak_tflops
 from workbench.measure.gpuwatch import GpuState, NvmlWatch, unsteady

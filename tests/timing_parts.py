@@ -5,15 +5,15 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 from workbench.gate.candidate import candidate_of
-from workbench.gate.nest import Branch
-from workbench.gate.problem_records import ProblemReport, ShapeReport
+from workbench.gate.correctness.nest import Branch
+from workbench.gate.correctness.protocol import Made, Reading
+from workbench.gate.problem.records import ProblemReport, ShapeReport
 from workbench.gate.profile import Profiled
-from workbench.gate.protocol import Made, Reading
 from workbench.gate.records import Finding
-from workbench.gate.ring_protocol import Prepared
-from workbench.gate.sides import CANDIDATE, PARENT, REFERENCE, SEED, Sides, SidesSpec
-from workbench.gate.timing import GpuTimer, TimerSettings
-from workbench.gate.turns import SideFault, Turn
+from workbench.gate.timing.ring_protocol import Prepared
+from workbench.gate.timing.sides import CANDIDATE, PARENT, REFERENCE, SEED, Sides, SidesSpec
+from workbench.gate.timing.stage import GpuTimer, TimerSettings
+from workbench.gate.timing.turns import SideFault, Turn
 from workbench.measure.gpulock import GpuBusy
 from workbench.measure.gpuwatch import GpuState
 from workbench.measure.pairs import PairRule

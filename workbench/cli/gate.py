@@ -78,7 +78,7 @@ def _seed(word: str) -> bytes:
 
 
 def _explain(*, json: bool) -> None:
-    from workbench.gate.names import explain_policy, policy_text
+    from workbench.gate.policy.names import explain_policy, policy_text
 
     if json:
         emit.json(explain_policy())

@@ -9,7 +9,7 @@ from workbench.errors import WorkbenchError
 from workbench.gate import compile as compiling
 from workbench.gate import profile
 from workbench.gate.candidate import read_candidate
-from workbench.gate.problem import inspect_problem
+from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import Outcome
 from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop

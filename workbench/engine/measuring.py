@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from workbench.gate.candidate import Candidate
 from workbench.gate.judge import GateSettings
-from workbench.gate.problem_records import ProblemReport
-from workbench.gate.timing import GpuTimer, TimerSettings
+from workbench.gate.problem.records import ProblemReport
+from workbench.gate.timing.stage import GpuTimer, TimerSettings
 from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop
 from workbench.measure.pairs import PairRule

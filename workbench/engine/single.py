@@ -12,8 +12,8 @@ from workbench.gate.judge import (
     Listen,
     judge,
 )
-from workbench.gate.problem import inspect_problem
-from workbench.gate.problem_records import ProblemReport
+from workbench.gate.problem.inspect import inspect_problem
+from workbench.gate.problem.records import ProblemReport
 from workbench.gate.records import GateReport, Verdict
 from workbench.isolation.workshop import Workshop
 from workbench.problems.load import load_problem

@@ -9,12 +9,12 @@ from workbench.engine import events as ev
 from workbench.engine.history import History, modeled_speed
 from workbench.engine.measuring import flavors, timer_of
 from workbench.engine.seeds import find_seed
-from workbench.gate.affordable import scaled_down
 from workbench.gate.candidate import Candidate, candidate_of
 from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
-from workbench.gate.problem import ProblemReport, inspect_problem
+from workbench.gate.problem.affordable import scaled_down
+from workbench.gate.problem.inspect import ProblemReport, inspect_problem
+from workbench.gate.problem.shrink import with_small_shape
 from workbench.gate.records import GateReport
-from workbench.gate.shrink import with_small_shape
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target

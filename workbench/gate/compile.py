@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from workbench.gate.candidate import Candidate
-from workbench.gate.problem_records import ShapeReport
+from workbench.gate.problem.records import ShapeReport
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.gate.specs import NoSpec, init_specs, input_specs
 from workbench.isolation.outcome import JobFailed, WorkerDied, WorkerFault, WorkerTimedOut

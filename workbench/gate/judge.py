@@ -8,12 +8,14 @@ from typing import Any
 from msgspec import Struct, structs
 
 from workbench.gate import compile as compiling
-from workbench.gate import correctness, policy, profile, timing
+from workbench.gate import profile
 from workbench.gate.candidate import Candidate
-from workbench.gate.cases import SEED_BYTES
 from workbench.gate.compile import Compiled
-from workbench.gate.correctness import CorrectnessSettings, usual_shapes
-from workbench.gate.problem_records import ProblemReport
+from workbench.gate.correctness import stage as correctness
+from workbench.gate.correctness.cases import SEED_BYTES
+from workbench.gate.correctness.stage import CorrectnessSettings, usual_shapes
+from workbench.gate.policy import check as policy
+from workbench.gate.problem.records import ProblemReport
 from workbench.gate.profile import Profiled, Timer
 from workbench.gate.records import (
     Blame,
@@ -24,6 +26,7 @@ from workbench.gate.records import (
     StageReport,
     Verdict,
 )
+from workbench.gate.timing import stage as timing
 from workbench.isolation.workshop import Workshop
 from workbench.measure.gpulock import GpuBusy, gpu_lock
 from workbench.measure.gpuwatch import lock_name

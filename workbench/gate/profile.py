@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from workbench.gate.candidate import Candidate
 from workbench.gate.compile import Compiled, explain
-from workbench.gate.problem_records import ShapeReport
+from workbench.gate.problem.records import ShapeReport
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.gate.scaling import doubt_at_full
 from workbench.gate.specs import NoSpec, init_specs, input_specs

@@ -8,8 +8,8 @@ conditions, counted lane by lane in the interpreter; whoever misses one is unpro
 import math
 from collections.abc import Sequence
 
-from workbench.gate.problem_records import ShapeReport
-from workbench.gate.protocol import TensorEntry
+from workbench.gate.correctness.protocol import TensorEntry
+from workbench.gate.problem.records import ShapeReport
 from workbench.gate.records import Evidence, Finding
 from workbench.kernels.records import HostOperation, LaunchTrace
 

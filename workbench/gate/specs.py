@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from workbench.gate.nest import Branch, ForeignLeaf, Nest, PlainLeaf
-from workbench.gate.problem_records import ShapeReport
-from workbench.gate.protocol import TensorEntry
+from workbench.gate.correctness.nest import Branch, ForeignLeaf, Nest, PlainLeaf
+from workbench.gate.correctness.protocol import TensorEntry
+from workbench.gate.problem.records import ShapeReport
 from workbench.kernels.requests import BranchSpec, PlainSpec, Spec, TensorSpec
 
 

@@ -1,0 +1,125 @@
+"""One question to a worker of the gate, and what it means when no good answer comes back."""
+
+import signal
+from collections.abc import Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.gate.correctness.protocol import decode, encode
+from workbench.gate.records import Blame, Finding
+from workbench.isolation.outcome import (
+    JobFailed,
+    WorkerBroke,
+    WorkerDied,
+    WorkerFault,
+    WorkerTimedOut,
+)
+from workbench.isolation.wire import Blob, Reply
+from workbench.isolation.worker import Worker
+
+REFERENCE_SECONDS = 300.0
+"""For one job of a reference worker; it is our code and the person's problem."""
+
+_CLOCK_FAULT = "ClockFault"
+"""`workbench.gate.timing.clock`'s, by name: that module is for workers, it imports torch."""
+
+Message = TypeVar("Message")
+
+
+class Ended(Exception):
+    """The stage is over; `finding` says why, and whose fault it is."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.says)
+        self.finding = finding
+
+
+def ask_reference(worker: Worker, job: str, message: Struct, blobs: Sequence[Blob] = ()) -> Reply:
+    """A reference worker's answer to `job` (`module:function`). Raises Ended."""
+    try:
+        return worker.call(job, encode(message), blobs, deadline=REFERENCE_SECONDS)
+    except WorkerFault as fault:
+        raise Ended(_explain_reference(fault)) from fault
+
+
+def ask_candidate(
+    worker: Worker,
+    job: str,
+    message: Struct,
+    blobs: Sequence[Blob] = (),
+    *,
+    seconds: float | None = None,
+) -> Reply:
+    """A candidate worker's answer to `job`, within `seconds` or its limits. Raises Ended."""
+    try:
+        return worker.call(job, encode(message), blobs, deadline=seconds)
+    except WorkerFault as fault:
+        raise Ended(_explain(fault)) from fault
+
+
+def decoded(reply: Reply, kind: type[Message]) -> Message:
+    """What a candidate's worker answered; anything else than `kind` is its fault: Ended."""
+    try:
+        return decode(reply.body, kind)
+    except WorkbenchError as fault:
+        raise Ended(blame("broke-protocol", fault.what)) from fault
+
+
+def _explain_reference(fault: WorkerFault) -> Finding:
+    """A reference worker's end: the problem's fault, or the machine's."""
+    if not isinstance(fault, JobFailed):
+        says = f"the reference's process failed: {fault.what}"
+    elif fault.kind == _CLOCK_FAULT:
+        return _no_clock(fault)
+    else:
+        says = fault.message
+    return Finding(code="correctness.cannot-judge", says=says, blame=Blame.PROBLEM)
+
+
+def _no_clock(fault: JobFailed) -> Finding:
+    says = f"the clock does not start on this GPU: {fault.message}"
+    return Finding(code="correctness.clock-failed", says=says, blame=Blame.MACHINE)
+
+
+def _explain(fault: WorkerFault) -> Finding:
+    """A worker's end as a finding about the candidate in it."""
+    match fault:
+        case WorkerTimedOut():
+            says = f"the candidate gave no answer within {fault.seconds:g} s"
+            return blame("timed-out", says, seconds=fault.seconds)
+        case WorkerDied():
+            return _death(fault)
+        case WorkerBroke():
+            return blame("broke-protocol", f"the candidate's process {fault.fault}")
+        case JobFailed() if fault.kind == _CLOCK_FAULT:
+            return _no_clock(fault)
+        case JobFailed():
+            says = f"{fault.kind}: {fault.message[:300]}"
+            return Finding(code="correctness.raised", says=says, line=fault.line)
+        case _:
+            return blame("crashed", fault.what)
+
+
+def _death(fault: WorkerDied) -> Finding:
+    stderr = fault.stderr[-500:]
+    if fault.signal is not None:
+        says = f"the candidate's process was killed by {_signal_name(fault.signal)}"
+        return blame("crashed", says, signal=fault.signal, stderr=stderr)
+    if fault.how == "exited":
+        says = f"the candidate ended its process (exit code {fault.exit_code}) before it answered"
+        return blame("exited-early", says, stderr=stderr)
+    return blame("crashed", f"the candidate's process ended: {fault.how}", stderr=stderr)
+
+
+def blame(code: str, says: str, **evidence: str | float) -> Finding:
+    """A finding against the candidate."""
+    return Finding(code=f"correctness.{code}", says=says, evidence=dict(evidence))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

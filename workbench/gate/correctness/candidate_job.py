@@ -1,0 +1,321 @@
+"""What the candidate's worker does: build `ModelNew`, run calls, hand over bytes.
+
+The candidate's code runs in this very process and may have changed anything in it, this module
+included. So nothing here decides: the judge believes bytes, lengths and the worker's death, and
+reads the rest (aliasing, attributes, operators) as what a candidate could not be bothered to fake.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from msgspec import structs
+from torch import nn
+
+from workbench.gate.correctness.faults import raised_by
+from workbench.gate.correctness.hostlog import HostLog
+from workbench.gate.correctness.launching import carried_out
+from workbench.gate.correctness.layout import (
+    alike,
+    entry,
+    guarded_bytes,
+    inside,
+    overlap,
+    write_over,
+)
+from workbench.gate.correctness.memory import uninitialised
+from workbench.gate.correctness.nest import Nest, flatten, rebuild, tensor_paths
+from workbench.gate.correctness.protocol import (
+    Held,
+    Lend,
+    OpenCandidate,
+    Opened,
+    OutputFacts,
+    PutWeights,
+    Returned,
+    RunCall,
+    decode,
+    encode,
+)
+from workbench.gate.timing.clock import Clock
+from workbench.isolation.context import JobContext
+from workbench.isolation.tensors import from_blob, to_blob
+from workbench.isolation.wire import Blob
+
+FILE = "kernel.py"
+
+
+class _Loaded:
+    """The candidate between two calls."""
+
+    def __init__(
+        self, model: nn.Module, file: Path, clock: Clock, device: str, target: str
+    ) -> None:
+        self.model = model
+        self.file = file
+        self.clock = clock
+        self.device = device
+        self.target = target
+        self.pristine: dict[str, torch.Tensor] = {}
+        """The weights as the judge gave them."""
+        self.inputs: list[torch.Tensor] = []
+        """The tensors of the last call: a same-storage call writes into these very objects."""
+        self.guarded: list[torch.Tensor] = []
+        self.returned: list[torch.Tensor] = []
+        """Outputs of the last call."""
+        self.held: list[list[torch.Tensor]] = []
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """The state_dict's tensors."""
+        state = nn.Module.state_dict(self.model)
+        return {name: t for name, t in state.items() if isinstance(t, torch.Tensor)}
+
+    def buffers(self) -> list[torch.Tensor]:
+        """Buffers that the reference has too: host code may update them in place."""
+        mine = dict(nn.Module.named_buffers(self.model))
+        return [tensor for name, tensor in mine.items() if name in self.pristine]
+
+    def put_state(self) -> None:
+        """Write the judge's weights into the model without moving a version counter.
+
+        Not `load_state_dict`: a candidate may hook that and fold its weights anew for the check.
+        """
+        for name, tensor in self.state().items():
+            if name in self.pristine:
+                tensor.data.copy_(self.pristine[name])
+
+    def place(self, blobs: list[Blob], *, same_storage: bool) -> None:
+        """Put the inputs that came as bytes where the call finds them."""
+        new = [from_blob(blob) for blob in blobs]
+        if not same_storage or not alike(self.inputs, new):
+            self.inputs = new
+            return
+        for old, fresh in zip(self.inputs, new, strict=True):
+            write_over(old, fresh)
+
+
+def open_candidate(
+    bench: JobContext, request: dict[str, Any], blobs: list[Blob]
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Load the file and build `ModelNew(*get_init_inputs())` on the worker's device."""
+    message = decode(request, OpenCandidate)
+    file = bench.scratch / FILE
+    file.write_text(message.source, encoding="utf-8")
+    init = rebuild(message.init, [from_blob(blob) for blob in blobs])
+    clock = _clock(bench)
+    try:
+        # Inside: the interpreter's libdevice functions are bound when the file imports them.
+        with carried_out(interpreted=bench.device == "cpu", target=message.target):
+            module = _load(file)
+        torch.manual_seed(message.build_seed)
+        model: nn.Module = applied(module.ModelNew, init)
+        model = model.to(bench.device)
+        loaded = _Loaded(model, file, clock, bench.device, message.target)
+        entries = tuple(entry(name, tensor) for name, tensor in loaded.state().items())
+    except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
+        return encode(Opened(raised=raised_by(fault, file))), []
+    bench.state["candidate"] = loaded
+    return encode(Opened(state=entries)), []
+
+
+def put_weights(
+    bench: JobContext, request: dict[str, Any], blobs: list[Blob]
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Take the blobs as weights of these names; on a GPU there are none: they were lent before."""
+    loaded = _loaded(bench)
+    names = decode(request, PutWeights).names
+    if blobs:
+        loaded.pristine = {n: from_blob(b) for n, b in zip(names, blobs, strict=True)}
+    loaded.put_state()
+    return {}, []
+
+
+def lend(
+    bench: JobContext,
+    request: dict[str, Any],
+    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Make buffers on the GPU for the reference worker to write into; answer with handles.
+
+    The judge's side never shares memory of its own. Each handle covers a buffer with guards
+    around the place of the tensor; the reference worker fills the guards and looks at them again.
+    """
+    loaded = _loaded(bench)
+    message = decode(request, Lend)
+    places = [structs.replace(place, name="") for place in message.entries]
+    same = places == [entry("", t) for t in loaded.inputs]
+    if message.same_storage and message.what == "inputs" and same:
+        return {}, [to_blob(t, share=True) for t in loaded.guarded]
+    guarded = [
+        torch.empty(guarded_bytes(e), dtype=torch.uint8, device=loaded.device)
+        for e in message.entries
+    ]
+    inner = [inside(g, e) for g, e in zip(guarded, message.entries, strict=True)]
+    if message.what == "inputs":
+        loaded.guarded, loaded.inputs = guarded, inner
+    else:
+        loaded.pristine = dict(zip((e.name for e in message.entries), inner, strict=True))
+    return {}, [to_blob(t, share=True) for t in guarded]
+
+
+def call(
+    bench: JobContext, request: dict[str, Any], blobs: list[Blob]
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Run the candidate once, on the clock; what it leaves stays here until `hand_over`."""
+    loaded = _loaded(bench)
+    message = decode(request, RunCall)
+    loaded.returned = []
+    if blobs:
+        loaded.place(blobs, same_storage=message.same_storage)
+    if message.reset_state:
+        loaded.put_state()
+    arguments = rebuild(message.inputs, loaded.inputs)
+    log = HostLog(str(loaded.file), loaded.buffers())
+    try:
+        with ExitStack() as around:
+            around.enter_context(uninitialised(message.poison, loaded.device))
+            launches = around.enter_context(
+                carried_out(
+                    message.mode,
+                    interpreted=loaded.device == "cpu",
+                    target=loaded.target,
+                    order_seed=message.order_seed,
+                )
+            )
+            watch = log if message.watched else nullcontext()
+            run = partial(_forward_in, watch, loaded.model, arguments)
+            out, reading = loaded.clock.read(run, bare=message.bare)
+        nest, tensors = flatten(out, _foreign)
+        facts = _facts(loaded, nest, tensors)
+    except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
+        return encode(Returned(raised=raised_by(fault, loaded.file))), []
+    loaded.returned = tensors
+    if message.hold:
+        loaded.held.append(tensors)
+    returned = Returned(
+        outputs=nest,
+        facts=facts,
+        operators=tuple(log.operators()),
+        launches=len(launches),
+        reading=reading,
+    )
+    return encode(returned), []
+
+
+def hand_over(
+    bench: JobContext,
+    request: dict[str, Any],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001
+) -> tuple[dict[str, Any], list[Blob]]:
+    """What the last call left: outputs, inputs (on a GPU those are lent) and the judge's state."""
+    loaded = _loaded(bench)
+    if loaded.device != "cpu":
+        # Torch keeps what was shared until it is asked whether the other side has let go.
+        torch.cuda.ipc_collect()  # type: ignore[no-untyped-call]  # untyped in torch
+    found = [_out(t, loaded.device) for t in loaded.returned]
+    if loaded.device == "cpu":
+        found += [to_blob(t) for t in loaded.inputs]
+    state = loaded.state()
+    return {}, found + [_out(state[name], loaded.device) for name in loaded.pristine]
+
+
+def held(
+    bench: JobContext,
+    request: dict[str, Any],
+    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+) -> tuple[dict[str, Any], list[Blob]]:
+    """The outputs of an earlier call, as they are now."""
+    loaded = _loaded(bench)
+    tensors = loaded.held[decode(request, Held).call]
+    return {}, [_out(t, loaded.device) for t in tensors]
+
+
+def applied(function: Callable[..., Any], arguments: object) -> Any:  # noqa: ANN401  # its result
+    """`function` called as KernelBench calls: a list spread, a dict as keywords."""
+    if isinstance(arguments, dict):
+        return function(**arguments)
+    return function(*arguments) if isinstance(arguments, list | tuple) else function(arguments)
+
+
+def forward(model: nn.Module, arguments: object) -> object:
+    """One call of a model, which may still run on the device when this returns."""
+    with torch.no_grad():
+        out: object = applied(model, arguments)
+    return out
+
+
+def invoke(model: nn.Module, arguments: object) -> object:
+    """One call of a model, finished on the device when this returns."""
+    out = forward(model, arguments)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # untyped in torch
+        torch.cuda.synchronize()
+    return out
+
+
+def _forward_in(
+    around: AbstractContextManager[object], model: nn.Module, arguments: object
+) -> object:
+    with around:
+        return forward(model, arguments)
+
+
+def _clock(bench: JobContext) -> Clock:
+    """The worker's clock, made the first time, before any candidate is loaded."""
+    clock = bench.state.get("clock")
+    if not isinstance(clock, Clock):
+        clock = bench.state["clock"] = Clock(bench.device)
+    return clock
+
+
+def _load(file: Path) -> ModuleType:
+    """Import the file under its own name; jit functions find their source on disk."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _loaded(bench: JobContext) -> _Loaded:
+    loaded = bench.state["candidate"]
+    if not isinstance(loaded, _Loaded):
+        raise TypeError("the candidate is not loaded")
+    return loaded
+
+
+def _foreign(leaf: object) -> str:
+    """What is wrong with an output leaf. Looks before it touches: attributes may be overridden."""
+    if type(leaf) is not torch.Tensor:
+        return f"an object of type {type(leaf).__name__}"
+    attributes = object.__getattribute__(leaf, "__dict__")
+    if attributes:
+        return f"a tensor with attributes of its own ({', '.join(sorted(attributes)[:4])})"
+    return "" if leaf.layout is torch.strided else f"a tensor with layout {leaf.layout}"
+
+
+def _facts(loaded: _Loaded, nest: Nest, tensors: list[torch.Tensor]) -> tuple[OutputFacts, ...]:
+    owners = [(f"input {i}", t) for i, t in enumerate(loaded.inputs)]
+    owners += [(f"the state's {name}", t) for name, t in loaded.state().items()]
+    owners += [("an output of an earlier call", t) for call in loaded.held for t in call]
+    return tuple(
+        OutputFacts(
+            entry=entry(path, tensor),
+            device=str(tensor.device),
+            storage_bytes=tensor.untyped_storage().nbytes(),
+            offset_bytes=int(tensor.storage_offset()) * tensor.element_size(),
+            overlaps=tuple(dict.fromkeys(n for n, t in owners if overlap(tensor, t))),
+        )
+        for path, tensor in zip(tensor_paths(nest), tensors, strict=True)
+    )
+
+
+def _out(tensor: torch.Tensor, device: str) -> Blob:
+    return to_blob(tensor, share=device != "cpu" and tensor.is_cuda and tensor.numel() > 0)

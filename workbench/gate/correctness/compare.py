@@ -1,0 +1,216 @@
+"""How far a candidate's numbers are from the fp64 answer, in units of what rounding may cost.
+
+Runs in reference workers only. It measures; the judge decides.
+
+The bound (gate protocol, section 8), for every element of a floating-point output:
+
+    |out - gold| <= max(C * eps * (|gold| + rms(gold)), 4 * max|native - gold|)
+
+where gold is the reference in fp64, native the reference as it runs, eps the spacing of the
+output's dtype at 1 and C a constant per dtype (`BOUNDS`). rms lets sums that cancel keep the error
+of their terms; the second part lets a kernel be as inexact as the reference itself.
+"""
+
+import math
+
+import torch
+from msgspec import Struct
+
+from workbench.gate.correctness.protocol import Measured
+from workbench.problems.records import Tolerance
+
+BOUNDS: dict[str, tuple[float, float]] = {
+    "float64": (64.0, 2.0**-52),
+    "float32": (64.0, 2.0**-23),
+    "float16": (4.0, 2.0**-10),
+    "bfloat16": (4.0, 2.0**-7),
+    "float8_e4m3fn": (2.0, 2.0**-3),
+    "float8_e5m2": (2.0, 2.0**-2),
+}
+"""C and eps by dtype. fp32, fp16 and bf16 as measured over the honest kernels of the gate's corpus;
+fp64 takes fp32's constant, fp8 is ours: one rounding either side."""
+
+TF32 = (4.0, 2.0**-10)
+"""C and eps of fp32 outputs where the problem allows TF32: ten explicit mantissa bits."""
+
+EDGE = 0.02
+"""Within 2 % of the dtype's largest value either side of overflow is right."""
+
+JUMP = 8.0
+"""An element whose value moves by so many bounds under another rounding is decided by rounding."""
+
+SPREAD_SHARE = 0.05
+"""A low-variance output may be off by 5 % of its own standard deviation (gate protocol, 8.4)."""
+
+
+class Rule(Struct, frozen=True):
+    """C and eps of one output."""
+
+    factor: float
+    eps: float
+
+
+def rule_for(dtype: torch.dtype, own: dict[str, Tolerance], *, tf32: bool) -> Rule:
+    """The constants for an output's dtype: the problem's own, else TF32's, else the table's."""
+    name = str(dtype).removeprefix("torch.")
+    if name in own:
+        return Rule(own[name].factor, own[name].eps)
+    if tf32 and name == "float32":
+        return Rule(*TF32)
+    return Rule(*BOUNDS.get(name, BOUNDS["float32"]))
+
+
+def measure(  # three tensors, their rule, and what is known of their doubt
+    what: str,
+    got: torch.Tensor,
+    gold: torch.Tensor,
+    native: torch.Tensor,
+    rule: Rule,
+    *,
+    excused: torch.Tensor | None = None,
+    seen: tuple[torch.Tensor, torch.Tensor] | None = None,
+) -> Measured:
+    """Compare one tensor; `got`, `gold` and `native` have one shape, `got` and `native` one dtype.
+
+    `excused` marks elements of an exact tensor that are right although they differ. `seen` holds
+    the least and the largest value that the reference gave when it was rounded otherwise: where it
+    jumps, anything between them is right.
+    """
+    dtype = str(native.dtype).removeprefix("torch.")
+    if native.is_complex():
+        got, gold, native = (torch.view_as_real(t.resolve_conj()) for t in (got, gold, native))
+    if not native.is_floating_point():
+        return _measure_exact(what, dtype, got, native, excused)
+    return _measure_rounded(what, dtype, got, gold, native, rule, seen)
+
+
+def _measure_exact(
+    what: str,
+    dtype: str,
+    got: torch.Tensor,
+    native: torch.Tensor,
+    excused: torch.Tensor | None,
+) -> Measured:
+    wrong = got != native
+    if excused is not None:
+        wrong &= ~excused
+    count = int(wrong.sum())
+    if not count:
+        return Measured(what=what, dtype=dtype, elements=native.numel())
+    index = _index(wrong.reshape(-1).to(torch.uint8).argmax(), native.shape)
+    return Measured(
+        what=what,
+        dtype=dtype,
+        elements=native.numel(),
+        wrong_exact=count,
+        index=index,
+        value=float(got[index]),
+        gold=float(native[index]),
+        native=float(native[index]),
+    )
+
+
+def _measure_rounded(
+    what: str,
+    dtype: str,
+    got: torch.Tensor,
+    gold: torch.Tensor,
+    native: torch.Tensor,
+    rule: Rule,
+    seen: tuple[torch.Tensor, torch.Tensor] | None,
+) -> Measured:
+    if native.numel() == 0:
+        return Measured(what=what, dtype=dtype)
+    value, answer, own = got.double(), gold.double(), native.double()
+    finite, wrong = _finite_masks(value, answer, own, torch.finfo(native.dtype).max)
+    error = torch.where(finite, (value - answer).abs(), 0.0)
+    size = torch.where(finite, answer.abs(), 0.0)
+    count = int(finite.sum())
+    rms = float((size.square().sum() / max(count, 1)).sqrt())
+    own_error = float(torch.where(finite, (own - answer).abs(), 0.0).max())
+    rounding = rule.factor * rule.eps * (size + rms)
+    bound = rounding.clamp(min=max(4 * own_error, _least(native.dtype)))
+    if seen is not None:
+        low, high = torch.minimum(seen[0], answer), torch.maximum(seen[1], answer)
+        jumps = (high - low > JUMP * bound) & finite
+        between = (low - value).clamp(min=0.0) + (value - high).clamp(min=0.0)
+        error = torch.where(jumps, between, error)
+    ratio = torch.nan_to_num(error / bound, nan=math.inf)
+    worst = wrong if bool(wrong.any()) else ratio
+    index = _index(worst.reshape(-1).to(torch.float64).argmax(), native.shape)
+    return Measured(
+        what=what,
+        dtype=dtype,
+        elements=count,
+        ratio=float(ratio.max()),
+        low_variance=_low_variance(error, size, answer, finite, rule.eps, own_error),
+        wrong_finite=int(wrong.sum()),
+        index=index,
+        value=float(value[index]),
+        gold=float(answer[index]),
+        native=float(own[index]),
+        bound=float(bound[index]),
+    )
+
+
+def _finite_masks(
+    value: torch.Tensor, gold: torch.Tensor, native: torch.Tensor, top: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where elements are compared within the bound, and where their finiteness is wrong.
+
+    Only what the reference itself can deliver is asked for: where it overflows on the way to a
+    finite answer, or gives NaN, anything goes. NaN is never matched against NaN: `tl.maximum` drops
+    it on a GPU and keeps it in the interpreter.
+    """
+    size = gold.abs()
+    own_finite = torch.isfinite(native)
+    finite = (size <= (1 - EDGE) * top) & own_finite
+    overflows = (size >= (1 + EDGE) * top) & torch.isfinite(gold) & ~own_finite
+    infinite = torch.isinf(gold) & (native == gold)
+    wrong = finite & ~torch.isfinite(value)
+    wrong |= overflows & torch.isfinite(value)
+    wrong |= infinite & (value != gold)
+    return finite, wrong
+
+
+def _least(dtype: torch.dtype) -> float:
+    """Below this an error is the end of the dtype's range, not of its precision.
+
+    GPUs may flush fp32 and bf16 numbers below the smallest normal one to zero; fp16 keeps them.
+    """
+    info = torch.finfo(dtype)
+    return info.tiny * info.eps if dtype is torch.float16 else info.tiny
+
+
+def _low_variance(
+    error: torch.Tensor,
+    size: torch.Tensor,
+    gold: torch.Tensor,
+    finite: torch.Tensor,
+    eps: float,
+    own_error: float,
+) -> float:
+    """Worst error over 5 % of the output's standard deviation, where the signal rides on an offset.
+
+    The main bound scales with the offset, so a constant could pass for a signal that is small
+    beside it. Applies when 32 eps |mean| < std < |mean| (below, rounding hides the signal; above,
+    there is no offset). One spacing of the value and the reference's own error stay allowed.
+    """
+    values = gold[finite]
+    if values.numel() < 2:
+        return 0.0
+    std, mean = torch.std_mean(values)
+    offset = float(mean.abs())
+    if not 32 * eps * offset < float(std) < offset:
+        return 0.0
+    allowed = (eps * size).clamp(min=max(SPREAD_SHARE * float(std), 4 * own_error))
+    return float((error / allowed).max())
+
+
+def _index(flat: torch.Tensor, shape: torch.Size) -> tuple[int, ...]:
+    """The index in `shape` of a flat place in row-major order."""
+    place, index = int(flat), []
+    for n in reversed(shape):
+        index.append(place % n)
+        place //= n
+    return tuple(reversed(index))

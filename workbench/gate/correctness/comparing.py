@@ -1,0 +1,145 @@
+"""How the outputs of one call are compared: plainly, and once more where that calls them wrong.
+
+Runs in reference workers only. The second look costs runs of the reference, so it is taken only
+when the first one finds a fault: integers that name places are asked what they pick, and outputs
+that rounding decides may be whatever other roundings of the reference make them.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from msgspec import Struct
+
+from workbench.gate.correctness.choices import Choice, as_right, choice_behind, in_falling_order
+from workbench.gate.correctness.choices import Operator as ChoiceOperator
+from workbench.gate.correctness.compare import Rule, measure
+from workbench.gate.correctness.gold import Answer
+from workbench.gate.correctness.nest import Nest
+from workbench.gate.correctness.protocol import Measured
+from workbench.problems.records import Selection
+
+_FLOAT_SHARE = 1 / 16
+_EXACT_SHARE = 1 / 4
+"""Of C, in spacings: how far each result is moved in the second look (ours). An integer is right
+or wrong by the last bit, so more is allowed for the order in which a kernel may add."""
+
+
+class Answered(Struct, frozen=True):
+    """Inputs and answers of one call, as they were before anybody else saw them."""
+
+    nest: Nest
+    inputs: list[torch.Tensor]
+    native: Answer
+    gold: Answer
+    drawn_so: bool
+    """The problem's own `get_inputs` makes such inputs; else a value case changed them."""
+
+
+class Comparison:
+    """Compares one call's outputs with its answers."""
+
+    def __init__(
+        self,
+        case: Answered,
+        *,
+        rule: Callable[[torch.dtype], Rule],
+        selections: Sequence[Selection],
+        doubtful: Callable[[float], list[Answer]],
+        sense: Callable[[], bool],
+    ) -> None:
+        self._case = case
+        self._rule = rule
+        self._selections = {s.output: s for s in selections}
+        self._doubtful = doubtful
+        self._sense = sense
+
+    def measured(self, outputs: Sequence[torch.Tensor]) -> list[Measured]:
+        """A measurement of each output, in order."""
+        native, gold = self._case.native, self._case.gold
+        got, own, exact = list(outputs), list(native.outputs), list(gold.outputs)
+        for number, choice in enumerate(native.choices):
+            if not choice.sorted:
+                self._arrange(number, got, own, exact)
+        return [self._one(i, got[i], exact[i], own[i]) for i in range(len(got))]
+
+    def _one(
+        self, place: int, got: torch.Tensor, gold: torch.Tensor, native: torch.Tensor
+    ) -> Measured:
+        what, rule = f"output {place}", self._rule(native.dtype)
+        measured = measure(what, got, gold, native, rule)
+        excused: torch.Tensor | None = None
+        if measured.wrong_exact:
+            excused = self._as_right(place, got, native)
+            measured = measure(what, got, gold, native, rule, excused=excused)
+        if measured.right or measured.wrong_finite:
+            return measured
+        if measured.wrong_exact and not self._case.drawn_so and not self._sense():
+            # Integers made of NaN or infinity: no language says what they are.
+            return Measured(what=what, dtype=measured.dtype)
+        answers = [gold.double()]
+        share = _FLOAT_SHARE if native.is_floating_point() else _EXACT_SHARE
+        spacings = max(1.0, share * rule.factor)
+        answers += [a.outputs[place].double() for a in self._doubtful(spacings)]
+        if any(a.shape != native.shape for a in answers):
+            return measured
+        stacked = torch.stack([native.double(), *answers])
+        seen = stacked.amin(dim=0), stacked.amax(dim=0)
+        among = (stacked == got.double()).any(dim=0)
+        excused = among if excused is None else excused | among
+        return measure(what, got, gold, native, rule, excused=excused, seen=seen)
+
+    def _as_right(self, place: int, got: torch.Tensor, native: torch.Tensor) -> torch.Tensor | None:
+        """Which places that differ from the reference's pick just as well; None: they are none."""
+        if place in self._selections:
+            selection = self._selections[place]
+            source = self._case.inputs[selection.input].movedim(selection.dim, -1)
+            many = ChoiceOperator(many=True, first=False, values=0, places=1)
+            dim = selection.dim % native.dim()
+            choice = Choice(many, source, native, None, dim, sorted=True)
+            return as_right(choice, source.double(), got, native, 0.0)
+        number = choice_behind(self._case.native.choices, native, values=False)
+        if number is None:
+            return None
+        choice = self._case.native.choices[number]
+        exact, tolerance = self._exact_source(number)
+        return as_right(choice, exact, got, native, tolerance)
+
+    def _exact_source(self, number: int) -> tuple[torch.Tensor, float]:
+        """What a choice picked from in fp64, and how far rounding may move its elements."""
+        own, gold = self._case.native.choices, self._case.gold.choices
+        source = own[number].source
+        exact = source.double()
+        if len(gold) == len(own) and gold[number].source.shape == source.shape:
+            exact = gold[number].source.double()
+        apart = float((source.double() - exact).abs().max()) if source.numel() else 0.0
+        if apart == 0.0 or not source.is_floating_point():
+            return exact, 0.0
+        rule = self._rule(source.dtype)
+        rms = float(exact.square().mean().sqrt())
+        return exact, max(rule.factor * rule.eps * 2 * rms, 4 * apart)
+
+    def _arrange(
+        self,
+        number: int,
+        got: list[torch.Tensor],
+        own: list[torch.Tensor],
+        exact: list[torch.Tensor],
+    ) -> None:
+        """Put results that the reference promises no order for into falling order, in place."""
+        choice = self._case.native.choices[number]
+        natives = self._case.native.outputs
+        found = {
+            values: place
+            for place, output in enumerate(natives)
+            for values in (True, False)
+            if choice_behind(self._case.native.choices, output, values=values) == number
+        }
+        if True not in found:
+            return
+        at = found[True], found.get(False)
+        for outputs in (got, own, exact):
+            places = None if at[1] is None else outputs[at[1]]
+            values, moved = in_falling_order(choice, outputs[at[0]], places)
+            outputs[at[0]] = values
+            if at[1] is not None and moved is not None:
+                outputs[at[1]] = moved

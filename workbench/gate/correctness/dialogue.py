@@ -1,0 +1,136 @@
+"""The judge's conversation with its two workers: who is asked what.
+
+Hides where tensors travel: as bytes through the judge on the CPU, as handles on the candidate's
+buffers on a GPU. Never the other way round: memory that is shared is the candidate's to overwrite.
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from workbench.gate.correctness.asking import Ended, ask_candidate, ask_reference, blame, decoded
+from workbench.gate.correctness.cases import Call
+from workbench.gate.correctness.protocol import (
+    Compare,
+    Compared,
+    Draw,
+    Fill,
+    HandOver,
+    Held,
+    Lend,
+    Made,
+    OpenCandidate,
+    Opened,
+    OpenReference,
+    Perturb,
+    PutWeights,
+    Recheck,
+    Rechecked,
+    Reference,
+    Returned,
+    RunCall,
+    TensorEntry,
+    What,
+    decode,
+)
+from workbench.gate.correctness.structure import outputs_in_order
+from workbench.isolation.wire import Blob, Reply
+from workbench.isolation.worker import Worker
+
+REFERENCE_JOB = "workbench.gate.correctness.reference_job"
+CANDIDATE_JOB = "workbench.gate.correctness.candidate_job"
+
+Message = TypeVar("Message")
+
+
+class Dialogue:
+    """Asks both workers. Every method raises Ended where a worker does not answer as it should."""
+
+    def __init__(
+        self, reference: Worker, candidate: Worker, *, lends: bool, open_seconds: float
+    ) -> None:
+        self._reference = reference
+        self._candidate = candidate
+        self.lends = lends
+        self._open_seconds = open_seconds
+        self._state: tuple[TensorEntry, ...] = ()
+
+    def open(self, problem: OpenReference, source: str, target: str) -> tuple[Reference, Opened]:
+        """Build the reference and the candidate at one shape."""
+        reference, init = self._ask_reference("open_reference", problem, Reference)
+        self._state = reference.state
+        message = OpenCandidate(
+            source=source, init=reference.init, build_seed=problem.build_seed, target=target
+        )
+        reply = self._candidate_call("open_candidate", message, init, seconds=self._open_seconds)
+        return reference, decoded(reply, Opened)
+
+    def put_weights(self, seed: int) -> None:
+        """Give both the same perturbed weights."""
+        if self._state:
+            blobs = self._reference_call("perturb", Perturb(seed=seed)).blobs
+            if self.lends:
+                self._lend("state", self._state, same_storage=False)
+            put = PutWeights(names=tuple(entry.name for entry in self._state))
+            self._candidate_call("put_weights", put, blobs)
+
+    def draw(self, call: Call) -> tuple[Made, Sequence[Blob]]:
+        """Have inputs and answers of a call made; the inputs lie in the candidate when lent."""
+        message = Draw(number=call.number, case=call.case, seed=call.seed)
+        made, blobs = self._ask_reference("draw", message, Made)
+        if self.lends:
+            self._lend("inputs", made.entries, same_storage=call.same_storage)
+        return made, blobs
+
+    def run(self, message: RunCall, inputs: Sequence[Blob]) -> tuple[Returned, Sequence[Blob]]:
+        """Run the candidate once, then have what it left handed over; nothing where it raised."""
+        returned = decoded(self._candidate_call("call", message, inputs), Returned)
+        if returned.raised is not None:
+            return returned, ()
+        return returned, self._candidate_call("hand_over", HandOver()).blobs
+
+    def compare(
+        self, number: int, made: Made, returned: Returned, blobs: Sequence[Blob], *, keep: bool
+    ) -> Compared:
+        """Measure what a call left; its structure must have been checked."""
+        ordered = outputs_in_order(made, returned, blobs)
+        message = Compare(number=number, keep=keep)
+        compared, _ = self._ask_reference("compare", message, Compared, ordered)
+        return compared
+
+    def recheck(self, number: int, held: int, made: Made, returned: Returned) -> Rechecked:
+        """Whether the outputs of call `number`, the candidate's `held`-th, are as they were."""
+        blobs = self._candidate_call("held", Held(call=held)).blobs
+        if len(blobs) != len(made.expected):
+            raise Ended(blame("exited-early", "the candidate no longer holds its outputs"))
+        ordered = outputs_in_order(made, returned, blobs)
+        message = Recheck(number=number)
+        rechecked, _ = self._ask_reference("recheck", message, Rechecked, ordered)
+        return rechecked
+
+    def _lend(self, what: What, entries: tuple[TensorEntry, ...], *, same_storage: bool) -> None:
+        lend = Lend(what=what, entries=entries, same_storage=same_storage)
+        blobs = self._candidate_call("lend", lend).blobs
+        self._reference_call("fill", Fill(what=what), blobs)
+
+    def _ask_reference(
+        self, job: str, message: Struct, kind: type[Message], blobs: Sequence[Blob] = ()
+    ) -> tuple[Message, Sequence[Blob]]:
+        reply = self._reference_call(job, message, blobs)
+        return decode(reply.body, kind), reply.blobs
+
+    def _reference_call(self, job: str, message: Struct, blobs: Sequence[Blob] = ()) -> Reply:
+        return ask_reference(self._reference, f"{REFERENCE_JOB}:{job}", message, blobs)
+
+    def _candidate_call(
+        self,
+        job: str,
+        message: Struct,
+        blobs: Sequence[Blob] = (),
+        *,
+        seconds: float | None = None,
+    ) -> Reply:
+        return ask_candidate(
+            self._candidate, f"{CANDIDATE_JOB}:{job}", message, blobs, seconds=seconds
+        )

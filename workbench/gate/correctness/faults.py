@@ -1,0 +1,44 @@
+"""What a candidate raised, as data: the root cause, and the line of its own file that led there."""
+
+import traceback
+from pathlib import Path
+
+from workbench.gate.correctness.protocol import Raised
+from workbench.kernels.faults import AccessOutOfBounds, CannotJudge, KernelFault
+
+_LONGEST = 600
+"""Characters of a message. Ours: enough for Triton's own errors, short enough for a screen."""
+
+
+def raised_by(fault: BaseException, file: Path) -> Raised:
+    """Describe what came out of the candidate's code.
+
+    The interpreter's own faults say what they are; of anything else the innermost cause is told.
+    """
+    if isinstance(fault, KernelFault):
+        return Raised(
+            kind=type(fault).__name__,
+            message=fault.what[:_LONGEST],
+            line=fault.line or None,
+            kernel=fault.kernel,
+            out_of_bounds=fault.record if isinstance(fault, AccessOutOfBounds) else None,
+            not_judged=fault.thing if isinstance(fault, CannotJudge) else "",
+        )
+    chain = [fault]
+    while chain[-1].__cause__ is not None and len(chain) < 20:
+        chain.append(chain[-1].__cause__)
+    frames = [frame for link in chain for frame in traceback.extract_tb(link.__traceback__)]
+    own = [frame.lineno for frame in frames if frame.filename == str(file)]
+    root = chain[-1]
+    line = own[-1] if own else None
+    if line is None and isinstance(root, SyntaxError):
+        line = root.lineno
+    return Raised(kind=type(root).__name__, message=_text(root)[:_LONGEST], line=line)
+
+
+def _text(fault: BaseException) -> str:
+    """Its message; a foreign exception's own `__str__` may raise."""
+    try:
+        return str(fault)
+    except Exception as again:  # noqa: BLE001  # whatever it is, the fault must still be told
+        return f"<unprintable: {type(again).__name__}>"

@@ -1,0 +1,123 @@
+"""What the answer is: the reference in fp64, and as it runs. Runs in reference workers only."""
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from msgspec import Struct
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from workbench.gate.correctness.choices import Choice, Choices
+from workbench.gate.correctness.nest import Nest, flatten
+
+NARROW = (torch.float32, torch.float16, torch.bfloat16)
+
+
+class Answer(Struct, frozen=True):
+    """One run of the reference: its outputs, and what it left in its inputs and its state."""
+
+    nest: Nest
+    outputs: list[torch.Tensor]
+    inputs: list[torch.Tensor]
+    """After the call."""
+    state: dict[str, torch.Tensor]
+    """After the call."""
+    aliased: list[bool]
+    """Per output: shares storage with an input, a parameter or a buffer."""
+    choices: list[Choice]
+    """Operators of the run that returned places."""
+
+
+class Widen(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
+    """Turns casts to, and tensors made in, a narrower float into float64.
+
+    A reference that casts inside (`x.half()`, `softmax(..., dtype=torch.float32)`) would otherwise
+    carry its own rounding into the answer that its rounding is to be measured against.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True would wrap the method for torch.compile and import torch._dynamo: two seconds.
+        return False
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        given = dict(kwargs or {})
+        if _narrow(given.get("dtype")):
+            given["dtype"] = torch.float64
+        given_args = (torch.float64 if _narrow(a) else a for a in args)
+        return func(*given_args, **given)
+
+
+def _narrow(value: object) -> bool:
+    return isinstance(value, torch.dtype) and value in NARROW
+
+
+def foreign(leaf: object) -> str:
+    """What is wrong with a leaf of a problem's inputs or outputs; nothing for a tensor."""
+    if isinstance(leaf, torch.Tensor):
+        return "" if leaf.layout is torch.strided else f"a tensor with layout {leaf.layout}"
+    return f"an object of type {type(leaf).__name__}"
+
+
+def state_of(model: nn.Module) -> dict[str, torch.Tensor]:
+    """The tensors of the state_dict by name, sharing the model's storage."""
+    return {name: t for name, t in model.state_dict().items() if isinstance(t, torch.Tensor)}
+
+
+def run_reference(
+    model: nn.Module, inputs: list[torch.Tensor], call: Callable[[list[torch.Tensor]], Any]
+) -> Answer:
+    """One call. `call` runs the model on `inputs`, which it may change.
+
+    The model's own state changes too, if the reference has side effects; copies are returned.
+    """
+    with torch.no_grad():
+        with Choices() as choices:
+            out = call(inputs)
+        nest, outputs = flatten(out, foreign)
+        state = state_of(model)
+        owned = {t.untyped_storage().data_ptr() for t in [*inputs, *state.values()] if t.numel()}
+        return Answer(
+            nest=nest,
+            outputs=[t.detach() for t in outputs],
+            inputs=[t.detach() for t in inputs],
+            state={name: t.detach().clone() for name, t in state.items()},
+            aliased=[t.untyped_storage().data_ptr() in owned for t in outputs],
+            choices=choices.made,
+        )
+
+
+def widened(model: nn.Module) -> nn.Module:
+    """A copy of the model in float64: parameters, buffers and plain tensors kept as attributes."""
+    wide = copy.deepcopy(model).double()
+    for module in wide.modules():
+        for name, value in vars(module).items():
+            if isinstance(value, torch.Tensor) and value.dtype in NARROW:
+                vars(module)[name] = value.double()
+    return wide
+
+
+@contextmanager
+def in_fp64() -> Iterator[None]:
+    """Run the body so that whatever it makes or casts in a narrower float is float64."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with Widen():  # type: ignore[no-untyped-call]  # untyped in torch
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def wide_inputs(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Copies of the inputs, floating-point ones in float64."""
+    return [t.double() if t.is_floating_point() else t.clone() for t in inputs]

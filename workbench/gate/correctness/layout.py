@@ -1,0 +1,88 @@
+"""Where a tensor's bytes lie: windows, exact copies, guards around them. Runs in workers only."""
+
+import torch
+
+from workbench.gate.correctness.protocol import TensorEntry
+
+GUARD_BYTES = 4096
+"""Before and after a guarded buffer; keeps the 256-byte alignment of the allocator."""
+
+_GUARD = 0xA5
+"""Fills the guards; as fp32 -2.9e-16, as an index out of everything."""
+
+
+def window(x: torch.Tensor) -> torch.Tensor:
+    """The elements from the first to the last that `x` reaches, gaps included, as one 1-D view."""
+    if x.numel() == 0:
+        return x.detach().as_strided((0,), (1,), x.storage_offset())
+    reach = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True))
+    return x.detach().as_strided((reach,), (1,), x.storage_offset())
+
+
+def copied(x: torch.Tensor) -> torch.Tensor:
+    """A copy in storage of its own with the same strides, even where elements overlap."""
+    return window(x).clone().as_strided(x.shape, x.stride(), 0)
+
+
+def write_over(old: torch.Tensor, new: torch.Tensor) -> None:
+    """Give `old` the contents of `new`, laid out alike, without moving its version counter."""
+    window(old.data).copy_(window(new))
+
+
+def alike(old: list[torch.Tensor], new: list[torch.Tensor]) -> bool:
+    """Whether two lists of tensors agree in dtypes, shapes and strides."""
+    return len(old) == len(new) and all(
+        a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride()
+        for a, b in zip(old, new, strict=True)
+    )
+
+
+def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors' windows share a byte."""
+    if a.numel() == 0 or b.numel() == 0 or a.device != b.device:
+        return False
+    end_a = a.data_ptr() + window(a).numel() * a.element_size()
+    end_b = b.data_ptr() + window(b).numel() * b.element_size()
+    return a.data_ptr() < end_b and b.data_ptr() < end_a
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors of one shape and dtype hold the same bits, NaNs and zeros' signs too."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    x, y = a.contiguous().reshape(-1), b.contiguous().reshape(-1)
+    return bool(torch.equal(x.view(torch.uint8), y.view(torch.uint8)))
+
+
+def entry(name: str, tensor: torch.Tensor) -> TensorEntry:
+    """A tensor without its contents."""
+    return TensorEntry(
+        name=name,
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        shape=tuple(tensor.shape),
+        strides=tuple(tensor.stride()),
+        bytes=window(tensor).numel() * tensor.element_size(),
+    )
+
+
+def guarded_bytes(place: TensorEntry) -> int:
+    """Bytes of a buffer that holds the tensor between two guards."""
+    return place.bytes + 2 * GUARD_BYTES
+
+
+def inside(guarded: torch.Tensor, place: TensorEntry) -> torch.Tensor:
+    """The tensor of that description between the guards of a flat uint8 buffer."""
+    flat = guarded[GUARD_BYTES : GUARD_BYTES + place.bytes].view(getattr(torch, place.dtype))
+    return flat.as_strided(place.shape, place.strides)
+
+
+def raise_guards(guarded: torch.Tensor) -> None:
+    """Fill both guards."""
+    guarded[:GUARD_BYTES] = _GUARD
+    guarded[-GUARD_BYTES:] = _GUARD
+
+
+def guards_hold(guarded: torch.Tensor) -> bool:
+    """Whether nothing has written to either guard."""
+    ends = torch.cat((guarded[:GUARD_BYTES], guarded[-GUARD_BYTES:]))
+    return bool((ends == _GUARD).all())

@@ -1,0 +1,335 @@
+"""What the judge of the correctness stage and its two workers tell each other, beside the tensors.
+
+The reference worker's words are trusted as far as the problem file is. The candidate worker's are
+claims: they can convict a candidate or leave it unproven, but nothing in them can make it pass;
+shapes, dtypes and values are read from the blobs that the judge received.
+"""
+
+from enum import StrEnum
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.gate.correctness.cases import Case, Poison
+from workbench.gate.correctness.nest import Nest
+from workbench.kernels.records import OutOfBounds
+from workbench.problems.records import Constant, Precision, Selection, Tolerance
+
+
+class TensorEntry(Struct, frozen=True, kw_only=True):
+    """A tensor without its contents."""
+
+    name: str
+    """Path in its nesting (`0`, `1.scale`) or name in the state_dict."""
+    dtype: str
+    """Without `torch.`."""
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In elements."""
+    bytes: int
+    """From the first to the last element, gaps included."""
+
+
+What = Literal["inputs", "state"]
+
+# -- judge and reference worker ------------------------------------------------------------------
+
+
+class OpenReference(Struct, frozen=True, kw_only=True):
+    """Load the problem at one shape. Answered by `Reference` and the init tensors' blobs."""
+
+    source: str
+    values: dict[str, Constant]
+    build_seed: int
+    """Of the constructor; the candidate is built from the same."""
+    precision: Precision
+    tolerance: dict[str, Tolerance]
+    selections: tuple[Selection, ...]
+    lends: bool = False
+    """The candidate lends buffers on the GPU; else inputs and weights travel as bytes."""
+    threads: int = 1
+    """Of torch, for answers on the CPU."""
+
+
+class Reference(Struct, frozen=True, kw_only=True):
+    """The reference is built."""
+
+    init: Nest
+    """`get_init_inputs()`."""
+    state: tuple[TensorEntry, ...]
+    float_inputs: bool
+    """Whether any input is a floating-point tensor: value cases mean something."""
+
+
+class Perturb(Struct, frozen=True, kw_only=True):
+    """Perturb the reference's weights from their initial values; answered by the state's blobs.
+
+    On a GPU there are none: `Fill` follows.
+    """
+
+    seed: int
+
+
+class Draw(Struct, frozen=True, kw_only=True):
+    """Make the inputs and the answers of one call; answered by `Made` and the inputs' blobs.
+
+    On a GPU there are none: `Fill` follows.
+    """
+
+    number: int
+    case: Case
+    seed: int
+
+
+class Fill(Struct, frozen=True, kw_only=True):
+    """Write the inputs of the call, or the weights, into the lent buffers that come along."""
+
+    what: What
+
+
+class Expected(Struct, frozen=True, kw_only=True):
+    """One output of the reference."""
+
+    entry: TensorEntry
+    aliased: bool
+    """The reference returns an input, parameter or buffer, or a view of one, here."""
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """The inputs and answers of one call are there."""
+
+    inputs: Nest
+    entries: tuple[TensorEntry, ...]
+    outputs: Nest
+    expected: tuple[Expected, ...]
+    changes_state: bool
+    """The reference's call changes its state: it has to be put back before the next one."""
+    fp64: bool
+    """The answer is the reference in float64; where that cannot run it is the native one."""
+    why_not_fp64: str = ""
+
+
+class Compare(Struct, frozen=True, kw_only=True):
+    """Compare what a call left with its answer; answered by `Compared`.
+
+    Blobs: the outputs in the reference's order, the inputs after the call, the state after it.
+    """
+
+    number: int
+    keep: bool = True
+    """Remember the outputs' bits for `Recheck`."""
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    """One measurement per output, and per input or state tensor that somebody changed."""
+
+    measured: tuple["Measured", ...]
+    overrun: tuple[int, ...] = ()
+    """Inputs around which bytes were written that are no tensor's (on a GPU)."""
+
+
+class Recheck(Struct, frozen=True, kw_only=True):
+    """Compare outputs that the candidate still holds with what they were when they were returned.
+
+    Blobs: the outputs of call `number`. Answered by `Rechecked`.
+    """
+
+    number: int
+
+
+class Rechecked(Struct, frozen=True, kw_only=True):
+    """Names of the outputs whose bits changed."""
+
+    changed: tuple[str, ...]
+
+
+class Measured(Struct, frozen=True, kw_only=True):
+    """What one tensor of one call measured. Ratios are error over bound: right means at most 1."""
+
+    what: str
+    """`output 0`, `input 1 after the call`, `running_mean after the call`."""
+    dtype: str
+    elements: int = 0
+    """Compared within the bound, or exactly; the others are not finite in the reference either."""
+    ratio: float = 0.0
+    low_variance: float = 0.0
+    """Worst error over 5 % of the output's own spread; 0 where that rule does not apply."""
+    wrong_finite: int = 0
+    """Elements that are not finite where the answer is, or the reverse."""
+    wrong_exact: int = 0
+    """Elements of an exact (integer or bool) tensor that differ."""
+    index: tuple[int, ...] = ()
+    """Of the worst element."""
+    value: float = 0.0
+    gold: float = 0.0
+    native: float = 0.0
+    bound: float = 0.0
+    untouched: bool = False
+    """The candidate left this tensor bit for bit as it was before the call."""
+    kept: bool = False
+    """The reference left this tensor bit for bit as it was before the call."""
+
+    @property
+    def right(self) -> bool:
+        """Whether every rule holds."""
+        worst = max(self.ratio, self.low_variance)
+        return worst <= 1 and self.wrong_finite == 0 and self.wrong_exact == 0
+
+
+# -- judge and candidate worker ------------------------------------------------------------------
+
+
+class OpenCandidate(Struct, frozen=True, kw_only=True):
+    """Load the candidate and build `ModelNew`; blobs are the init tensors. Answered by `Opened`."""
+
+    source: str
+    init: Nest
+    build_seed: int
+    target: str
+    """Name of the GPU that host code believes in, where there is none."""
+
+
+class PutWeights(Struct, frozen=True, kw_only=True):
+    """Write weights into the model; blobs in the order of `names`, none where they were lent."""
+
+    names: tuple[str, ...]
+
+
+class Lend(Struct, frozen=True, kw_only=True):
+    """Make buffers for inputs or state on the GPU; answered by handles on them, guards included."""
+
+    what: What
+    entries: tuple[TensorEntry, ...]
+    same_storage: bool
+
+
+class Mode(StrEnum):
+    """How the candidate's launches are carried out."""
+
+    PLAIN = "plain"
+    GHOST = "ghost"
+    """Not at all: `torch.empty` stays as it was."""
+    APART = "apart"
+    """In the interpreter: programs in another order, none seeing what others store."""
+
+
+class RunCall(Struct, frozen=True, kw_only=True):
+    """One call of the candidate; blobs are the inputs, where they were not lent."""
+
+    inputs: Nest
+    same_storage: bool
+    poison: Poison
+    watched: bool
+    reset_state: bool
+    mode: Mode = Mode.PLAIN
+    order_seed: int = 0
+    hold: bool = True
+    """Keep the outputs alive until the worker ends."""
+    bare: bool = False
+    """Let the GPU run dry before the call, instead of holding it until the call is queued."""
+
+
+class Operator(Struct, frozen=True):
+    """One torch operator that the candidate's host code dispatched."""
+
+    name: str
+    """`aten.mm`, without the overload."""
+    times: int
+    line: int | None
+    """Of its first use, in the candidate's file."""
+    allowed: bool
+
+
+class Raised(Struct, frozen=True, kw_only=True):
+    """What the candidate raised instead of returning."""
+
+    kind: str
+    message: str
+    line: int | None
+    """In the candidate's file."""
+    kernel: str = ""
+    """The jit function that was running; empty for host code."""
+    out_of_bounds: OutOfBounds | None = None
+    not_judged: str = ""
+    """What the interpreter says it would get wrong, so that it did not try."""
+
+
+class Opened(Struct, frozen=True, kw_only=True):
+    """The candidate is built, or what it raised."""
+
+    state: tuple[TensorEntry, ...] = ()
+    raised: Raised | None = None
+
+
+class OutputFacts(Struct, frozen=True, kw_only=True):
+    """What an output is beside its bytes."""
+
+    entry: TensorEntry
+    device: str
+    storage_bytes: int
+    offset_bytes: int
+    overlaps: tuple[str, ...]
+    """Whose bytes it shares: `input 0`, `parameter weight`, `output 1 of an earlier call`."""
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """What the clocks of a worker read around one call, microseconds."""
+
+    device_us: float | None = None
+    """Between two events on the GPU; None on the CPU."""
+    host_us: float
+    """Until the call returned, before the device was waited for."""
+    wall_us: float
+    """Until the device had ended everything."""
+    ahead_us: float = 0.0
+    """What the GPU was still kept busy with when the call began: part of `wall_us`."""
+
+    @property
+    def us(self) -> float:
+        """The time of the call: on the device where there is one."""
+        return self.wall_us if self.device_us is None else self.device_us
+
+
+class Returned(Struct, frozen=True, kw_only=True):
+    """What one call returned, or raised. Its tensors stay in the worker until `HandOver`."""
+
+    outputs: Nest | None = None
+    facts: tuple[OutputFacts, ...] = ()
+    operators: tuple[Operator, ...] = ()
+    raised: Raised | None = None
+    launches: int = 0
+    """Kernel launches that the call made."""
+    reading: Reading | None = None
+
+
+class HandOver(Struct, frozen=True, kw_only=True):
+    """Ask for what the last call left. Blobs: its outputs, inputs after it, state after it.
+
+    Asked after the call, so that nobody knows during it whether it will be looked at.
+    """
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """Ask for the outputs of one call again; blobs are those outputs."""
+
+    call: int
+    """Counted by the worker, from 0."""
+
+
+T = TypeVar("T")
+
+
+def encode(message: Struct) -> dict[str, Any]:
+    """A message as the body of a request or a reply."""
+    body: dict[str, Any] = msgspec.to_builtins(message)
+    return body
+
+
+def decode(body: dict[str, Any], kind: type[T]) -> T:
+    """A body as a message. WorkbenchError when a worker answered something else."""
+    try:
+        return msgspec.convert(body, kind)
+    except msgspec.ValidationError as fault:
+        raise WorkbenchError(f"a worker's answer is no {kind.__name__}: {fault}") from fault

@@ -1,0 +1,52 @@
+"""What it means that a candidate raised: its fault, a bad address, or a missing feature. Pure."""
+
+from workbench.gate.correctness.protocol import Raised
+from workbench.gate.records import Blame, Finding
+from workbench.kernels.records import OutOfBounds
+
+_BAD_ADDRESS = ("illegal memory access", "misaligned address", "device-side assert")
+"""How CUDA tells it."""
+
+
+def explain(raised: Raised, doing: str) -> Finding:
+    """The finding for what came out of the candidate while it was `doing` something."""
+    if raised.out_of_bounds is not None:
+        return _out_of_bounds(raised.out_of_bounds)
+    if raised.not_judged:
+        return Finding(
+            code="correctness.cannot-judge",
+            says=f"{raised.kernel or 'the kernel'}: {raised.message}",
+            line=raised.line,
+            blame=Blame.MACHINE,
+            evidence={"needs": "a GPU"},
+        )
+    if raised.kind == "SystemExit":
+        says = f"{doing} ends the process instead of returning"
+        return Finding(code="correctness.exited-early", says=says, line=raised.line)
+    if raised.kernel:
+        says = f"kernel {raised.kernel} fails: {raised.message}"
+    else:
+        says = f"{doing} raises {raised.kind}: {raised.message}"
+    if any(words in raised.message for words in _BAD_ADDRESS):
+        return Finding(code="correctness.out-of-bounds", says=says, line=raised.line)
+    return Finding(code="correctness.raised", says=says, line=raised.line)
+
+
+def _out_of_bounds(bad: OutOfBounds) -> Finding:
+    lanes = "1 lane" if bad.lanes == 1 else f"{bad.lanes} lanes"
+    return Finding(
+        code="correctness.out-of-bounds",
+        says=(
+            f"{bad.kernel} has a {bad.access} outside of every tensor: {lanes} of program "
+            f"{bad.program}, {bad.offset_bytes} bytes from the start of `{bad.argument}`"
+        ),
+        line=bad.line or None,
+        evidence={
+            "kernel": bad.kernel,
+            "access": bad.access,
+            "lanes": bad.lanes,
+            "program": ",".join(map(str, bad.program)),
+            "argument": bad.argument,
+            "offset_bytes": bad.offset_bytes,
+        },
+    )

@@ -1,0 +1,124 @@
+"""Whether what a candidate returned has the reference's structure. Pure: the judge's own rules.
+
+Nesting, dtypes, shapes and lengths are read from the blobs that arrived. Overlaps, storage and
+device are the worker's word: enough against a kernel that is careless, and backed by the outputs
+being held and compared again at the end.
+"""
+
+from collections.abc import Sequence
+
+from workbench.gate.correctness.nest import PlainLeaf, aligned, difference, leaves
+from workbench.gate.correctness.protocol import Expected, Made, OutputFacts, Returned, TensorEntry
+from workbench.gate.records import Finding
+from workbench.isolation.wire import Blob
+
+
+def check_structure(
+    made: Made, returned: Returned, blobs: Sequence[Blob], device: str
+) -> list[Finding]:
+    """What is wrong with the outputs' structure; nothing when it is the reference's.
+
+    `blobs` begin with the outputs in the candidate's order; `device` is where they belong.
+    """
+    if returned.outputs is None:
+        return [_finding("wrong-structure", "the candidate returned nothing")]
+    found = difference(made.outputs, returned.outputs)
+    if found:
+        return [_finding("wrong-structure", f"forward returns {found}")]
+    findings = _check_plain(made, returned)
+    places = aligned(made.outputs, returned.outputs)
+    if len(returned.facts) != len(places) or len(blobs) < len(places):
+        return [_finding("wrong-structure", "the outputs did not all arrive")]
+    for number, (expected, place) in enumerate(zip(made.expected, places, strict=True)):
+        facts, blob = returned.facts[place], blobs[place]
+        if facts.device != device:
+            says = f"output {number} is on {facts.device}, the inputs are on {device}"
+            findings.append(_finding("wrong-device", says, value=facts.device, bound=device))
+        else:
+            findings += _check_one(number, expected, facts, blob)
+    return findings
+
+
+def check_state(want: Sequence[TensorEntry], got: Sequence[TensorEntry]) -> list[Finding]:
+    """Whether the candidate's state_dict can take the reference's weights.
+
+    Every name of the reference must be there with its shape and dtype; the candidate may keep more
+    (workspaces registered as buffers), which is not touched.
+    """
+    theirs = {entry.name: entry for entry in got}
+    missing = [entry.name for entry in want if entry.name not in theirs]
+    if missing:
+        has = ", ".join(theirs) or "nothing"
+        says = f"state_dict lacks {', '.join(missing[:5])} of the reference's; it has {has}"
+        return [_finding("state-dict-differs", says[:400])]
+    for entry in want:
+        mine = theirs[entry.name]
+        if (mine.shape, mine.dtype) != (entry.shape, entry.dtype):
+            says = (
+                f"{entry.name} in state_dict is {mine.dtype} {_shape(mine.shape)}, "
+                f"the reference's is {entry.dtype} {_shape(entry.shape)}"
+            )
+            return [_finding("state-dict-differs", says)]
+    return []
+
+
+def outputs_in_order(made: Made, returned: Returned, blobs: Sequence[Blob]) -> list[Blob]:
+    """The blobs with the outputs in the reference's order; structure must have been checked."""
+    if returned.outputs is None:
+        return list(blobs)
+    places = aligned(made.outputs, returned.outputs)
+    return [blobs[place] for place in places] + list(blobs[len(places) :])
+
+
+def _check_plain(made: Made, returned: Returned) -> list[Finding]:
+    """Outputs that are plain values must be the reference's; floats to one part in 10^6 (ours)."""
+    theirs = {} if returned.outputs is None else dict(leaves(returned.outputs))
+    findings = []
+    for path, leaf in leaves(made.outputs):
+        if not isinstance(leaf, PlainLeaf):
+            continue
+        got = theirs[path]
+        value = got.value if isinstance(got, PlainLeaf) else None
+        near = leaf.value == value
+        if isinstance(leaf.value, float) and isinstance(value, float):
+            near = abs(leaf.value - value) <= 1e-6 * abs(leaf.value)
+        if not near:
+            says = f"output `{path}` is {value!r}, the reference's is {leaf.value!r}"
+            findings.append(_finding("error-above-bound", says))
+    return findings
+
+
+def _check_one(number: int, expected: Expected, facts: OutputFacts, blob: Blob) -> list[Finding]:
+    want, output = expected.entry, f"output {number}"
+    if blob.dtype != want.dtype:
+        says = f"{output} is {blob.dtype}, the reference's is {want.dtype}"
+        return [_finding("wrong-dtype", says, value=blob.dtype, bound=want.dtype)]
+    if blob.shape != want.shape:
+        says = f"{output} has shape {_shape(blob.shape)}, the reference's has {_shape(want.shape)}"
+        return [_finding("wrong-shape", says, value=_shape(blob.shape), bound=_shape(want.shape))]
+    if facts.offset_bytes + blob.span_bytes() > facts.storage_bytes:
+        return [_finding("wrong-structure", f"{output} reaches past its own storage")]
+    return _check_overlaps(output, expected, facts)
+
+
+def _check_overlaps(output: str, expected: Expected, facts: OutputFacts) -> list[Finding]:
+    findings = []
+    for owner in facts.overlaps:
+        if owner.startswith("input"):
+            code = "aliases-input"
+        elif owner.startswith("the state"):
+            code = "aliases-state"
+        else:
+            code = "aliases-earlier-output"
+        if expected.aliased:
+            continue  # earlier outputs overlap too then, through the input they share
+        findings.append(_finding(code, f"{output} lies in the memory of {owner}"))
+    return findings
+
+
+def _finding(code: str, says: str, **evidence: str | float) -> Finding:
+    return Finding(code=f"correctness.{code}", says=says, evidence=dict(evidence))
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "scalar"

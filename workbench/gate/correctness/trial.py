@@ -1,0 +1,279 @@
+"""One shape of the correctness stage: its calls, the ghost call, the repeats, the last look."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct, structs
+
+from workbench.gate.correctness.asking import Ended
+from workbench.gate.correctness.cases import Call, Case, Effort, Poison, derive, plan
+from workbench.gate.correctness.dialogue import Dialogue
+from workbench.gate.correctness.numbers import check_numbers, elements, margin
+from workbench.gate.correctness.protocol import (
+    Compared,
+    Made,
+    Mode,
+    OpenReference,
+    Operator,
+    Raised,
+    Returned,
+    RunCall,
+)
+from workbench.gate.correctness.raising import explain
+from workbench.gate.correctness.structure import check_state, check_structure
+from workbench.gate.records import Blame, Evidence, Finding
+from workbench.isolation.wire import Blob
+
+INTERPRETER_BYTES = 64 << 20
+"""Inputs, outputs and state of a shape that the interpreter is tried with (ours): minutes."""
+
+_CERTAIN_BYTES = 1 << 20
+"""Up to here a call that does not end is the candidate's fault, not the interpreter's pace (ours).
+"""
+
+
+class Wrong(Exception):
+    """A call is wrong; no further one is made."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__(findings[0].says)
+        self.findings = tuple(findings)
+
+
+class TrialSettings(Struct, frozen=True, kw_only=True):
+    """What one shape is tried with."""
+
+    shape: str
+    effort: Effort
+    seed: bytes
+    interpreted: bool
+    repeats: int
+    """Calls on identical inputs; in the interpreter with the programs apart."""
+    target: str
+    ghost: bool = True
+    """Make a call whose launches are no-ops, too."""
+
+
+class Trial:
+    """Tries a candidate at one shape. `calls`, `worst` and `compared` tell how far it came."""
+
+    def __init__(
+        self, dialogue: Dialogue, settings: TrialSettings, told: Callable[[int, int], None]
+    ) -> None:
+        self._dialogue = dialogue
+        self._settings = settings
+        self._told = told
+        self._held: list[tuple[int, Made, Returned]] = []
+        self.calls = 0
+        self.worst = 0.0
+        """The worst error over its bound."""
+        self.compared = 0
+        """Elements that were held to a bound or to equality."""
+        self._bytes = 0
+        self._device = "cpu" if settings.interpreted else "cuda:0"
+
+    def run(self, problem: OpenReference, source: str) -> None:
+        """Make every call. Raises Wrong at the first that is wrong, Ended when a worker is lost."""
+        reference, opened = self._dialogue.open(problem, source, self._settings.target)
+        if opened.raised is not None:
+            raise Wrong([self._explain(opened.raised, "building ModelNew")])
+        findings = check_state(reference.state, opened.state)
+        if findings:
+            raise Wrong(findings)
+        self._dialogue.put_weights(self._number("weights"))
+        calls = plan(
+            self._settings.seed,
+            self._settings.shape,
+            self._settings.effort,
+            floats=reference.float_inputs,
+        )
+        repeats = self._settings.repeats
+        total = len(calls) + self._settings.ghost + repeats
+        for call in calls:
+            self._checked(call)
+            self._told(self.calls, total)
+        if self._settings.ghost:
+            self._ghost(calls[-1].number + 1)
+            self._told(self.calls, total)
+        self._repeated(calls[-1].number + 2, repeats)
+        self._told(total, total)
+        self._held_outputs()
+
+    def _checked(self, call: Call) -> None:
+        """One call of the plan, compared with its answer."""
+        if call.perturb is not None:
+            self._dialogue.put_weights(call.perturb)
+        made, inputs = self._dialogue.draw(call)
+        if not self._held:
+            self._check_size(made)
+        message = RunCall(
+            inputs=made.inputs,
+            same_storage=call.same_storage,
+            poison=call.poison,
+            watched=call.watched,
+            reset_state=made.changes_state,
+        )
+        returned, compared = self._judged(call, message, made, inputs, keep=True)
+        if not self._held and not elements(compared):
+            says = "the reference gives nothing finite to compare with on its own inputs"
+            raise Wrong([self._placed(_cannot(says, Blame.PROBLEM), call)])
+        self._held.append((call.number, made, returned))
+
+    def _check_size(self, made: Made) -> None:
+        """Refuse to interpret what would take hours."""
+        moved = [*made.entries, *(e.entry for e in made.expected)]
+        self._bytes = sum(entry.bytes for entry in moved)
+        if self._settings.interpreted and self._bytes > INTERPRETER_BYTES:
+            says = f"{self._bytes >> 20} MiB are too much for the interpreter"
+            raise Wrong([self._with(_cannot(says, Blame.MACHINE, needs=_NEEDS), {})])
+
+    def _run(self, message: RunCall, inputs: Sequence[Blob]) -> tuple[Returned, Sequence[Blob]]:
+        try:
+            return self._dialogue.run(message, inputs)
+        except Ended as end:
+            slow = self._settings.interpreted and self._bytes > _CERTAIN_BYTES
+            if slow and end.finding.code == "correctness.timed-out":
+                says = f"{end.finding.says} in the interpreter, which may just be slow here"
+                raise Ended(_cannot(says, Blame.MACHINE, needs=_NEEDS)) from end
+            raise
+        finally:
+            self.calls += 1
+
+    def _judged(
+        self, call: Call, message: RunCall, made: Made, inputs: Sequence[Blob], *, keep: bool
+    ) -> tuple[Returned, Compared]:
+        returned, blobs = self._run(message, inputs)
+        if returned.raised is not None:
+            raise Wrong([self._placed(self._explain(returned.raised, "forward"), call)])
+        findings = check_structure(made, returned, blobs, self._device) + _check_operators(
+            returned.operators
+        )
+        if findings:
+            raise Wrong([self._placed(finding, call) for finding in findings])
+        compared = self._dialogue.compare(call.number, made, returned, blobs, keep=keep)
+        self.worst = max(self.worst, margin(compared))
+        self.compared += elements(compared)
+        findings = check_numbers(compared)
+        if findings:
+            raise Wrong([self._placed(finding, call) for finding in findings])
+        return returned, compared
+
+    def _ghost(self, number: int) -> None:
+        """Make the launches no-ops: if the answer is still right, the kernels do not make it."""
+        call = self._extra(number, "ghost", Poison.NAN)
+        made, inputs = self._dialogue.draw(call)
+        message = RunCall(
+            inputs=made.inputs,
+            same_storage=call.same_storage,
+            poison=call.poison,
+            watched=False,
+            reset_state=made.changes_state,
+            mode=Mode.GHOST,
+            hold=False,
+        )
+        returned, blobs = self._run(message, inputs)
+        if returned.raised is not None or check_structure(made, returned, blobs, self._device):
+            return
+        compared = self._dialogue.compare(number, made, returned, blobs, keep=False)
+        if elements(compared) and not check_numbers(compared):
+            says = "the answer is right although no kernel ran: the kernels do not compute it"
+            finding = Finding(code="correctness.kernels-are-decoys", says=says)
+            raise Wrong([self._placed(finding, call)])
+
+    def _repeated(self, number: int, times: int) -> None:
+        """Run on identical inputs; in the interpreter with the programs apart from each other."""
+        if not times:
+            return
+        call = self._extra(number, "repeats", Poison.PATTERN)
+        made, inputs = self._dialogue.draw(call)
+        for turn in range(times):
+            message = RunCall(
+                inputs=made.inputs,
+                same_storage=call.same_storage or turn > 0,
+                poison=call.poison,
+                watched=False,
+                reset_state=made.changes_state,
+                mode=Mode.APART if self._settings.interpreted else Mode.PLAIN,
+                order_seed=self._number("order", turn),
+                hold=False,
+            )
+            try:
+                self._judged(call, message, made, inputs, keep=False)
+            except Wrong as wrong:
+                raise Wrong([self._as_race(finding, turn) for finding in wrong.findings]) from wrong
+
+    def _as_race(self, finding: Finding, turn: int) -> Finding:
+        if finding.code not in _NUMERIC:
+            return finding
+        how = (
+            "with programs that run at the same time" if self._settings.interpreted else "repeated"
+        )
+        return structs.replace(
+            finding,
+            code="correctness.race",
+            says=f"right before, but wrong {how}: {finding.says}",
+            evidence={**finding.evidence, "repeat": turn},
+        )
+
+    def _held_outputs(self) -> None:
+        """Outputs of earlier calls must be, bit for bit, what they were when they were returned."""
+        for held, (number, made, returned) in enumerate(self._held):
+            changed = self._dialogue.recheck(number, held, made, returned).changed
+            if changed:
+                says = f"{changed[0]} of an earlier call changed when later calls were made"
+                finding = Finding(code="correctness.output-overwritten", says=says)
+                raise Wrong([self._with(finding, {"call": number})])
+
+    def _extra(self, number: int, what: str, poison: Poison) -> Call:
+        """A fresh call outside of the plan."""
+        return Call(
+            number=number,
+            case=Case.FRESH,
+            seed=self._number(what),
+            same_storage=bool(self._number(what, "storage") % 2),
+            poison=poison,
+            watched=False,
+        )
+
+    def _number(self, *labels: str | int) -> int:
+        return derive(self._settings.seed, self._settings.shape, *labels)
+
+    def _explain(self, raised: Raised, doing: str) -> Finding:
+        return explain(raised, doing)
+
+    def _placed(self, finding: Finding, call: Call) -> Finding:
+        evidence: Evidence = {"case": str(call.case), "call": call.number}
+        return self._with(finding, evidence)
+
+    def _with(self, finding: Finding, evidence: Evidence) -> Finding:
+        place: Evidence = {"shape": self._settings.shape, "seed": self._settings.seed.hex()}
+        return structs.replace(finding, evidence={**finding.evidence, **evidence, **place})
+
+
+_NEEDS = "a GPU, or a smaller first [[shape]] in the sidecar"
+
+_NUMERIC = (
+    "correctness.error-above-bound",
+    "correctness.non-finite",
+    "correctness.low-variance-error",
+    "correctness.side-effect-missing",
+)
+
+
+def _cannot(says: str, blame: Blame, needs: str = "") -> Finding:
+    """The stage cannot answer, and it is not the candidate's fault."""
+    evidence: Evidence = {"needs": needs} if needs else {}
+    return Finding(code="correctness.cannot-judge", says=says, blame=blame, evidence=evidence)
+
+
+def _check_operators(operators: Sequence[Operator]) -> list[Finding]:
+    """Torch operators in host code that compute something."""
+    return [
+        Finding(
+            code="correctness.torch-compute-at-run-time",
+            says=f"host code runs {op.name}: the kernels have to compute, torch only allocates",
+            line=op.line,
+            evidence={"operator": op.name, "times": op.times},
+        )
+        for op in operators
+        if not op.allowed
+    ]

@@ -1,0 +1,114 @@
+"""What the reference worker puts into inputs and weights for each case. Runs in workers only."""
+
+import torch
+
+from workbench.gate.correctness.cases import Case
+from workbench.gate.correctness.layout import copied, window
+
+CENTRE = 0.37
+"""Subtracted in the centred case: near the mean of U(0, 1), and no round number."""
+OUTLIER = 300.0
+EDIT = 64
+"""An edited tensor has one stretch of this share of its elements drawn anew (ours)."""
+KEPT = 1
+"""Elements kept at either end of a tensor where a fingerprint would look."""
+
+
+def apply_case(
+    case: Case, inputs: list[torch.Tensor], before: list[torch.Tensor] | None, seed: int
+) -> list[torch.Tensor]:
+    """Fresh `inputs` turned into those of `case`, each in storage of its own, strides kept.
+
+    `before` holds the inputs of the call before, whose ends a same-storage case keeps and of which
+    an edited one keeps nearly everything.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    made = []
+    floats = [place for place, x in enumerate(inputs) if x.is_floating_point()]
+    surely = floats[int(torch.randint(len(floats), (), generator=generator))] if floats else -1
+    for place, x in enumerate(inputs):
+        new = copied(x)
+        if x.is_floating_point():
+            _change(case, new, generator)
+        if before is not None and place < len(before):
+            if case is Case.KEPT_ENDS:
+                _keep_ends(new, before[place])
+            elif case is Case.EDITED and x.is_floating_point():
+                edited = place == surely or bool(torch.randint(2, (), generator=generator))
+                _keep_but(new, before[place], generator, edited=edited)
+        made.append(new)
+    return made
+
+
+def _change(case: Case, x: torch.Tensor, generator: torch.Generator) -> None:
+    """Change a private tensor in place."""
+    flat = window(x)
+    match case:
+        case Case.CENTRED:
+            _store(flat, flat.double() - CENTRE)
+        case Case.LARGE:
+            _store(flat, flat.double() * 64)
+        case Case.TINY:
+            _store(flat, flat.double() * 2.0**-20)
+        case Case.ZEROS:
+            flat.zero_()
+        case Case.OUTLIER if x.numel():
+            at = [int(torch.randint(n, (), generator=generator)) for n in x.shape]
+            place = sum(i * s for i, s in zip(at, x.stride(), strict=True))
+            _store(flat[place : place + 1], flat[place : place + 1].double() * 0 + OUTLIER)
+        case _:
+            pass
+
+
+def _store(flat: torch.Tensor, values: torch.Tensor) -> None:
+    # Narrow dtypes end below the new values (float8_e4m3fn at 448): saturate, never overflow.
+    top = torch.finfo(flat.dtype).max
+    flat.copy_(values.clamp(-top, top).to(flat.dtype))
+
+
+def _keep_ends(x: torch.Tensor, old: torch.Tensor) -> None:
+    new, was = window(x), window(old)
+    if new.numel() > 2 * KEPT and new.numel() == was.numel():
+        new[:KEPT] = was[:KEPT]
+        new[-KEPT:] = was[-KEPT:]
+
+
+def _keep_but(
+    x: torch.Tensor, old: torch.Tensor, generator: torch.Generator, *, edited: bool
+) -> None:
+    """Give `x` the contents of `old`, but for one stretch where `edited`."""
+    if (x.shape, x.stride(), x.dtype) != (old.shape, old.stride(), old.dtype) or not x.numel():
+        return
+    new, was = window(x), window(old)
+    length = max(1, new.numel() // EDIT)
+    start = int(torch.randint(new.numel() - length + 1, (), generator=generator))
+    stretch = new[start : start + length].clone()
+    new.copy_(was)
+    if edited:
+        new[start : start + length] = stretch
+
+
+def perturb_state(state: dict[str, torch.Tensor], seed: int) -> None:
+    """Move every floating-point parameter and buffer off its initial value, in place.
+
+    x(1 + 0.5u) + 0.3u' with u, u' ~ U(0, 1) (gate protocol, section 8), so ones, zeros and running
+    statistics are told from what a kernel might take for granted; what is positive stays positive.
+    For matrices and filters 0.3u' is scaled by their own rms: a shift of 0.15 in every weight would
+    grow with the fan-in and overflow a deep network. Integers stay as they are.
+    """
+    distinct = {(t.data_ptr(), t.shape): t for t in state.values()}  # tied weights move once
+    for number, tensor in enumerate(distinct.values()):
+        if not tensor.is_floating_point() or tensor.numel() == 0:
+            continue
+        generator = torch.Generator(tensor.device).manual_seed(seed + number)
+        old = tensor.detach().double()
+        first = torch.rand(old.shape, generator=generator, dtype=old.dtype, device=old.device)
+        second = torch.rand(old.shape, generator=generator, dtype=old.dtype, device=old.device)
+        step = 0.3 if old.dim() < 2 else 0.3 * _scale(old)
+        tensor.detach().copy_(old * (1 + 0.5 * first) + step * second)
+
+
+def _scale(matrix: torch.Tensor) -> float:
+    """Rms of a weight; where it is all zeros, that of a weight which keeps its input's variance."""
+    rms = float(matrix.square().mean().sqrt())
+    return rms or (matrix.numel() / matrix.shape[0]) ** -0.5

@@ -1,0 +1,343 @@
+"""What calling a value does: the candidate's functions, its classes, and kernel launches."""
+
+import ast
+
+from workbench.gate.policy.containers import field_names
+from workbench.gate.policy.refusals import spelled
+from workbench.gate.policy.state import Activation, Frame, TooTangledError
+from workbench.gate.policy.stories import Stories
+from workbench.gate.policy.values import (
+    ANYTHING,
+    EMPTY,
+    NOTHING,
+    PLAIN,
+    UNKNOWN,
+    Arguments,
+    Atom,
+    Bound,
+    Class,
+    Decorator,
+    Descriptor,
+    Function,
+    FunctionNode,
+    Holder,
+    Instance,
+    Items,
+    Kernel,
+    Known,
+    Launcher,
+    Method,
+    Nothing,
+    Partial,
+    Phase,
+    Plain,
+    Scope,
+    Super,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+    join,
+)
+
+_DEEPEST_CALL = 24
+_MOST_CONTEXTS = 24
+_VIEW_MODULES = frozenset({"torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten"})
+_SIZES = (Plain, Tuple, Items, Nothing, Unknown)
+"""What a grid is when it is not a function."""
+_IMPLIED = ("__contains__", "__eq__", "__hash__", "__len__", "__repr__", "__str__")
+_HANDED = ("__enter__", "__exit__", "__getitem__", "__iter__", "__next__")
+_CONTEXT: Value = frozenset({Known("torch.autograd.function.FunctionCtx")})
+
+
+class Calls(Stories):
+    """Calls values."""
+
+    def run_body(self, function: Function, frame: Frame) -> None:
+        """Evaluate a function's body in a frame; the layer of statements does it."""
+        raise NotImplementedError
+
+    def call(self, value: Value, arguments: Arguments, node: ast.AST, frame: Frame) -> Value:
+        """Everything that calling the value may give."""
+        return join(self._call_atom(atom, arguments, node, frame) for atom in value)
+
+    def _call_atom(  # noqa: C901, PLR0911, PLR0912 - one case per kind of value
+        self, atom: Atom, given: Arguments, node: ast.AST, frame: Frame
+    ) -> Value:
+        self.step()
+        match atom:
+            case Known():
+                site = node if isinstance(node, ast.Call) else self._as_call(node)
+                return self.call_known(atom.path, given, site, frame)
+            case Function():
+                return self._call_function(atom, given, node, frame)
+            case Bound():
+                return self._call_function(atom.function, given.after(atom.owner), node, frame)
+            case Partial():
+                more = Arguments(
+                    atom.arguments + given.positional, atom.keywords + given.keywords, given.rest
+                )
+                return self.call(atom.target, more, node, frame)
+            case Launcher():
+                return self.launch(atom, given, node, frame)
+            case Method():
+                return self._call_method(atom, given, node, frame)
+            case Class():
+                return self._construct(atom, given, node, frame)
+            case Decorator():
+                return self.apply_decorator(atom, given.get(0, "fn"))
+            case Instance() | Holder() | Items():
+                return self._call_object(atom, given, node, frame)
+            case Descriptor():
+                return self.call(atom.function, given, node, frame)
+            case Nothing() | Kernel():  # both raise
+                return EMPTY
+            case Unknown():
+                return UNKNOWN
+            case Plain() if not self.may_hold_tensor(given.all()):
+                self.hand_over(given.all(), node)
+                return PLAIN
+        self.refuse("policy.unresolved", node)
+        return UNKNOWN
+
+    def _as_call(self, node: ast.AST) -> ast.Call:
+        """A call node for what a decorator or a library function calls; one per place."""
+        called = ast.Call(func=ast.Name(id="call", ctx=ast.Load()), args=[], keywords=[])
+        return self.implied.setdefault(node, ast.copy_location(called, node))
+
+    def _call_method(  # noqa: PLR0911 - one case per kind of owner
+        self, atom: Method, given: Arguments, node: ast.AST, frame: Frame
+    ) -> Value:
+        owner = atom.owner
+        match owner:
+            case Tensor():
+                self.hand_over(given.all(), node)
+                return self.call_tensor(owner, atom.name, given, node, frame)
+            case Items(kind="modules" | "sequential") if atom.name in self.allowed.module_methods:
+                return self.call_module(owner, atom.name, given, node, frame)
+            case Items():
+                return self.call_container(owner, atom.name, given, node, frame)
+            case Holder() | Instance():
+                return self.call_module(owner, atom.name, given, node, frame)
+            case Class():
+                return self._apply_autograd(owner, given, node, frame)
+            case Kernel():
+                for name, value in self._passed(owner.node, given).items():
+                    self._check_argument(owner.node, name, value, node)
+                return frozenset({owner})
+            case Super():
+                return NOTHING
+            case _:
+                return PLAIN
+
+    def _call_object(
+        self, atom: Instance | Holder | Items, given: Arguments, node: ast.AST, frame: Frame
+    ) -> Value:
+        if isinstance(atom, Instance):
+            receiver: Value = frozenset({atom})
+            name = "__call__" if self.find_member(atom.node, "__call__") else "forward"
+            if self.find_member(atom.node, name):
+                return self.call(self.read_member(receiver, name, node, frame), given, node, frame)
+        if isinstance(atom, Holder) and atom.path in _VIEW_MODULES:
+            return given.get(0, "input")
+        if isinstance(atom, Items) and atom.kind == "sequential":
+            # Every layer may get what any other gives.
+            flowing = given.get(0, "input")
+            for _ in range(2):
+                flowing |= self.call(self.contents(atom).all(), Arguments((flowing,)), node, frame)
+            return flowing
+        self.refuse(
+            "policy.module-called" if isinstance(atom, Holder) else "policy.unresolved", node
+        )
+        return UNKNOWN
+
+    def _apply_autograd(self, owner: Class, given: Arguments, node: ast.AST, frame: Frame) -> Value:
+        receiver: Value = frozenset({owner})
+        forward = self.read_member(receiver, "forward", node, frame)
+        if not self.find_member(owner.node, "setup_context"):
+            return self.call(forward, given.after(_CONTEXT), node, frame)
+        result = self.call(forward, given, node, frame)
+        setup = self.read_member(receiver, "setup_context", node, frame)
+        inputs: Value = frozenset({Tuple(given.positional)})
+        self.call(setup, Arguments((_CONTEXT, inputs, result)), node, frame)
+        return result
+
+    # ------------------------------------------------------------------------------ functions
+
+    def _call_function(
+        self, function: Function, given: Arguments, node: ast.AST, frame: Frame
+    ) -> Value:
+        if function.cached and self.may_hold_tensor(given.all()):
+            self.refuse("policy.caches-output", node)
+        bindings = self.bind_parameters(function, given)
+        phase = Phase.CALL if is_generator(function.node) else frame.phase
+        activation, bindings = self._activation(function, bindings, phase)
+        if activation.round != self.round:
+            activation.round = self.round
+            self._run(function, bindings, phase, activation)
+        elif activation.launches:
+            self.launches += 1
+        return activation.result
+
+    def bind_parameters(self, function: Function, given: Arguments) -> dict[str, Value]:
+        """The value of each parameter; what may or may not be given joins its default."""
+        spec = function.node.args
+        defaults = self.defaults.get(function.node, {})
+        places = [argument.arg for argument in (*spec.posonlyargs, *spec.args)]
+        bound: dict[str, Value] = {}
+        for place, name in enumerate([*places, *(argument.arg for argument in spec.kwonlyargs)]):
+            position = place if place < len(places) else len(given.positional)
+            value = given.get(position, name)
+            sure = position < len(given.positional) or name in dict(given.keywords)
+            bound[name] = value if sure else value | defaults.get(name, EMPTY)
+        if spec.vararg:
+            extra = given.positional[len(places) :]
+            loose = self.make_list(spec.vararg, join(extra) | given.rest) if given.rest else EMPTY
+            bound[spec.vararg.arg] = loose or frozenset({Tuple(extra)})
+        if spec.kwarg:
+            items = Items(spec.kwarg, "dict")
+            self.put(items, given.rest)
+            for name, value in given.keywords:
+                if name not in bound:
+                    self.put(items, value, name)
+            bound[spec.kwarg.arg] = frozenset({items})
+        return bound
+
+    def _activation(
+        self, function: Function, bindings: dict[str, Value], phase: Phase
+    ) -> tuple[Activation, dict[str, Value]]:
+        known = self.contexts.setdefault((function.node, function.scope, phase), {})
+        key = tuple(sorted_items(bindings))
+        if key in known:
+            return known[key], bindings
+        if len(known) < _MOST_CONTEXTS:
+            known[key] = Activation(Scope(function.scope, function.node))
+            return known[key], bindings
+        # Too many ways to call it: one activation stands for the rest, run anew as it grows.
+        common = known.setdefault((), Activation(Scope(function.scope, function.node)))
+        for name, value in bindings.items():
+            old = common.scope.ever.get(name, EMPTY)
+            self.record(common.scope, name, value)
+            bindings[name] = old | value
+        return common, bindings
+
+    def _run(
+        self, function: Function, bindings: dict[str, Value], phase: Phase, activation: Activation
+    ) -> None:
+        if self.depth >= _DEEPEST_CALL:
+            raise TooTangledError(f"calls nest deeper than {_DEEPEST_CALL}")
+        frame = Frame(activation.scope, phase, dict(bindings), function)
+        frame.receiver = next(iter(bindings.values()), EMPTY)
+        for name, value in bindings.items():
+            self.record(activation.scope, name, value)
+        self.reached.add(function.node)
+        before = self.launches
+        self.depth += 1
+        try:
+            self.run_body(function, frame)
+        finally:
+            self.depth -= 1
+        result = frame.returned
+        if is_generator(function.node):
+            result = self.make_list(function.node, frame.yielded | frame.returned)
+        activation.launches = activation.launches or self.launches > before
+        if not result <= activation.result:
+            activation.result = self.narrow(activation.result | result, function.node)
+            self.changed = True
+
+    # -------------------------------------------------------------------------------- classes
+
+    def _construct(self, atom: Class, given: Arguments, node: ast.AST, frame: Frame) -> Value:
+        made = Instance(atom.node)
+        receiver: Value = frozenset({made})
+        self.reached.add(atom.node)
+        self._call_special(made, _IMPLIED, node)
+        if self.find_member(atom.node, "__init__"):
+            initialiser = self.read_member(receiver, "__init__", node, frame)
+            self.call(initialiser, given, node, frame)
+            return receiver
+        for place, name in enumerate(field_names(atom.node)):
+            value = given.get(place, name)
+            if value:
+                self.set_member(atom.node, name, value)
+        if self.find_member(atom.node, "__post_init__"):
+            after = self.read_member(receiver, "__post_init__", node, frame)
+            self.call(after, Arguments(), node, frame)
+        return receiver
+
+    def _call_special(self, atom: Instance, names: tuple[str, ...], node: ast.AST) -> None:
+        """Follow the methods that Python calls by itself."""
+        for name in names:
+            for method in self.find_member(atom.node, name):
+                if isinstance(method, Function):
+                    self.call_anyhow(Bound(method, frozenset({atom})), ANYTHING, node)
+
+    def hand_over(self, value: Value, node: ast.AST) -> None:
+        """Follow functions and objects that are given to a library."""
+        super().hand_over(value, node)
+        for atom in value:
+            if isinstance(atom, Instance):
+                self._call_special(atom, _HANDED, node)
+
+    # ------------------------------------------------------------------------------- launches
+
+    def launch(self, atom: Launcher, given: Arguments, node: ast.AST, frame: Frame) -> Value:
+        """`kernel[grid](...)`: what the kernel gets, and the host functions called around it."""
+        kernel = atom.kernel.node
+        passed = self._passed(kernel, given)
+        meta = Items(kernel.args, "meta")
+        self.put(meta, given.rest)
+        for name, value in passed.items():
+            self.put(meta, value, name)
+        for name, value in passed.items():
+            self._check_argument(kernel, name, value, node)
+        arguments: Value = frozenset({meta})
+        sizes = frozenset(a for a in atom.grid if isinstance(a, _SIZES))
+        self.call(atom.grid - sizes, Arguments((arguments,)), node, frame)
+        for hook in self.hooks.get(kernel, EMPTY):
+            self.call_anyhow(hook, arguments | PLAIN, node)
+        self.launched_by(atom.kernel, frame.phase)
+        return PLAIN
+
+    def _passed(self, kernel: ast.FunctionDef, given: Arguments) -> dict[str, Value]:
+        names = [a.arg for a in (*kernel.args.posonlyargs, *kernel.args.args)]
+        passed = dict(zip(names, given.positional, strict=False))
+        for place, value in enumerate(given.positional[len(names) :]):
+            passed[f"*{place}"] = value
+        passed.update(given.keywords)
+        return passed
+
+    def _check_argument(
+        self, kernel: ast.FunctionDef, name: str, value: Value, node: ast.AST
+    ) -> None:
+        """Refuse what a compiled kernel could not get, but an interpreted one could run."""
+        every = (*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs)
+        declared = {argument.arg: argument.annotation for argument in every}
+        annotation = declared.get(name)
+        constant = annotation is not None and "constexpr" in spelled(annotation)
+        flat = value | self.iterate_containers(value)
+        harmless: tuple[type[Atom], ...] = (Plain, Nothing, Kernel, Known, Tuple, Items, Unknown)
+        for atom in flat:
+            language = not isinstance(atom, Known) or self.is_language(atom.path)
+            fits = isinstance(atom, harmless) and language
+            if not fits and (constant or not isinstance(atom, Tensor)):
+                self.refuse("policy.kernel-argument", node, f"{kernel.name}({name}=...)")
+
+
+def is_generator(node: FunctionNode) -> bool:
+    """Whether calling the function gives an iterator: its own body yields."""
+    waiting: list[ast.AST] = list(node.body) if isinstance(node, ast.FunctionDef) else [node.body]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(
+            inner, ast.FunctionDef | ast.Lambda | ast.ClassDef | ast.AsyncFunctionDef
+        ):
+            waiting.extend(ast.iter_child_nodes(inner))
+    return False
+
+
+def sorted_items(bindings: dict[str, Value]) -> list[tuple[str, Value]]:
+    """Bindings in an order that does not depend on how the call was spelled."""
+    return sorted(bindings.items(), key=lambda item: item[0])

@@ -1,0 +1,280 @@
+"""Whether a candidate's text keeps to what host code may do, before any of it runs."""
+
+import ast
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Literal
+
+from workbench.gate.policy.kernels import Kernels
+from workbench.gate.policy.names import allowed, explain_policy
+from workbench.gate.policy.refusals import NOTED, finding
+from workbench.gate.policy.scopes import own_nodes
+from workbench.gate.policy.state import Frame, TooTangledError
+from workbench.gate.policy.statements import is_main_guard
+from workbench.gate.policy.values import (
+    EMPTY,
+    INPUT,
+    NOTHING,
+    PLAIN,
+    Arguments,
+    Bound,
+    Class,
+    Function,
+    Instance,
+    Items,
+    Phase,
+    Tensor,
+    Tuple,
+    Value,
+)
+from workbench.gate.records import Finding, Outcome, Stage, StageReport
+
+__all__ = ["check", "check_bytes", "explain_policy", "input_kinds"]
+
+Kind = Literal["tensor", "number", "several", "unknown", "tensors"]
+"""What one input of a problem is: `several` is one argument that is a list of tensors, `tensors`
+stands for any number of arguments that are all tensors."""
+
+LARGEST_SOURCE = 1 << 20
+"""Bytes; ours. The largest lifted KernelBench level 3 network is a quarter of it."""
+DEEPEST_SOURCE = 120
+"""Levels of nesting in the syntax tree; ours. Hand-written kernels stay under 30."""
+_MOST_ROUNDS = 40
+_NUMBERS = frozenset({"int", "float", "bool", "str"})
+
+
+def check_bytes(content: bytes, inputs: Sequence[Kind] = ()) -> StageReport:
+    """As `check`, for a file's bytes, which need not be text."""
+    try:
+        return check(content.decode("utf-8-sig"), inputs)
+    except UnicodeDecodeError as fault:
+        return _report([finding("policy.not-text", str(fault))], 0.0)
+
+
+def check(source: str, inputs: Sequence[Kind] = ()) -> StageReport:
+    """Judge a candidate's text. Pure: runs nothing of it, imports no torch, raises nothing.
+
+    `inputs` says what each argument of `ModelNew.forward` is, as `input_kinds` reads it from the
+    problem; without it every argument counts as a tensor unless it is annotated as a number.
+    """
+    started = time.perf_counter()
+    try:
+        findings = _findings(source, inputs)
+    except (RecursionError, MemoryError):  # the parser reports its own stack as memory
+        findings = [finding("policy.too-deep", "deeper than Python's stack")]
+    except TooTangledError as fault:
+        findings = [finding("policy.too-complex", str(fault))]
+    return _report(findings, time.perf_counter() - started)
+
+
+def input_kinds(problem: str) -> tuple[Kind, ...]:
+    """What each element of a problem's `get_inputs()` is, from its text; empty when unclear."""
+    try:
+        machine = Machine(_parse(problem), ())
+        machine.run_module()
+        return machine.kinds_of_inputs()
+    except (SyntaxError, ValueError, RecursionError, TooTangledError, MemoryError):
+        return ()
+
+
+def _report(findings: list[Finding], seconds: float) -> StageReport:
+    refused = [f for f in findings if f.code != NOTED]
+    return StageReport(
+        stage=Stage.POLICY,
+        outcome=Outcome.FAILED if refused else Outcome.PASSED,
+        says=refused[0].says if refused else "host code only allocates, views, copies and launches",
+        findings=tuple(findings),
+        seconds=seconds,
+    )
+
+
+def _findings(source: str, inputs: Sequence[Kind]) -> list[Finding]:
+    if len(source) > LARGEST_SOURCE:
+        return [finding("policy.too-large", f"{len(source)} characters")]
+    try:
+        tree = _parse(source)
+    except SyntaxError as fault:
+        return [finding("policy.syntax", fault.msg, fault.lineno)]
+    except ValueError as fault:  # NUL bytes, lone surrogates
+        return [finding("policy.syntax", str(fault))]
+    depth = _depth(tree)
+    if depth > DEEPEST_SOURCE:
+        return [finding("policy.too-deep", f"{depth} levels")]
+    machine = Machine(tree, inputs)
+    machine.run()
+    refused = sorted(machine.refused.values(), key=_decisive_first)
+    return [*refused, *machine.notes.values()]
+
+
+def _decisive_first(found: Finding) -> tuple[bool, int]:
+    """What is there comes before what is missing, then in the order of the file."""
+    return found.code in ("policy.no-launch", "policy.unresolved"), found.line or 0
+
+
+def _parse(source: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        return ast.parse(source)
+
+
+def _depth(tree: ast.AST) -> int:
+    deepest, level = 0, [tree]
+    while level:
+        deepest += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return deepest
+
+
+class Machine(Kernels):
+    """Runs a file in the abstract, until nothing new is learnt."""
+
+    def __init__(self, tree: ast.Module, inputs: Sequence[Kind]) -> None:
+        super().__init__(allowed(), tree)
+        self.inputs = tuple(inputs)
+
+    def run(self) -> None:
+        """Evaluate everything a worker would run, and then look at what nothing runs."""
+        for _ in range(_MOST_ROUNDS):
+            self.round += 1
+            self.changed = False
+            self.refused.clear()
+            self.notes.clear()
+            self.launched.clear()
+            self.reached.clear()
+            self.run_module()
+            self.run_model()
+            for kernel, scope in list(self.kernel_scopes.items()):
+                self.check_kernel(kernel, scope)
+            if not self.changed:
+                self.sweep()
+                return
+        raise TooTangledError(f"still learning after {_MOST_ROUNDS} rounds")
+
+    def run_module(self) -> None:
+        """Execute the module's body, as an import does."""
+        frame = Frame(self.module, Phase.SETUP)
+        self.block(self.tree.body, frame)
+
+    def run_model(self) -> None:
+        """Construct ModelNew and call it once."""
+        classes = [a for a in self.module.ever.get("ModelNew", EMPTY) if isinstance(a, Class)]
+        if not classes:
+            self.refuse("policy.no-model", self.tree, "ModelNew")
+            return
+        setup = Frame(self.module, Phase.SETUP)
+        for model in classes:
+            made = self.call(frozenset({model}), Arguments(rest=PLAIN), model.node, setup)
+            for name in list(self.members.get(model.node, {})):
+                # The judge moves, loads and prints modules; overriding that is running code then.
+                if name in self.allowed.module_methods:
+                    self._call_override(made, name, model.node, setup)
+            self._call_model(made, model.node)
+        if Phase.CALL not in self.launched:
+            self.refuse("policy.no-launch", self.tree, "ModelNew.forward")
+
+    def _call_override(self, made: Value, name: str, node: ast.ClassDef, frame: Frame) -> None:
+        loaded = PLAIN | frozenset({Tensor("state")})
+        for atom in self.read_member(made, name, node, frame):
+            if isinstance(atom, Bound):
+                self.call(frozenset({atom}), Arguments(rest=loaded), node, frame)
+
+    def _call_model(self, made: Value, node: ast.ClassDef) -> None:
+        frame = Frame(self.module, Phase.CALL)
+        for instance in made:
+            if not isinstance(instance, Instance):
+                continue
+            named = "__call__" if self.find_member(instance.node, "__call__") else "forward"
+            for forward in self.read_member(frozenset({instance}), named, node, frame):
+                self.call(frozenset({forward}), self._inputs(forward), node, frame)
+
+    def _inputs(self, forward: object) -> Arguments:
+        """What forward gets: as the problem says, or by its annotations."""
+        function = forward.function if isinstance(forward, Bound) else forward
+        if not isinstance(function, Function):
+            return Arguments((INPUT,))
+        spec = function.node.args
+        names = [*spec.posonlyargs, *spec.args][isinstance(forward, Bound) :]
+        if self.inputs == ("tensors",):
+            given = len(names) - len(spec.defaults)
+            return Arguments((INPUT,) * given, rest=INPUT if spec.vararg else EMPTY)
+        if self.inputs:
+            return Arguments(tuple(self._input(kind, spec) for kind in self.inputs))
+        values = tuple(_by_annotation(argument.annotation) for argument in names)
+        return Arguments(values, rest=INPUT if spec.vararg or spec.kwarg else EMPTY)
+
+    def _input(self, kind: Kind, site: ast.AST) -> Value:
+        if kind == "several":
+            return self.make_list(site, INPUT)
+        return PLAIN if kind == "number" else INPUT
+
+    def kinds_of_inputs(self) -> tuple[Kind, ...]:
+        """What `get_inputs` of this module returns, element by element."""
+        value = self.module.ever.get("get_inputs", EMPTY)
+        frame = Frame(self.module, Phase.SETUP)
+        self.round += 1
+        given = self.call(value, Arguments(), self.tree, frame)
+        match [*given]:
+            case [Items() as items]:
+                contents = self.contents(items)
+                parts = [contents.keyed.get(i, EMPTY) for i in range(len(contents.keyed))]
+                if not contents.elements:
+                    return tuple(map(_kind, parts))
+                return ("tensors",) if _kind(contents.all()) == "tensor" else ()
+            case [Tuple(items=parts)]:
+                return tuple(map(_kind, parts))
+        return ()
+
+    def sweep(self) -> None:
+        """What nothing calls cannot compute, but must not hide what would be refused anywhere."""
+        for node in _live(self.tree):
+            if isinstance(node, ast.FunctionDef | ast.Lambda | ast.AsyncFunctionDef) and (
+                node not in self.reached
+            ):
+                for inner in own_nodes(node):
+                    self._sweep_node(inner)
+
+    def _sweep_node(self, node: ast.AST) -> None:
+        frame = Frame(self.module, Phase.SETUP)
+        match node:
+            case ast.Import():
+                self.import_module(node, frame)
+            case ast.ImportFrom():
+                self.import_names(node, frame)
+            case ast.Name(id=name) if name not in self.module.ever:
+                if name in ("exec", "eval", "compile", "__import__", "globals", "locals", "vars"):
+                    self.refuse("policy.dynamic-code", node)
+            case ast.Attribute(attr=name) if name.startswith("__") and name != "__init__":
+                if name not in ("__name__", "__doc__", "__version__"):
+                    self.refuse("policy.private-name", node)
+
+
+def _live(tree: ast.Module) -> list[ast.AST]:
+    """Every node except those that only run as a script."""
+    found: list[ast.AST] = []
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        if isinstance(node, ast.If) and is_main_guard(node.test):
+            waiting.extend(node.orelse)
+        else:
+            waiting.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def _by_annotation(annotation: ast.expr | None) -> Value:
+    match annotation:
+        case ast.Name(id=name) if name in _NUMBERS:
+            return PLAIN
+        case ast.Subscript(value=ast.Name(id="Optional"), slice=ast.Name(id=name)):
+            return (PLAIN if name in _NUMBERS else INPUT) | NOTHING
+    return INPUT
+
+
+def _kind(value: Value) -> Kind:
+    if value and all(isinstance(atom, Tensor) for atom in value):
+        return "tensor"
+    if value and value <= PLAIN | NOTHING:
+        return "number"
+    return "several" if any(isinstance(atom, Items | Tuple) for atom in value) else "unknown"

@@ -1,0 +1,284 @@
+"""What containers hold: iterating, subscripting and the methods of lists and dicts."""
+
+import ast
+
+from workbench.gate.policy.members import Members
+from workbench.gate.policy.refusals import spelled
+from workbench.gate.policy.state import Frame
+from workbench.gate.policy.values import (
+    EMPTY,
+    NOTHING,
+    PLAIN,
+    UNKNOWN,
+    Arguments,
+    Atom,
+    Class,
+    Instance,
+    Items,
+    Kernel,
+    Known,
+    Launcher,
+    Nothing,
+    Phase,
+    Plain,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+    has_tensor,
+    join,
+)
+
+Key = str | int | None
+_STORES = frozenset({"add", "append", "appendleft", "insert"})
+_MERGES = frozenset({"extend", "update", "union"})
+
+
+class Containers(Members):
+    """Reads and writes containers."""
+
+    def make_list(self, site: ast.AST, elements: Value) -> Value:
+        """A list made at that place."""
+        items = Items(site, "list")
+        self.put(items, elements - {items})
+        return frozenset({items})
+
+    def make_record(self, site: ast.AST, fields: dict[str, Value], rest: Value = EMPTY) -> Value:
+        """An object whose members are known by name."""
+        items = Items(site, "record")
+        self.put(items, rest)
+        for name, value in fields.items():
+            self.put(items, value, name)
+        return frozenset({items})
+
+    # ------------------------------------------------------------------------------ iterating
+
+    def iterate(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        """What a loop over the value yields."""
+        return join(self._iterate_atom(atom, node, frame) for atom in value)
+
+    def _iterate_atom(  # noqa: PLR0911 - one case per kind of value
+        self, atom: Atom, node: ast.AST, frame: Frame
+    ) -> Value:
+        match atom:
+            case Tensor() | Unknown():
+                return frozenset({atom})
+            case Plain():
+                return PLAIN
+            case Tuple():
+                return join(atom.items)
+            case Items(kind="dict" | "meta"):
+                return self.contents(atom).keys | PLAIN
+            case Items():
+                return self.contents(atom).all()
+            case Instance():
+                return self._iterate_instance(atom, node, frame)
+            case Class():
+                return join(self.members.get(atom.node, {}).values())
+            case Nothing():
+                return EMPTY
+        self.refuse("policy.unresolved", node)
+        return UNKNOWN
+
+    def _iterate_instance(self, atom: Instance, node: ast.AST, frame: Frame) -> Value:
+        receiver: Value = frozenset({atom})
+        if "typing.NamedTuple" in self.library_bases(atom.node):
+            return join(self.fields(atom.node))
+        if self.find_member(atom.node, "__next__"):
+            stepper = self.read_member(receiver, "__next__", node, frame)
+            return self.call(stepper, Arguments(), node, frame)
+        if self.find_member(atom.node, "__iter__"):
+            walker = self.read_member(receiver, "__iter__", node, frame)
+            walked = self.call(walker, Arguments(), node, frame) - receiver
+            return self.iterate(walked, node, frame)
+        getter = self.read_member(receiver, "__getitem__", node, frame)
+        return self.call(getter, Arguments((PLAIN,)), node, frame)
+
+    def fields(self, owner: ast.ClassDef) -> list[Value]:
+        """The annotated fields of a record class, in order."""
+        return [self.member(owner, name) for name in field_names(owner)]
+
+    def unpack(self, value: Value, count: int, node: ast.AST, frame: Frame) -> list[Value]:
+        """The value taken apart into `count` values, by position where positions are known."""
+        parts = [EMPTY] * count
+        for atom in value:
+            if isinstance(atom, Tuple) and len(atom.items) == count:
+                parts = [part | item for part, item in zip(parts, atom.items, strict=True)]
+            elif isinstance(atom, Instance) and len(field_names(atom.node)) == count:
+                fields = self.fields(atom.node)
+                parts = [part | field for part, field in zip(parts, fields, strict=True)]
+            else:
+                every = self._iterate_atom(atom, node, frame)
+                parts = [part | every for part in parts]
+        return parts
+
+    # ----------------------------------------------------------------------------- subscripts
+
+    def subscript(
+        self, value: Value, index: Value, key: Key, node: ast.Subscript, frame: Frame
+    ) -> Value:
+        """What `value[index]` may be; `key` is the index where it is a literal."""
+        self.check_key(index, value, EMPTY, node)
+        return join(self._subscript_atom(atom, index, key, node, frame) for atom in value)
+
+    def check_key(self, key: Value, containers: Value, new: Value, node: ast.AST) -> None:
+        """Refuse a container that keeps tensors, `new` among them, under addresses."""
+        if Plain(address=True) not in self._parts(key):
+            return
+        held = (self.contents(atom).all() for atom in containers if isinstance(atom, Items))
+        if has_tensor(join([new, *held])):
+            self.refuse("policy.caches-output", node)
+
+    def _parts(self, value: Value) -> Value:
+        """The value with the items of its tuples."""
+        return value | join(self._parts(i) for a in value if isinstance(a, Tuple) for i in a.items)
+
+    def _subscript_atom(  # noqa: PLR0911 - one case per kind of value
+        self, atom: Atom, index: Value, key: Key, node: ast.Subscript, frame: Frame
+    ) -> Value:
+        match atom:
+            case Kernel():
+                return frozenset({Launcher(atom, index)})
+            case Tensor():
+                return self._index_tensor(atom, index, node, frame)
+            case Tuple():
+                return self._index_tuple(atom, key, node)
+            case Items():
+                return self._index_items(atom, key, node)
+            case Known() | Class() | Unknown():  # a generic type, or refused before
+                return frozenset({atom})
+            case Plain():
+                return PLAIN
+            case Nothing():
+                return EMPTY
+            case Instance():
+                if "typing.NamedTuple" in self.library_bases(atom.node):
+                    return join(self.fields(atom.node))
+                getter = self.read_member(frozenset({atom}), "__getitem__", node, frame)
+                return self.call(getter, Arguments((index,)), node, frame)
+        self.refuse("policy.unresolved", node)
+        return UNKNOWN
+
+    def _index_tensor(self, atom: Tensor, index: Value, node: ast.AST, frame: Frame) -> Value:
+        if self.may_hold_tensor(index) and frame.phase is Phase.CALL:
+            self.refuse(
+                "policy.torch-compute",
+                node,
+                says=f"`{spelled(node)}` gathers: a tensor is indexed by a tensor",
+            )
+        return frozenset({atom})
+
+    def _index_tuple(self, atom: Tuple, key: Key, node: ast.Subscript) -> Value:
+        if isinstance(key, int) and -len(atom.items) <= key < len(atom.items):
+            return atom.items[key]
+        if not isinstance(node.slice, ast.Slice):
+            return join(atom.items)
+        parts = (node.slice.lower, node.slice.upper, node.slice.step)
+        match [_literal(part) for part in parts]:
+            case [int() | None as lower, int() | None as upper, int() | None as step] if step != 0:
+                return frozenset({Tuple(atom.items[lower:upper:step])})
+        return self.make_list(node, join(atom.items))
+
+    def _index_items(self, atom: Items, key: Key, node: ast.Subscript) -> Value:
+        contents = self.contents(atom)
+        if isinstance(node.slice, ast.Slice):
+            return frozenset({atom})
+        if not isinstance(key, str) or atom.kind not in ("dict", "meta"):
+            return contents.all()
+        # What a grid function asks for and the launch did not pass is autotune's to choose.
+        missing = PLAIN if atom.kind == "meta" else EMPTY
+        return contents.keyed.get(key, missing) | contents.elements
+
+    def store(self, value: Value, index: Value, key: Key, new: Value, node: ast.AST) -> None:
+        """Assign `value[index] = new`."""
+        for atom in value:
+            match atom:
+                case Items():
+                    self.check_key(index, frozenset({atom}), new, node)
+                    self._store_key(atom, index)
+                    self.put(atom, new, key if isinstance(key, str) else None)
+                case Tensor() if self.may_hold_tensor(index):
+                    self.refuse("policy.torch-compute", node)
+                case Known() | Kernel():
+                    self.refuse("policy.patches-object", node)
+
+    def _store_key(self, atom: Items, index: Value) -> None:
+        contents = self.contents(atom)
+        if not index <= contents.keys:
+            contents.keys |= index
+            self.changed = True
+
+    # -------------------------------------------------------------------------------- methods
+
+    def call_container(
+        self, atom: Items, name: str, arguments: Arguments, node: ast.AST, frame: Frame
+    ) -> Value:
+        """A method of a list, dict or set."""
+        first, second = arguments.get(0, "key"), arguments.get(1, "default")
+        contents = self.contents(atom)
+        if name in _STORES:
+            self.put(atom, arguments.positional[-1] if arguments.positional else arguments.rest)
+            return NOTHING
+        if name in _MERGES:
+            self._merge(atom, arguments, node, frame)
+            return frozenset({atom})
+        if name in ("get", "pop", "setdefault"):
+            self.check_key(first, frozenset({atom}), second, node)
+            if name == "setdefault":
+                self._store_key(atom, first)
+                self.put(atom, second)
+            return self.contents(atom).all() | second | (NOTHING if name == "get" else EMPTY)
+        if name == "items":
+            pair = Tuple((contents.keys | PLAIN, contents.all()))
+            return self.make_list(node, frozenset({pair}))
+        if name in ("values", "popitem", "popleft"):
+            return self.make_list(node, contents.all())
+        return self._other_container(atom, name, arguments, node, frame)
+
+    def _other_container(
+        self, atom: Items, name: str, arguments: Arguments, node: ast.AST, frame: Frame
+    ) -> Value:
+        match name:
+            case "keys":
+                return self.make_list(node, self.contents(atom).keys | PLAIN)
+            case "sort":
+                keyer = dict(arguments.keywords).get("key", EMPTY)
+                self.call(keyer, Arguments((self.contents(atom).all(),)), node, frame)
+                return NOTHING
+            case "copy" | "intersection" | "difference":
+                return frozenset({atom})
+            case _:
+                return PLAIN
+
+    def _merge(self, atom: Items, arguments: Arguments, node: ast.AST, frame: Frame) -> None:
+        for value in arguments.positional:
+            for source in value:
+                if isinstance(source, Items):
+                    contents = self.contents(source)
+                    self.put(atom, contents.elements)
+                    for key, held in contents.keyed.items():
+                        self.put(atom, held, key if atom.kind != "list" else None)
+                else:
+                    self.put(atom, self._iterate_atom(source, node, frame))
+        for key, held in arguments.keywords:
+            self.put(atom, held, key)
+
+
+def field_names(owner: ast.ClassDef) -> list[str]:
+    """Annotated names in a class body: the fields of a dataclass or NamedTuple."""
+    return [
+        field.target.id
+        for field in owner.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+    ]
+
+
+def _literal(node: ast.expr | None) -> int | str | None:
+    match node:
+        case None:
+            return None
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(number))):
+            return -number
+    return "computed"

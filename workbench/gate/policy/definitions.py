@@ -1,0 +1,117 @@
+"""What definitions and imports bring into a file: functions, classes, modules."""
+
+import ast
+
+from workbench.gate.policy.state import Frame
+from workbench.gate.policy.statements import Statements
+from workbench.gate.policy.values import (
+    UNKNOWN,
+    Arguments,
+    Class,
+    Known,
+    Partial,
+    Plain,
+    Scope,
+    Unknown,
+    Value,
+)
+
+_SPECIAL = frozenset(
+    {"__call__", "__contains__", "__enter__", "__eq__", "__exit__", "__getitem__", "__hash__"}
+    | {"__init__", "__iter__", "__len__", "__next__", "__post_init__", "__repr__", "__str__"}
+)
+_BASES = (
+    "abc.",
+    "builtins.",
+    "collections.abc.",
+    "enum.",
+    "torch.autograd.Function",
+    "torch.nn.",
+    "typing.",
+)
+
+
+class Definitions(Statements):
+    """Executes definitions."""
+
+    def define_function(self, node: ast.FunctionDef, frame: Frame) -> None:
+        """`def`: decorators, defaults and annotations run now, the body when it is called."""
+        special = node.name.startswith("__") and node.name.endswith("__")
+        if special and frame.class_body is not None and node.name not in _SPECIAL:
+            self.refuse("policy.special-method", node, node.name)
+        if frame.class_body is not None and node.name in self.allowed.module_internals:
+            self.refuse("policy.special-method", node, node.name)
+        decorators = [self.evaluate(decorator, frame) for decorator in node.decorator_list]
+        value = self.function_of(node, frame)
+        for argument in own_arguments(node.args):
+            self.annotation(argument.annotation, frame)
+        self.annotation(node.returns, frame)
+        for decorator, written in zip(
+            reversed(decorators), reversed(node.decorator_list), strict=True
+        ):
+            value = self.call(decorator, Arguments((value,)), written, frame)
+        self.bind(node.name, value, node, frame)
+
+    def define_class(self, node: ast.ClassDef, frame: Frame) -> None:
+        """`class`: its body runs now."""
+        self.bases[node] = tuple(self._base(base, frame) for base in node.bases)
+        for keyword in node.keywords:
+            self.evaluate(keyword.value, frame)
+            self.refuse("policy.special-method", node, f"{node.name}({keyword.arg}=...)")
+        decorators = [self.evaluate(decorator, frame) for decorator in node.decorator_list]
+        # A class body is no scope for what is defined in it.
+        outer = frame.scope.parent if frame.class_body and frame.scope.parent else frame.scope
+        scope = self.class_scopes.setdefault((node, outer), Scope(outer, node))
+        self.members.setdefault(node, {})
+        self.block(node.body, Frame(scope, frame.phase, class_body=node))
+        value: Value = frozenset({Class(node)})
+        for decorator, written in zip(
+            reversed(decorators), reversed(node.decorator_list), strict=True
+        ):
+            value = self.call(decorator, Arguments((value,)), written, frame)
+        self.bind(node.name, value, node, frame)
+
+    def _base(self, base: ast.expr, frame: Frame) -> Value:
+        value = self.evaluate(base, frame)
+        for atom in value:
+            library = isinstance(atom, Known) and atom.path.startswith(_BASES)
+            plain = isinstance(atom, Known) and self.allowed.names.get(atom.path)
+            types = plain and plain.returns in ("type", "holder", "modules")
+            if not (library and types) and not isinstance(atom, Class | Partial | Plain | Unknown):
+                self.refuse("policy.base-class", base)
+        return value
+
+    def import_module(self, node: ast.Import, frame: Frame) -> None:
+        """`import a.b as c`."""
+        for alias in node.names:
+            root = alias.name.partition(".")[0]
+            path = alias.name if alias.asname else root
+            self.bind(alias.asname or root, self._imported(alias.name, path, node), node, frame)
+
+    def import_names(self, node: ast.ImportFrom, frame: Frame) -> None:
+        """`from a import b as c`; a star would bind names that nobody can see here."""
+        module = node.module or ""
+        if node.level or module not in self.allowed.imports:
+            self.refuse("policy.forbidden-import", node, "." * node.level + module)
+        for alias in node.names:
+            if alias.name == "*":
+                self.refuse("policy.forbidden-import", node, f"from {module} import *")
+                continue
+            path = f"{module}.{alias.name}"
+            allowed = module in self.allowed.imports and not node.level
+            value: Value = frozenset({Known(path)}) if allowed else UNKNOWN
+            if module == "__future__":
+                continue
+            self.bind(alias.asname or alias.name, value, node, frame)
+
+    def _imported(self, module: str, path: str, node: ast.Import) -> Value:
+        if module not in self.allowed.imports:
+            self.refuse("policy.forbidden-import", node, module)
+            return UNKNOWN
+        return frozenset({Known(path)})
+
+
+def own_arguments(spec: ast.arguments) -> list[ast.arg]:
+    """Every parameter of a function."""
+    loose = [argument for argument in (spec.vararg, spec.kwarg) if argument is not None]
+    return [*spec.posonlyargs, *spec.args, *spec.kwonlyargs, *loose]

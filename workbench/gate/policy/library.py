@@ -1,0 +1,290 @@
+"""What a call of a library function means: the allow-list's rules and the few that need a story."""
+
+import ast
+
+from workbench.gate.policy.containers import Containers
+from workbench.gate.policy.names import Group
+from workbench.gate.policy.refusals import code_of_name
+from workbench.gate.policy.state import Frame
+from workbench.gate.policy.values import (
+    ADDRESS,
+    ANYTHING,
+    BUFFER,
+    EMPTY,
+    FRESH,
+    NOTHING,
+    PLAIN,
+    STATE,
+    UNKNOWN,
+    Arguments,
+    Bound,
+    Class,
+    Decorator,
+    Function,
+    Holder,
+    Instance,
+    Items,
+    Kernel,
+    Partial,
+    Phase,
+    Plain,
+    Tensor,
+    Tuple,
+    Value,
+    has_tensor,
+    join,
+)
+
+_ARITHMETIC = frozenset(["abs", "divmod", "max", "min", "pow", "round", "sum"])
+_CALLABLE = (Function, Bound, Partial)
+
+
+class Library(Containers):
+    """Calls what the candidate imported."""
+
+    def call_known(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+        """Call a library function by its full name."""
+        group = self.allowed.names.get(path)
+        if group is None:
+            self.refuse(code_of_name(path), node, path.removeprefix("builtins."))
+            return UNKNOWN
+        if group.where == "setup" and frame.phase is Phase.CALL:
+            self.refuse("policy.torch-compute", node, path)
+            return FRESH
+        told = self.tell(path, arguments, node, frame)
+        if told is not None:
+            return told
+        if group.returns not in ("identity", "decorator"):
+            self.hand_over(arguments.all(), node)
+        held = group.arguments == "plain" and self.may_hold_tensor(arguments.all())
+        if held and frame.phase is Phase.CALL:
+            self.refuse(_code_of_argument(path), node)
+            return UNKNOWN
+        return self._result(group, path, arguments, node) | (
+            FRESH if held and path.rsplit(".", 1)[-1] in _ARITHMETIC else EMPTY
+        )
+
+    def tell(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value | None:
+        """What calling `path` gives where no rule describes it; the layer of stories knows."""
+        raise NotImplementedError
+
+    def hand_over(self, value: Value, node: ast.AST) -> None:
+        """Follow functions that are given to a library, which may call them with anything."""
+        for atom in self.functions_in(value):
+            self.call_anyhow(atom, ANYTHING, node)
+
+    def functions_in(self, value: Value) -> Value:
+        """The candidate's functions within a value and the containers it holds."""
+        found: set[Function | Bound | Partial] = set()
+        waiting, seen = list(value), set[object]()
+        while waiting:
+            atom = waiting.pop()
+            if atom in seen:
+                continue
+            seen.add(atom)
+            if isinstance(atom, _CALLABLE):
+                found.add(atom)
+            elif isinstance(atom, Instance):
+                receiver: Value = frozenset({atom})
+                called = self.find_member(atom.node, "__call__")
+                found |= {Bound(f, receiver) for f in called if isinstance(f, Function)}
+            elif isinstance(atom, Tuple):
+                waiting.extend(join(atom.items))
+            elif isinstance(atom, Items):
+                waiting.extend(self.contents(atom).all())
+        return frozenset(found)
+
+    def call_anyhow(
+        self, atom: object, each: Value, node: ast.AST, phase: Phase = Phase.CALL
+    ) -> None:
+        """Call one of the candidate's functions with every parameter being `each`."""
+        inner = atom
+        while isinstance(inner, Partial | Bound):
+            if isinstance(inner, Bound):
+                inner = inner.function
+                continue
+            inner = next(iter(inner.target), None)
+        if not isinstance(inner, Function) or not isinstance(atom, _CALLABLE):
+            return
+        spec = inner.node.args
+        count = len(spec.posonlyargs) + len(spec.args) - isinstance(atom, Bound)
+        keywords = tuple((argument.arg, each) for argument in spec.kwonlyargs)
+        given = Arguments((each,) * max(count, 0), keywords)
+        self.call(frozenset({atom}), given, node, Frame(inner.scope, phase))
+
+    def _result(  # noqa: C901, PLR0911 - one case per word of allowed.toml
+        self, group: Group, path: str, arguments: Arguments, node: ast.Call
+    ) -> Value:
+        first = arguments.get(0, "input") | arguments.get(0, "tensors")
+        match group.returns:
+            case "tensor":
+                return FRESH
+            case "same":
+                return frozenset(a for a in first if isinstance(a, Tensor)) or FRESH
+            case "views":
+                held = first | self.iterate_containers(first)
+                return self.make_list(node, frozenset(a for a in held if isinstance(a, Tensor)))
+            case "state":
+                return BUFFER if path.endswith("Buffer") else STATE
+            case "holder":
+                return frozenset({Holder(path)})
+            case "modules":
+                return self._modules(path, arguments, node)
+            case "descriptor":
+                fields = {"base": first | arguments.get(0, "tensor") | arguments.get(0, "base")}
+                return self.make_record(node, fields, PLAIN)
+            case "identity" | "decorator":
+                return self.decorate(path, arguments)
+            case "type":
+                return FRESH if path.endswith("Tensor") else PLAIN
+            case "namespace":
+                self.refuse("policy.unresolved", node)
+                return UNKNOWN
+            case _:
+                return PLAIN
+
+    def decorate(self, path: str, arguments: Arguments) -> Value:
+        """A decorator used bare gives the function back; one with settings waits for it."""
+        match arguments.positional:
+            case (value,) if value and all(isinstance(a, Function | Kernel | Class) for a in value):
+                return self.apply_decorator(Decorator(path, EMPTY), value)
+        return frozenset({Decorator(path, arguments.all())})
+
+    def apply_decorator(self, decorator: Decorator, value: Value) -> Value:
+        """What a library decorator makes of a function, a kernel or a class."""
+        if decorator.path.endswith("lru_cache"):
+            return frozenset(with_cache(a) if isinstance(a, Function) else a for a in value)
+        if decorator.path.endswith(".jit"):
+            return frozenset(self._kernel(a) if isinstance(a, Function) else a for a in value)
+        hooks = self.functions_in(decorator.arguments)
+        for atom in value:
+            if isinstance(atom, Kernel) and not hooks <= self.hooks.get(atom.node, EMPTY):
+                self.hooks[atom.node] = self.hooks.get(atom.node, EMPTY) | hooks
+                self.changed = True
+        return value
+
+    def _kernel(self, function: Function) -> Kernel | Function:
+        if not isinstance(function.node, ast.FunctionDef):
+            return function
+        self.kernel_scopes[function.node] = function.scope
+        return Kernel(function.node)
+
+    def iterate_containers(self, value: Value) -> Value:
+        """The elements of the containers in a value."""
+        return join(
+            join(a.items) if isinstance(a, Tuple) else self.contents(a).all()
+            for a in value
+            if isinstance(a, Tuple | Items)
+        )
+
+    def _modules(self, path: str, arguments: Arguments, node: ast.Call) -> Value:
+        items = Items(node, "sequential" if path.endswith("Sequential") else "modules")
+        every = arguments.all()
+        inner = self.iterate_containers(every)
+        loose = every if items.kind == "sequential" else EMPTY
+        for atom in loose | inner | self.iterate_containers(inner):
+            if not isinstance(atom, Tuple | Plain):
+                self.put(items, frozenset({atom}) - {items})
+        return frozenset({items})
+
+    # -------------------------------------------------------------------------------- methods
+
+    def call_tensor(
+        self, atom: Tensor, name: str, arguments: Arguments, node: ast.AST, frame: Frame
+    ) -> Value:
+        """A method of a tensor, asked again: it may have been looked up in another phase."""
+        for group in self.allowed.methods.get(name, ()):
+            if not self.permits(group, atom, frame):
+                continue
+            if group.arguments == "plain" and self.may_hold_tensor(arguments.all()):
+                self.refuse("policy.torch-compute", node)
+            match group.returns:
+                case "plain":
+                    return PLAIN
+                case "address":
+                    return ADDRESS
+                case "tensor":
+                    return FRESH
+                case "views":
+                    return self.make_list(node, frozenset({atom}))
+                case _:
+                    # `x.type()` without an argument names the dtype.
+                    return frozenset({atom}) | (PLAIN if name == "type" else EMPTY)
+        self.refuse("policy.torch-compute", node)
+        return UNKNOWN
+
+    def call_module(
+        self,
+        atom: Holder | Instance | Items,
+        name: str,
+        arguments: Arguments,
+        node: ast.AST,
+        frame: Frame,
+    ) -> Value:
+        """A method that every nn module has."""
+        group = self.allowed.module_methods[name][0]
+        if group.returns == "self":
+            return frozenset({atom})
+        if isinstance(atom, Instance) and name in ("register_buffer", "register_parameter"):
+            temporary = dict(arguments.keywords).get("persistent", EMPTY)
+            kind = FRESH if temporary else BUFFER if name == "register_buffer" else STATE
+            given = arguments.get(1, "tensor") | arguments.get(1, "param")
+            named = _literal_argument(node)
+            held = kind if has_tensor(given) else EMPTY
+            self.set_member(atom.node, named or "*", held | (given & NOTHING))
+            return NOTHING
+        if isinstance(atom, Instance) and name in ("add_module", "register_module"):
+            self.set_member(atom.node, _literal_argument(node) or "*", arguments.get(1, "module"))
+            return NOTHING
+        if name == "apply":
+            each = frozenset({atom}) | self._submodules(atom)
+            for function in self.functions_in(arguments.all()):
+                self.call_anyhow(function, each, node, frame.phase)
+            return frozenset({atom})
+        return self._list_module(atom, name, node)
+
+    def _list_module(self, atom: Holder | Instance | Items, name: str, node: ast.AST) -> Value:
+        kind = STATE if "parameter" in name else BUFFER if "buffer" in name else STATE | BUFFER
+        if "children" in name or "modules" in name:
+            kind = self._submodules(atom)
+        if name.startswith("named_"):
+            return self.make_list(node, frozenset({Tuple((PLAIN, kind))}))
+        if name == "state_dict":
+            items = Items(node, "dict")
+            self.put(items, kind)
+            return frozenset({items})
+        if name in ("parameters", "buffers", "children", "modules"):
+            return self.make_list(node, kind)
+        return kind if name.startswith("get_") else PLAIN
+
+    def _submodules(self, atom: Holder | Instance | Items) -> Value:
+        if isinstance(atom, Holder):
+            return frozenset({atom})
+        if isinstance(atom, Items):
+            return self.contents(atom).all()
+        held = join(self.members.get(atom.node, {}).values())
+        modules = frozenset(m for m in held if isinstance(m, Holder | Instance | Items))
+        return modules | self.iterate_containers(modules)
+
+
+def with_cache(function: Function) -> Function:
+    """The function under `functools.lru_cache`."""
+    return Function(function.node, function.scope, cached=True, owner=function.owner)
+
+
+def _literal_argument(node: ast.AST) -> str:
+    """The first argument where it is a literal string, such as the name of a buffer."""
+    if isinstance(node, ast.Call):
+        named = [k.value for k in node.keywords if k.arg == "name"]
+        match [*node.args[:1], *named]:
+            case [ast.Constant(value=str(text))]:
+                return text
+            case [ast.JoinedStr(values=[ast.Constant(value=str(text)), *_])]:
+                return text + "*"
+    return ""
+
+
+def _code_of_argument(path: str) -> str:
+    name = path.rsplit(".", 1)[-1]
+    arithmetic = name in _ARITHMETIC or path.startswith("operator.")
+    return "policy.operator-on-tensor" if arithmetic else "policy.reads-values"

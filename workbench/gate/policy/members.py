@@ -1,0 +1,320 @@
+"""What `value.name` may be, and what assigning to it means."""
+
+import ast
+import re
+
+from workbench.gate.policy.names import Group
+from workbench.gate.policy.refusals import code_of_name, spelled
+from workbench.gate.policy.state import Frame, State
+from workbench.gate.policy.values import (
+    ANYTHING,
+    BUFFER,
+    EMPTY,
+    PLAIN,
+    STATE,
+    UNKNOWN,
+    Arguments,
+    Atom,
+    Bound,
+    Caught,
+    Class,
+    Descriptor,
+    Function,
+    Holder,
+    Instance,
+    Items,
+    Kernel,
+    Known,
+    Launcher,
+    Method,
+    Nothing,
+    Partial,
+    Phase,
+    Plain,
+    Super,
+    Tensor,
+    Tuple,
+    Unknown,
+    Value,
+    join,
+)
+
+_READS = frozenset({"cpu", "item", "numpy", "tolist"})
+_FRAMES = re.compile(
+    r"(tb|f|gi|cr|ag)_(frame|back|locals|globals|builtins|code|next|await|yieldfrom)"
+)
+_STATE_NAMES = re.compile(r".*(weight|bias).*")
+_BUFFER_NAMES = re.compile(r"running_(mean|var)|num_batches_tracked")
+_PARTS = re.compile(
+    r"out_proj|self_attn|multihead_attn|linear\d|norm\d?|dropout\d?|encoder|decoder|layers|activation"
+)
+_CONTAINER_METHODS = frozenset(
+    {"add", "append", "appendleft", "clear", "copy", "count", "difference", "discard", "extend"}
+    | {"get", "index", "insert", "intersection", "items", "keys", "pop", "popitem", "popleft"}
+    | {"remove", "reverse", "setdefault", "sort", "union", "update", "values"}
+)
+# `warmup` gives a compiled kernel, which Triton's softmax tutorial asks for its registers.
+_KERNEL_SETTINGS = frozenset(
+    {"arg_names", "best_config", "configs", "metadata", "n_regs", "n_spills", "params"}
+    | {"_init_handles"}
+)
+# What must not hide in an object whose members are not followed.
+_ACTIVE = (Tensor, Function, Bound, Partial, Known, Method, Holder, Instance, Class)
+_MODULE = ("torch.nn.Module", "torch.nn.modules.Module")
+
+
+def is_dunder(name: str) -> bool:
+    """Whether a name belongs to Python's own machinery."""
+    return name.startswith("__") and name.endswith("__")
+
+
+class Members(State):
+    """Looks members up and assigns them."""
+
+    def call(self, value: Value, arguments: Arguments, node: ast.AST, frame: Frame) -> Value:
+        """Call a value; the layer of calls does it."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------- reading
+
+    def read_member(self, value: Value, name: str, node: ast.AST, frame: Frame) -> Value:
+        """Everything that `value.name` may be."""
+        return join(self._member_of(atom, name, node, frame) for atom in value)
+
+    def _member_of(  # noqa: C901, PLR0911 - one case per kind of value
+        self, atom: Atom, name: str, node: ast.AST, frame: Frame
+    ) -> Value:
+        if name in ("__name__", "__doc__", "__qualname__") and not isinstance(atom, Known):
+            return PLAIN
+        match atom:
+            case Known():
+                return self.known(f"{atom.path}.{name}", node)
+            case Tensor():
+                return self._tensor_member(atom, name, node, frame)
+            case Instance() | Class():
+                return self._own_member(atom, name, node, frame)
+            case Super():
+                return self._super_member(atom, name, node)
+            case Holder():
+                return self._holder_member(atom, name, node)
+            case Items() | Tuple():
+                return self._container_member(atom, name, node)
+            case Kernel():
+                return self._kernel_member(atom, name, node)
+            case Function() if self.member(atom.node, name):
+                return self.member(atom.node, name)
+            case Nothing() | Unknown():
+                return frozenset({atom}) - {Nothing()}
+            case Plain() | Launcher():
+                return self._plain_member(name, node)
+            case Caught():
+                carried = name in ("args", "value", "obj", "name")
+                return ANYTHING if carried else self._plain_member(name, node)
+        return self._no_member(name, node)
+
+    def known(self, path: str, node: ast.AST) -> Value:
+        """A library object by its full name, refused unless the allow-list has it."""
+        path = path.replace("typing_extensions.", "typing.", 1)
+        group = self.allowed.names.get(path)
+        if group is not None and group.returns == "constant":
+            return PLAIN
+        if group is not None or self.allowed.is_namespace(path) or self.is_language(path):
+            return frozenset({Known(path)})
+        self.refuse(code_of_name(path), node, path.removeprefix("builtins."))
+        return UNKNOWN
+
+    def is_language(self, path: str) -> bool:
+        """Whether a name is a public one of `triton.language`: harmless until it is called."""
+        if not path.startswith("triton.language."):
+            return False
+        parts = path.split(".")[2:]
+        return not any(p.startswith("_") or p in self.allowed.kernel.refused_names for p in parts)
+
+    def permits(self, group: Group, atom: Tensor, frame: Frame) -> bool:
+        """Whether a rule's `where` holds for this tensor now."""
+        match group.where:
+            case "setup":
+                return frame.phase is Phase.SETUP
+            case "state":
+                return atom.origin in ("state", "buffer")
+            case "buffer":
+                return atom.origin == "buffer"
+            case _:
+                return True
+
+    def _tensor_member(self, atom: Tensor, name: str, node: ast.AST, frame: Frame) -> Value:
+        for group in self.allowed.attributes.get(name, ()):
+            return PLAIN if group.returns == "plain" else frozenset({atom})
+        if any(self.permits(group, atom, frame) for group in self.allowed.methods.get(name, ())):
+            return frozenset({Method(atom, name)})
+        if name.startswith("_"):
+            self.refuse("policy.private-name", node)
+        else:
+            self.refuse("policy.reads-values" if name in _READS else "policy.torch-compute", node)
+        return UNKNOWN
+
+    def _own_member(self, atom: Instance | Class, name: str, node: ast.AST, frame: Frame) -> Value:
+        found = self.find_member(atom.node, name)
+        if found:
+            return join(self._bind(value, atom, node, frame) for value in found)
+        if is_dunder(name):
+            return self._no_member(name, node)
+        for path in self.library_bases(atom.node):
+            inherited = self._inherited(atom, path, name, node)
+            if inherited:
+                return inherited
+        self.refuse("policy.unresolved", node)
+        return EMPTY
+
+    def _bind(self, found: Atom, atom: Instance | Class, node: ast.AST, frame: Frame) -> Value:
+        receiver: Value = frozenset({atom})
+        if isinstance(found, Descriptor):
+            if found.kind == "property":
+                return self.call(found.function, Arguments((receiver,)), node, frame)
+            if found.kind == "staticmethod":
+                return found.function
+            receiver = frozenset({Class(atom.node)})
+            return frozenset(Bound(f, receiver) for f in found.function if isinstance(f, Function))
+        if isinstance(found, Function) and found.owner is not None and isinstance(atom, Instance):
+            return frozenset({Bound(found, receiver)})
+        return frozenset({found})
+
+    def _inherited(self, atom: Instance | Class, path: str, name: str, node: ast.AST) -> Value:
+        if path == "torch.autograd.Function":
+            return frozenset({Method(atom, name)}) if name == "apply" else EMPTY
+        if path == "typing.NamedTuple" or path.startswith("enum."):
+            return EMPTY if name.startswith("_") else PLAIN
+        if not path.startswith("torch.nn."):
+            return ANYTHING if name == "args" else EMPTY
+        if name == "training":
+            return PLAIN
+        if name in self.allowed.module_methods:
+            return frozenset({Method(atom, name)})
+        return EMPTY if path in _MODULE else self._holder_member(Holder(path), name, node)
+
+    def find_member(self, owner: ast.ClassDef, name: str) -> Value:
+        """A member by the class and its bases in the file; wildcards stand for computed names."""
+        members = self.members.get(owner, {})
+        found = members.get(name, EMPTY)
+        if name.endswith("*"):
+            found |= join(v for k, v in members.items() if k.startswith(name[:-1]))
+        else:
+            found |= join(v for k, v in members.items() if k[-1] == "*" and name.startswith(k[:-1]))
+        if found:
+            return found
+        return join(
+            self.find_member(base.node, name)
+            for value in self.bases.get(owner, ())
+            for base in value
+            if isinstance(base, Class) and base.node is not owner
+        )
+
+    def library_bases(self, owner: ast.ClassDef) -> tuple[str, ...]:
+        """Full names of the library classes that a class derives from."""
+        paths: list[str] = []
+        for base in join(self.bases.get(owner, ())):
+            if isinstance(base, Known):
+                paths.append(base.path)
+            elif isinstance(base, Class) and base.node is not owner:
+                paths.extend(self.library_bases(base.node))
+        return tuple(dict.fromkeys(paths))
+
+    def _super_member(self, atom: Super, name: str, node: ast.AST) -> Value:
+        for base in join(self.bases.get(atom.node, ())):
+            found = self.find_member(base.node, name) if isinstance(base, Class) else EMPTY
+            if found:
+                return frozenset(
+                    Bound(f, atom.owner) if isinstance(f, Function) else f for f in found
+                )
+        if name in ("__init__", "__post_init__", "__init_subclass__", "extra_repr"):
+            return frozenset({Method(atom, name)})
+        if name in self.allowed.module_methods:
+            return frozenset(Method(o, name) for o in atom.owner if isinstance(o, Instance))
+        self.refuse(
+            "policy.module-called" if name in ("forward", "__call__") else "policy.private-name",
+            node,
+        )
+        return UNKNOWN
+
+    def _holder_member(self, atom: Holder, name: str, node: ast.AST) -> Value:
+        if name in self.allowed.module_methods:
+            return frozenset({Method(atom, name)})
+        if name.startswith(("register_", "forward")) or name == "compile":
+            self.refuse("policy.module-called", node)
+            return UNKNOWN
+        if name.startswith("_"):
+            return self._no_member(name, node)
+        if _BUFFER_NAMES.fullmatch(name):
+            return BUFFER
+        if _STATE_NAMES.fullmatch(name):
+            return STATE
+        return frozenset({atom}) if _PARTS.fullmatch(name) else PLAIN
+
+    def _container_member(self, atom: Items | Tuple, name: str, node: ast.AST) -> Value:
+        if isinstance(atom, Items) and atom.kind == "record" and not name.startswith("_"):
+            contents = self.contents(atom)
+            return contents.keyed.get(name, EMPTY) | contents.elements
+        modules = isinstance(atom, Items) and atom.kind in ("modules", "sequential")
+        if name in _CONTAINER_METHODS or (modules and name in self.allowed.module_methods):
+            return frozenset({Method(atom, name)})
+        return self._no_member(name, node)
+
+    def _kernel_member(self, atom: Kernel, name: str, node: ast.AST) -> Value:
+        if name in _KERNEL_SETTINGS:
+            return PLAIN
+        if name == "fn":
+            return frozenset({atom})
+        return frozenset({Method(atom, name)}) if name == "warmup" else self._no_member(name, node)
+
+    def _plain_member(self, name: str, node: ast.AST) -> Value:
+        if name.startswith("_") or _FRAMES.fullmatch(name):
+            return self._no_member(name, node)
+        return PLAIN
+
+    def _no_member(self, name: str, node: ast.AST) -> Value:
+        private = name.startswith("_") or _FRAMES.fullmatch(name)
+        self.refuse("policy.private-name" if private else "policy.forbidden-name", node)
+        return UNKNOWN
+
+    # ------------------------------------------------------------------------------- writing
+
+    def write_member(
+        self, value: Value, name: str, new: Value, node: ast.AST, frame: Frame
+    ) -> None:
+        """Assign `value.name = new`, refused where the object is not the candidate's own."""
+        for atom in value:
+            if is_dunder(name):
+                self.refuse("policy.patches-object", node)
+            elif not self._write(atom, name, new, frame):
+                self.refuse("policy.patches-object", node, spelled(node))
+
+    def _write(  # noqa: PLR0911 - one case per kind of value
+        self, atom: Atom, name: str, new: Value, frame: Frame
+    ) -> bool:
+        """Whether the assignment is the candidate's to make."""
+        match atom:
+            case Instance() | Class():
+                if name in self.allowed.module_internals and self.library_bases(atom.node):
+                    return False
+                self.set_member(atom.node, name, new)
+            case Function():
+                self.set_member(atom.node, name, new)
+            case Items() if atom.kind == "record":
+                self.put(atom, new, name)
+            case Tensor():
+                return name in ("requires_grad", "grad") or (
+                    name == "data" and atom.origin in ("state", "buffer")
+                )
+            case Holder():
+                return frame.phase is Phase.SETUP and all(
+                    isinstance(value, Tensor | Plain | Nothing) for value in new
+                )
+            case Known():
+                return atom.path == "torch.autograd.function.FunctionCtx"
+            case Plain():
+                return not self.holds(new, _ACTIVE)
+            case Nothing() | Unknown():
+                return True
+            case _:
+                return False
+        return True

@@ -1,0 +1,159 @@
+"""Which scope a name belongs to, as Python decides it: by what a function's own body binds."""
+
+import ast
+import builtins
+
+from workbench.gate.policy.calls import Calls
+from workbench.gate.policy.names import Allowed
+from workbench.gate.policy.refusals import code_of_name
+from workbench.gate.policy.state import Frame, Names
+from workbench.gate.policy.values import EMPTY, UNKNOWN, Atom, Function, Known, Scope, Value, join
+
+_FREE_DUNDERS = frozenset(
+    {"__all__", "__annotations__", "__author__", "__constants__", "__doc__", "__match_args__"}
+    | {"__slots__", "__version__"}
+)
+_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+
+
+def declared_names(node: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
+    """Names that a scope's own body declares global, and nonlocal."""
+    declared = [n for n in own_nodes(node) if isinstance(n, ast.Global | ast.Nonlocal)]
+    return (
+        frozenset(name for n in declared if isinstance(n, ast.Global) for name in n.names),
+        frozenset(name for n in declared if isinstance(n, ast.Nonlocal) for name in n.names),
+    )
+
+
+def local_names(node: ast.AST) -> frozenset[str]:
+    """Names that a scope binds itself."""
+    bound: set[str] = set()
+    for inner in own_nodes(node):
+        match inner:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                bound.add(name)
+            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                bound.add(name)
+            case ast.alias(name=name, asname=alias):
+                bound.add(alias or name.partition(".")[0])
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                bound.add(name)
+            case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                bound.add(name)
+    outer = declared_names(node)
+    return frozenset(bound) - outer[0] - outer[1]
+
+
+def own_nodes(node: ast.AST) -> list[ast.AST]:
+    """Every node of a scope that is not inside an inner function or class."""
+    found: list[ast.AST] = []
+    waiting = list(ast.iter_child_nodes(node))
+    while waiting:
+        inner = waiting.pop()
+        found.append(inner)
+        if not isinstance(inner, _SCOPES):
+            waiting.extend(ast.iter_child_nodes(inner))
+    return found
+
+
+def join_names(branches: list[Names]) -> Names:
+    """What each name may be where several paths meet."""
+    if len(branches) == 1:
+        return branches[0]
+    joined: Names = {}
+    for branch in branches:
+        for name, value in branch.items():
+            joined[name] = joined.get(name, EMPTY) | value
+    return joined
+
+
+class Scopes(Calls):
+    """Looks names up and binds them."""
+
+    def __init__(self, allowed: Allowed, tree: ast.Module) -> None:
+        super().__init__(allowed)
+        self.tree = tree
+        self.module = Scope(None, tree)
+        self.rebound = frozenset(
+            name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Global | ast.Nonlocal)
+            for name in node.names
+        )
+        """Names that some inner function rebinds: what they are depends on when it ran."""
+        self.catches = any(
+            (isinstance(n, ast.Try) and n.handlers)
+            or (isinstance(n, ast.FunctionDef) and n.name == "__exit__")
+            or (isinstance(n, ast.alias) and n.name == "contextlib")
+            for n in ast.walk(tree)
+        )
+        """Whether some code of the file may see an exception that other code raised."""
+        self._outer_names: dict[ast.AST, tuple[frozenset[str], frozenset[str]]] = {}
+
+    def outer_names(self, node: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
+        """Names that a scope's own body declares global, and nonlocal."""
+        if node not in self._outer_names:
+            self._outer_names[node] = declared_names(node)
+        return self._outer_names[node]
+
+    def look_up(self, name: str, node: ast.AST, frame: Frame) -> Value:
+        """What a name may be here; refused where it is nothing that the policy knows."""
+        found = self._find(name, frame)
+        if found is not None:
+            # Imports are checked where they are used: an unused one does no harm.
+            return join(
+                self.known(atom.path, node) if isinstance(atom, Known) else frozenset({atom})
+                for atom in found
+            )
+        path = f"builtins.{name}"
+        if path in self.allowed.names:
+            return self.known(path, node)
+        if hasattr(builtins, name) or name.startswith("__"):
+            self.refuse(code_of_name(path), node, name)
+            return UNKNOWN
+        self.refuse("policy.unresolved", node, name)
+        return EMPTY
+
+    def _find(self, name: str, frame: Frame) -> Value | None:
+        if name in frame.names and name not in self.rebound:
+            return frame.names[name]
+        scope: Scope | None = frame.scope
+        while scope is not None:
+            if name in scope.ever:
+                return scope.ever[name]
+            scope = scope.parent
+        return None
+
+    def bind(self, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
+        """Bind a name here, where the function's own declarations say."""
+        if name.startswith("__") and name.endswith("__") and name not in _FREE_DUNDERS:
+            self._bind_dunder(name, value, node, frame)
+        if frame.class_body is not None:
+            owned = frozenset(_owned(atom, frame.class_body) for atom in value)
+            self.set_member(frame.class_body, name, owned)
+            value = owned
+        to_module, to_outer = self.outer_names(frame.scope.node)
+        if name in to_module:
+            self.record(self.module, name, value)
+        elif name in to_outer:
+            self.record(self._outer(name, frame.scope), name, value)
+        else:
+            frame.names[name] = self.narrow(value, node)
+            self.record(frame.scope, name, value)
+
+    def _bind_dunder(self, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
+        if frame.class_body is None or not any(isinstance(atom, Function) for atom in value):
+            self.refuse("policy.patches-object", node, name)
+
+    def _outer(self, name: str, scope: Scope) -> Scope:
+        outer = scope.parent
+        while outer is not None and name not in local_names(outer.node):
+            outer = outer.parent
+        return outer or self.module
+
+
+def _owned(atom: Atom, owner: ast.ClassDef) -> Atom:
+    """A function found in a class body becomes a method of that class."""
+    if isinstance(atom, Function) and atom.owner is None:
+        return Function(atom.node, atom.scope, atom.cached, owner)
+    return atom

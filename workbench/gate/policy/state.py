@@ -1,0 +1,186 @@
+"""What one policy check has learnt so far: scopes, heap, launches and refusals."""
+
+import ast
+from dataclasses import dataclass, field
+
+from workbench.gate.policy.names import Allowed
+from workbench.gate.policy.refusals import finding, spelled
+from workbench.gate.policy.values import (
+    EMPTY,
+    Atom,
+    Contents,
+    Function,
+    FunctionNode,
+    Instance,
+    Items,
+    Kernel,
+    Phase,
+    Scope,
+    Tensor,
+    Tuple,
+    Value,
+    join,
+    too_wide,
+)
+from workbench.gate.records import Finding
+
+Names = dict[str, Value]
+_STEPS = 150_000
+"""Expressions and statements evaluated in one check; ordinary candidates take 2,000 to 10,000."""
+
+
+class TooTangledError(Exception):
+    """The code cannot be followed within the budget."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """One activation while it is evaluated; `names` changes from statement to statement."""
+
+    scope: Scope
+    phase: Phase
+    names: Names = field(default_factory=dict)
+    function: Function | None = None
+    receiver: Value = EMPTY
+    """The first argument of a method, for `super()` without arguments."""
+    returned: Value = EMPTY
+    yielded: Value = EMPTY
+    leaving: list[list[Names]] = field(default_factory=list)
+    """Names at each `break` and `continue`, one list per loop around."""
+    class_body: ast.ClassDef | None = None
+
+
+@dataclass(slots=True)
+class Activation:
+    """One function evaluated for one set of arguments."""
+
+    scope: Scope
+    result: Value = EMPTY
+    launches: bool = False
+    round: int = 0
+
+
+class State:
+    """The facts of one check. They only grow, so evaluating until nothing changes ends."""
+
+    def __init__(self, allowed: Allowed) -> None:
+        self.allowed = allowed
+        self.refused: dict[tuple[str, int, str], Finding] = {}
+        self.notes: dict[str, Finding] = {}
+        self.heap: dict[ast.AST, Contents] = {}
+        self.members: dict[ast.AST, Names] = {}
+        """Members of classes and their objects, and of functions, by the node that defines them."""
+        self.bases: dict[ast.ClassDef, tuple[Value, ...]] = {}
+        self.defaults: dict[FunctionNode, Names] = {}
+        self.hooks: dict[ast.FunctionDef, Value] = {}
+        """Functions that Triton calls around a launch: heuristics, pruning, pre-hooks."""
+        self.kernel_scopes: dict[ast.FunctionDef, Scope] = {}
+        self.class_scopes: dict[tuple[ast.ClassDef, Scope], Scope] = {}
+        self.contexts: dict[
+            tuple[FunctionNode, Scope, Phase], dict[tuple[tuple[str, Value], ...], Activation]
+        ] = {}
+        """Activations of each function by the values of its parameters: equal ones behave alike."""
+        self.implied: dict[ast.AST, ast.Call] = {}
+        self.loaded: dict[ast.AST, ast.expr] = {}
+        self.reached: set[ast.AST] = set()
+        self.launched: set[Phase] = set()
+        self.launches = 0
+        self.changed = False
+        self.round = 0
+        self.steps = 0
+        self.depth = 0
+        self.telling = 0
+        """Above 0 while the message of an exception is made."""
+
+    def step(self) -> None:
+        """Count one evaluation; TooTangledError beyond the budget."""
+        self.steps += 1
+        if self.steps > _STEPS:
+            raise TooTangledError(f"more than {_STEPS} steps")
+
+    def refuse(self, code: str, node: ast.AST, name: str = "", says: str = "") -> None:
+        """Record one refusal, once per place and name."""
+        line = getattr(node, "lineno", 0)
+        name = name or spelled(node)
+        self.refused.setdefault((code, line, name), finding(code, name, line or None, says))
+
+    def record(self, scope: Scope, name: str, value: Value) -> None:
+        """Remember that a name of a scope may have a value, for functions that close over it."""
+        old = scope.ever.get(name, EMPTY)
+        if not value <= old:
+            scope.ever[name] = self.narrow(old | value, scope.node)
+            self.changed = True
+
+    def member(self, owner: ast.AST, name: str) -> Value:
+        """What a member of a class, its objects or a function may be; empty when never set."""
+        return self.members.get(owner, {}).get(name, EMPTY)
+
+    def set_member(self, owner: ast.AST, name: str, value: Value) -> None:
+        """Remember one more value of a member."""
+        members = self.members.setdefault(owner, {})
+        old = members.get(name, EMPTY)
+        if name not in members or not value <= old:
+            members[name] = self.narrow(old | value, owner)
+            self.changed = True
+
+    def contents(self, items: Items) -> Contents:
+        """The heap's entry of a container."""
+        return self.heap.setdefault(items.site, Contents())
+
+    def put(self, items: Items, value: Value, key: str | int | None = None) -> None:
+        """Remember that a container may hold a value, under a key where one is known."""
+        contents = self.contents(items)
+        old = contents.elements if key is None else contents.keyed.get(key, EMPTY)
+        if value <= old and (key is None or key in contents.keyed):
+            return
+        self.changed = True
+        new = self.narrow(old | value, items.site)
+        if key is None:
+            contents.elements = new
+        else:
+            contents.keyed[key] = new
+
+    def narrow(self, value: Value, site: ast.AST) -> Value:
+        """The value with less detail where it has grown too wide: tuples become one container."""
+        self.steps += len(value) // 8
+        if not too_wide(value):
+            return value
+        tuples = [atom for atom in value if isinstance(atom, Tuple)]
+        if not tuples:
+            return value
+        pool = Items(site, "list")
+        held = join(item for atom in tuples for item in atom.items)
+        flat = self.narrow(held, site) - {pool}
+        if not flat <= self.contents(pool).elements:
+            self.contents(pool).elements |= flat
+            self.changed = True
+        return frozenset(atom for atom in value if not isinstance(atom, Tuple)) | {pool}
+
+    def holds(self, value: Value, kinds: tuple[type[Atom], ...]) -> bool:
+        """Whether a value of one of these kinds is in there, containers and records included."""
+        seen: set[Atom] = set()
+        waiting = list(value)
+        while waiting:
+            atom = waiting.pop()
+            if atom in seen:
+                continue
+            seen.add(atom)
+            if isinstance(atom, kinds):
+                return True
+            if isinstance(atom, Tuple):
+                waiting.extend(join(atom.items))
+            elif isinstance(atom, Items):
+                waiting.extend(self.contents(atom).all())
+            elif isinstance(atom, Instance):
+                waiting.extend(join(self.members.get(atom.node, {}).values()))
+        return False
+
+    def may_hold_tensor(self, value: Value) -> bool:
+        """Whether tensor data can be reached from the value."""
+        return self.holds(value, (Tensor,))
+
+    def launched_by(self, kernel: Kernel, phase: Phase) -> None:
+        """Count a launch."""
+        self.reached.add(kernel.node)
+        self.launched.add(phase)
+        self.launches += 1

@@ -1,0 +1,52 @@
+"""What a timing says: reports, sentences, and whose fault it is when there is none. Pure."""
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from workbench.gate.records import Blame, Finding, Outcome, Stage, StageReport
+from workbench.gate.timing.sides import CANDIDATE, REFERENCE
+from workbench.gate.timing.turns import SideFault
+from workbench.measure.records import Speed, Time
+
+_SMALLER = "a smaller full [[shape]] in the problem's sidecar"
+
+
+def blamed(fault: SideFault) -> tuple[Outcome, Finding]:
+    """What a side's fault means for the candidate: only its own counts against it."""
+    finding = fault.finding
+    if "out of memory" in finding.says.lower():
+        says = f"the GPU's memory does not hold the full shape ({fault.side}): {finding.says}"
+        return Outcome.UNPROVEN, Finding(
+            code="profile.out-of-memory",
+            says=says[:600],
+            blame=Blame.MACHINE,
+            evidence={"needs": _SMALLER},
+        )
+    if fault.side == CANDIDATE:
+        failed = finding.blame is Blame.CANDIDATE
+        code = f"profile.{finding.code.partition('.')[2]}"
+        return Outcome.FAILED if failed else Outcome.UNPROVEN, structs.replace(finding, code=code)
+    return Outcome.UNPROVEN, structs.replace(
+        finding,
+        code=f"profile.{fault.side}-failed",
+        says=f"nothing was decided, the {fault.side} failed: {finding.says}",
+        line=None,
+        blame=finding.blame if fault.side == REFERENCE else Blame.MACHINE,
+        evidence={**finding.evidence, "found": finding.code},
+    )
+
+
+def timing_report(outcome: Outcome, says: str, findings: Sequence[Finding] = ()) -> StageReport:
+    """The profile stage's report."""
+    return StageReport(stage=Stage.PROFILE, outcome=outcome, says=says, findings=tuple(findings))
+
+
+def time_words(measured: Time | None) -> str:
+    """`38.2 us on NVIDIA H200`."""
+    return "" if measured is None else f"{measured.microseconds:.1f} us on {measured.device}"
+
+
+def eager_words(versus: Speed | None) -> str:
+    """`, 3.10x eager PyTorch`, to be added to a sentence."""
+    return "" if versus is None else f", {versus.ratio:.2f}x eager PyTorch"

@@ -1,0 +1,239 @@
+"""What the reference's worker does while candidates are timed: contents, answers, its own time.
+
+Works on the reference that `reference_job` opened. Contents are never what a side has seen: where
+drawing is quick each turn gets a new draw; where it is slow, sets of a ring are changed before each
+use, so that neither an answer kept by address nor one kept by a fingerprint is right.
+"""
+
+import random
+import time
+from typing import Any
+
+import torch
+
+from workbench.gate.correctness.cases import Case
+from workbench.gate.correctness.layout import window
+from workbench.gate.correctness.nest import Nest
+from workbench.gate.correctness.protocol import Compare, Made, decode, encode
+from workbench.gate.correctness.reference_job import (
+    Bench,
+    answer,
+    compare,
+    fill_buffers,
+    reference_of,
+    travelling,
+)
+from workbench.gate.correctness.values import apply_case
+from workbench.gate.timing.clock import Clock
+from workbench.gate.timing.ring_protocol import (
+    Advance,
+    Prepare,
+    Prepared,
+    Refill,
+    Refilled,
+    Take,
+    Timed,
+    TimeNative,
+    Verify,
+)
+from workbench.isolation.context import JobContext
+from workbench.isolation.tensors import from_blob
+from workbench.isolation.wire import Blob
+
+QUICK_SECONDS = 0.05
+"""A draw up to here is made for every turn (ours): a decision of 60 pairs waits 3 s for them."""
+_PREPARING_SECONDS = 10.0
+_FREE_SHARE = 0.25
+"""Of the free memory, for the ring."""
+_LEAST_SETS, _MOST_SETS = 2, 8
+_STIRRED = 16
+"""Pairs of elements of each tensor that change places before a kept set is used again."""
+
+_HOST_BYTES = 1 << 30
+"""Taken as free where there is no device."""
+
+
+class Ring:
+    """Input sets, and where each side wants them."""
+
+    def __init__(self, reference: Bench, seed: int) -> None:
+        self.reference = reference
+        self.clock = Clock(reference.device)
+        self.lent: dict[str, list[torch.Tensor]] = {}
+        """Buffers by side, guards included; empty on the CPU."""
+        self.made: Made | None = None
+        """Answers to the present contents, once asked for."""
+        self._at = 0
+        # The first draw also pays for what starts lazily.
+        self._sets = [self._draw(seed)]
+        began = time.perf_counter()
+        self._sets = [self._draw(seed + 1)]
+        seconds = time.perf_counter() - began
+        self.fresh = seconds <= QUICK_SECONDS
+        if not self.fresh:
+            size = sum(t.numel() * t.element_size() for t in self.inputs)
+            wanted = ring_size(size, _free_bytes(reference.device), seconds)
+            self._sets += [self._draw(seed + 1 + n) for n in range(1, wanted)]
+
+    @property
+    def nest(self) -> Nest:
+        """How the present inputs are nested."""
+        return self._sets[self._at][0]
+
+    @property
+    def inputs(self) -> list[torch.Tensor]:
+        """The present contents, privately."""
+        return self._sets[self._at][1]
+
+    @property
+    def sets(self) -> int:
+        """How many sets are kept."""
+        return len(self._sets)
+
+    def advance(self, seed: int) -> None:
+        """Go on to contents that were never given to anybody."""
+        self.made = self.reference.call = None
+        if self.fresh:
+            self._sets.clear()
+            self._sets.append(self._draw(seed))
+        else:
+            self._at = (self._at + 1) % len(self._sets)
+            stir(self.inputs, seed)
+
+    def answered(self) -> Made:
+        """The answers to the present contents."""
+        if self.made is None:
+            self.made = answer(self.reference, self.nest, self.inputs, drawn_so=True)
+        return self.made
+
+    def _draw(self, seed: int) -> tuple[Nest, list[torch.Tensor]]:
+        nest, drawn = self.reference.oracle.draw(seed)
+        inputs = apply_case(Case.FRESH, drawn, None, seed)
+        if self.reference.device != "cpu":
+            torch.cuda.synchronize()
+        return nest, inputs
+
+
+def ring_size(set_bytes: int, free_bytes: int, draw_seconds: float) -> int:
+    """How many sets to keep: as many as a share of the free memory and some seconds allow."""
+    room = int(_FREE_SHARE * free_bytes) // max(set_bytes, 1)
+    time_for = int(_PREPARING_SECONDS / draw_seconds) if draw_seconds > 0 else _MOST_SETS
+    return max(_LEAST_SETS, min(_MOST_SETS, room, time_for))
+
+
+def stir(tensors: list[torch.Tensor], seed: int) -> None:
+    """Let elements of each floating-point tensor change places, in place.
+
+    The values stay those of the distribution, and every answer that depends on them changes.
+    Integers stay: they may be indices in an order that means something.
+    """
+    rng = random.Random(seed)  # noqa: S311  # from the judge's secret seed
+    for tensor in tensors:
+        flat = window(tensor)
+        if not tensor.is_floating_point() or flat.numel() < 2:
+            continue
+        count = min(_STIRRED, flat.numel() // 2)
+        places = torch.tensor(rng.sample(range(flat.numel()), 2 * count), device=flat.device)
+        one, other = places[:count], places[count:]
+        values = flat[one]
+        flat[one] = flat[other]
+        flat[other] = values
+
+
+def prepare(
+    bench: JobContext,
+    request: dict[str, Any],
+    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Make the ring and the answers to its first set."""
+    reference = reference_of(bench)
+    ring = Ring(reference, decode(request, Prepare).seed)
+    bench.state["ring"] = ring
+    sms = l2_bytes = 0
+    if bench.device != "cpu":
+        properties = torch.cuda.get_device_properties(bench.device)
+        sms, l2_bytes = properties.multi_processor_count, properties.L2_cache_size
+    made = ring.answered()
+    prepared = Prepared(made=made, sets=ring.sets, fresh=ring.fresh, sms=sms, l2_bytes=l2_bytes)
+    _return_memory(bench)
+    return encode(prepared), []
+
+
+def take(
+    bench: JobContext, request: dict[str, Any], blobs: list[Blob]
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Keep the buffers that a side lends for as long as it is timed."""
+    _ring(bench).lent[decode(request, Take).side] = [from_blob(blob) for blob in blobs]
+    return {}, []
+
+
+def advance(
+    bench: JobContext,
+    request: dict[str, Any],
+    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Go on to the next contents."""
+    _ring(bench).advance(decode(request, Advance).seed)
+    return {}, []
+
+
+def refill(
+    bench: JobContext,
+    request: dict[str, Any],
+    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Write the present contents into a side's buffers; as blobs where none are lent."""
+    ring = _ring(bench)
+    lent = ring.lent.get(decode(request, Refill).side)
+    if lent:
+        fill_buffers(lent, ring.inputs)
+    return encode(Refilled(inputs=ring.nest)), travelling(ring.reference, ring.inputs)
+
+
+def answer_now(
+    bench: JobContext,
+    request: dict[str, Any],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001
+) -> tuple[dict[str, Any], list[Blob]]:
+    """The answers to the present contents."""
+    return encode(_ring(bench).answered()), []
+
+
+def verify(
+    bench: JobContext, request: dict[str, Any], blobs: list[Blob]
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Compare what a side's call left with the answers, by the correctness stage's own rules."""
+    ring = _ring(bench)
+    ring.reference.lent = ring.lent.get(decode(request, Verify).side, [])
+    reply = compare(bench, encode(Compare(number=0, keep=False)), blobs)
+    _return_memory(bench)
+    return reply
+
+
+def time_native(
+    bench: JobContext,
+    request: dict[str, Any],
+    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Run the reference on the clock, under the flags of its precision."""
+    ring = _ring(bench)
+    bare = decode(request, TimeNative).bare
+    reading = ring.reference.oracle.timed(ring.nest, ring.inputs, ring.clock, bare=bare)
+    return encode(Timed(reading=reading)), []
+
+
+def _ring(bench: JobContext) -> Ring:
+    ring = bench.state["ring"]
+    if not isinstance(ring, Ring):
+        raise TypeError("the ring is not made")
+    return ring
+
+
+def _free_bytes(device: str) -> int:
+    return int(torch.cuda.mem_get_info(device)[0]) if device != "cpu" else _HOST_BYTES
+
+
+def _return_memory(bench: JobContext) -> None:
+    """Give the answers' scratch memory back: the sides need it too."""
+    if bench.device != "cpu":
+        torch.cuda.empty_cache()

@@ -1,0 +1,75 @@
+"""What the judge of the profile stage and its reference worker tell each other.
+
+The reference is opened and its weights are perturbed as in the correctness stage; then it makes a
+ring of input sets for the sides that are timed.
+"""
+
+from msgspec import Struct
+
+from workbench.gate.correctness.nest import Nest
+from workbench.gate.correctness.protocol import Made, Reading
+
+
+class Prepare(Struct, frozen=True, kw_only=True):
+    """Make the ring. Answered by `Prepared`."""
+
+    seed: int
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    """The ring is there, its first set in place."""
+
+    made: Made
+    """Of the first set; the others are alike."""
+    sets: int
+    fresh: bool
+    """Every turn draws a new set; else kept ones are changed a little before each use."""
+    sms: int = 0
+    """Of the device; 0 on the CPU."""
+    l2_bytes: int = 0
+
+
+class Take(Struct, frozen=True, kw_only=True):
+    """The blobs are buffers that this side lends for its inputs."""
+
+    side: str
+
+
+class Advance(Struct, frozen=True, kw_only=True):
+    """Go on to contents that no side has seen."""
+
+    seed: int
+
+
+class Refill(Struct, frozen=True, kw_only=True):
+    """Write the present contents into a side's buffers. Answered by `Refilled`."""
+
+    side: str
+
+
+class Refilled(Struct, frozen=True, kw_only=True):
+    """The inputs are where the side finds them; on the CPU they come as blobs."""
+
+    inputs: Nest
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """Make the answers to the present contents, unless they are there. Answered by `Made`."""
+
+
+class Verify(Struct, frozen=True, kw_only=True):
+    """Compare what a side's call left, as `Compare` does; answered by `Compared`."""
+
+    side: str
+
+
+class TimeNative(Struct, frozen=True, kw_only=True):
+    """Run the reference itself on the present contents. Answered by `Timed`."""
+
+    bare: bool
+
+
+class Timed(Struct, frozen=True, kw_only=True):
+    """What the clock said."""
+
+    reading: Reading

@@ -1,0 +1,317 @@
+"""The sides of a timing with their workers: a worker per candidate, one for the reference.
+
+The reference worker owns contents, weights and answers and also runs the reference itself. Each
+candidate's worker lends it buffers to write into; nothing of the reference is ever shared.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
+
+from msgspec import Struct
+
+from workbench.gate.correctness.asking import Ended, ask_candidate, ask_reference, decoded
+from workbench.gate.correctness.cases import Poison, derive
+from workbench.gate.correctness.dialogue import CANDIDATE_JOB, REFERENCE_JOB
+from workbench.gate.correctness.nest import Nest
+from workbench.gate.correctness.numbers import check_numbers
+from workbench.gate.correctness.protocol import (
+    Compared,
+    Fill,
+    HandOver,
+    Lend,
+    Made,
+    OpenCandidate,
+    Opened,
+    OpenReference,
+    Perturb,
+    PutWeights,
+    Reference,
+    Returned,
+    RunCall,
+    What,
+    decode,
+)
+from workbench.gate.correctness.raising import explain
+from workbench.gate.correctness.structure import check_state, check_structure, outputs_in_order
+from workbench.gate.records import Finding
+from workbench.gate.timing.ring_protocol import (
+    Advance,
+    Answer,
+    Prepare,
+    Prepared,
+    Refill,
+    Refilled,
+    Take,
+    Timed,
+    TimeNative,
+    Verify,
+)
+from workbench.gate.timing.turns import Side, SideFault, Turn
+from workbench.isolation.records import Flavor, Limits
+from workbench.isolation.wire import Blob
+from workbench.isolation.worker import Worker
+from workbench.isolation.workshop import Workshop
+
+RING_JOB = "workbench.gate.timing.ring_job"
+CANDIDATE, PARENT, SEED, REFERENCE = "candidate", "parent", "seed", "reference"
+"""Names of sides."""
+
+_OPEN_SECONDS = 120.0
+_FIRST_SECONDS = 180.0
+"""For the first call, which compiles and tunes (gate protocol, section 10: 120 s for compiling)."""
+_CALL_SECONDS = 60.0
+_MEMORY = 32 << 30
+"""Host memory of a worker: a problem may draw inputs of many GB there."""
+_LIMITS = Limits(wall_seconds=_CALL_SECONDS, memory_bytes=_MEMORY, cpu_seconds=1800)
+
+T = TypeVar("T", bound=Struct)
+
+
+class SidesSpec(Struct, frozen=True, kw_only=True):
+    """Who takes turns, at what."""
+
+    problem: OpenReference
+    candidates: tuple[tuple[str, str], ...]
+    """Names and sources, in the order of turns."""
+    with_reference: bool
+    """The reference takes turns too, after the candidates."""
+    target: str
+    seed: bytes
+    """Of weights, contents and whatever else is drawn."""
+
+
+class Sides(Struct, frozen=True):
+    """All sides, warm workers, equal weights, the first contents in place."""
+
+    sides: tuple[Side, ...]
+    fresh: Callable[[], None]
+    """Goes on to contents that no side has seen."""
+    prepared: Prepared
+    isolation: str
+
+
+@contextmanager
+def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
+    """Start the workers and build everything. Raises SideFault; WorkbenchError for no worker."""
+    flavor = Flavor.CUDA if spec.problem.lends else Flavor.INTERPRET
+    with ExitStack() as workers:
+        desk = Desk(workers.enter_context(workshop.worker(Flavor.REFERENCE, _LIMITS)), spec.seed)
+        reference, init = desk.open(spec.problem)
+        sides = [
+            CandidateSide(name, workers.enter_context(workshop.worker(flavor, _LIMITS)), desk)
+            for name, _ in spec.candidates
+        ]
+        for side, (_, source) in zip(sides, spec.candidates, strict=True):
+            message = OpenCandidate(
+                source=source,
+                init=reference.init,
+                build_seed=spec.problem.build_seed,
+                target=spec.target,
+            )
+            side.open(message, init, reference)
+        prepared = desk.prepare()
+        for side in sides:
+            side.place(prepared.made)
+        players: list[Side] = [*sides]
+        if spec.with_reference:
+            players.append(ReferenceSide(desk))
+        yield Sides(tuple(players), desk.fresh, prepared, sides[0].isolation)
+
+
+class Desk:
+    """The reference worker, as the sides ask it. Methods raise SideFault."""
+
+    def __init__(self, worker: Worker, seed: bytes) -> None:
+        self._worker = worker
+        self._seed = seed
+        self._turn = 0
+        self.lends = False
+        """Contents are written into buffers on the GPU; else they travel as bytes."""
+        self.state: tuple[str, ...] = ()
+        """Names of the weights."""
+        self.weights: Sequence[Blob] = ()
+        """The weights themselves, where they travel."""
+
+    @property
+    def device(self) -> str:
+        """Where inputs and outputs lie, as workers call it."""
+        return "cuda:0" if self.lends else "cpu"
+
+    def open(self, problem: OpenReference) -> tuple[Reference, Sequence[Blob]]:
+        """Build the reference and perturb its weights; the init tensors come along."""
+        self.lends = problem.lends
+        reference, init = self._ask(f"{REFERENCE_JOB}:open_reference", problem, Reference)
+        self.state = tuple(entry.name for entry in reference.state)
+        if self.state:
+            seed = Perturb(seed=derive(self._seed, "weights"))
+            self.weights = self._blobs(f"{REFERENCE_JOB}:perturb", seed)
+        return reference, init
+
+    def fill_state(self, buffers: Sequence[Blob]) -> None:
+        """Write the weights into buffers that a side lends."""
+        self._blobs(f"{REFERENCE_JOB}:fill", Fill(what="state"), buffers)
+
+    def prepare(self) -> Prepared:
+        """Make the ring."""
+        message = Prepare(seed=derive(self._seed, "ring"))
+        return self._ask(f"{RING_JOB}:prepare", message, Prepared)[0]
+
+    def take(self, side: str, buffers: Sequence[Blob]) -> None:
+        """Keep a side's buffers."""
+        self._blobs(f"{RING_JOB}:take", Take(side=side), buffers)
+
+    def fresh(self) -> None:
+        """Go on to contents that no side has seen."""
+        self._turn += 1
+        self._blobs(f"{RING_JOB}:advance", Advance(seed=derive(self._seed, "turn", self._turn)))
+
+    def refill(self, side: str) -> tuple[Nest, Sequence[Blob]]:
+        """Bring the present contents to a side."""
+        filled, blobs = self._ask(f"{RING_JOB}:refill", Refill(side=side), Refilled)
+        return filled.inputs, blobs
+
+    def answer(self) -> Made:
+        """The answers to the present contents."""
+        return self._ask(f"{RING_JOB}:answer_now", Answer(), Made)[0]
+
+    def verify(self, side: str, blobs: Sequence[Blob]) -> Compared:
+        """Compare what a side's call left."""
+        return self._ask(f"{RING_JOB}:verify", Verify(side=side), Compared, blobs)[0]
+
+    def time_native(self, *, bare: bool) -> Turn:
+        """One turn of the reference itself."""
+        began = time.perf_counter()
+        timed, _ = self._ask(f"{RING_JOB}:time_native", TimeNative(bare=bare), Timed)
+        return Turn(reading=timed.reading, judge_us=(time.perf_counter() - began) * 1e6)
+
+    def _ask(
+        self, job: str, message: Struct, kind: type[T], blobs: Sequence[Blob] = ()
+    ) -> tuple[T, Sequence[Blob]]:
+        try:
+            reply = ask_reference(self._worker, job, message, blobs)
+        except Ended as end:
+            raise SideFault(REFERENCE, end.finding) from end
+        return decode(reply.body, kind), reply.blobs
+
+    def _blobs(self, job: str, message: Struct, blobs: Sequence[Blob] = ()) -> Sequence[Blob]:
+        try:
+            return ask_reference(self._worker, job, message, blobs).blobs
+        except Ended as end:
+            raise SideFault(REFERENCE, end.finding) from end
+
+
+class CandidateSide:
+    """A candidate that takes turns in a worker of its own."""
+
+    checkable = True
+
+    def __init__(self, name: str, worker: Worker, desk: Desk) -> None:
+        self.name = name
+        self._worker = worker
+        self._desk = desk
+        self._changes_state = False
+        self._called = False
+        self._returned: Returned | None = None
+
+    @property
+    def isolation(self) -> str:
+        """What confines the worker."""
+        return self._worker.isolation
+
+    def open(self, message: OpenCandidate, init: Sequence[Blob], reference: Reference) -> None:
+        """Build the candidate and give it the reference's weights."""
+        opened = self._ask("open_candidate", message, Opened, init, seconds=_OPEN_SECONDS)
+        if opened.raised is not None:
+            raise SideFault(self.name, explain(opened.raised, "building ModelNew"))
+        findings = check_state(reference.state, opened.state)
+        if findings:
+            raise SideFault(self.name, findings[0])
+        if not self._desk.state:
+            return
+        if self._desk.lends:
+            lend = Lend(what="state", entries=reference.state, same_storage=False)
+            self._desk.fill_state(self._blobs("lend", lend))
+        self._blobs("put_weights", PutWeights(names=self._desk.state), self._desk.weights)
+
+    def place(self, made: Made) -> None:
+        """Lend the buffers for inputs that stay for the whole run."""
+        self._changes_state = made.changes_state
+        if self._desk.lends:
+            what: What = "inputs"
+            lend = Lend(what=what, entries=made.entries, same_storage=False)
+            self._desk.take(self.name, self._blobs("lend", lend))
+
+    def turn(self, *, bare: bool) -> Turn:
+        """One call on the present contents."""
+        nest, inputs = self._desk.refill(self.name)
+        message = RunCall(
+            inputs=nest,
+            same_storage=True,
+            # Filling with NaN would launch kernels of ours within the call.
+            poison=Poison.PATTERN,
+            watched=False,
+            reset_state=self._changes_state,
+            hold=False,
+            bare=bare,
+        )
+        seconds = _CALL_SECONDS if self._called else _FIRST_SECONDS
+        self._called = True
+        began = time.perf_counter()
+        returned = self._ask("call", message, Returned, inputs, seconds=seconds)
+        judge_us = (time.perf_counter() - began) * 1e6
+        if returned.raised is not None:
+            raise SideFault(self.name, explain(returned.raised, "forward"))
+        if returned.reading is None:
+            finding = Finding(code="profile.no-reading", says="its worker read no clock")
+            raise SideFault(self.name, finding)
+        self._returned = returned
+        return Turn(reading=returned.reading, judge_us=judge_us)
+
+    def check(self) -> Sequence[Finding]:
+        """What is wrong with what the last call left, by the correctness stage's own rules."""
+        if self._returned is None:
+            raise RuntimeError("there was no turn to check")
+        blobs = self._blobs("hand_over", HandOver())
+        made = self._desk.answer()
+        findings = check_structure(made, self._returned, blobs, self._desk.device)
+        if findings:
+            return findings
+        ordered = outputs_in_order(made, self._returned, blobs)
+        return check_numbers(self._desk.verify(self.name, ordered))
+
+    def _ask(
+        self, job: str, message: Struct, kind: type[T], blobs: Sequence[Blob], *, seconds: float
+    ) -> T:
+        try:
+            reply = ask_candidate(
+                self._worker, f"{CANDIDATE_JOB}:{job}", message, blobs, seconds=seconds
+            )
+            return decoded(reply, kind)
+        except Ended as end:
+            raise SideFault(self.name, end.finding) from end
+
+    def _blobs(self, job: str, message: Struct, blobs: Sequence[Blob] = ()) -> Sequence[Blob]:
+        try:
+            return ask_candidate(self._worker, f"{CANDIDATE_JOB}:{job}", message, blobs).blobs
+        except Ended as end:
+            raise SideFault(self.name, end.finding) from end
+
+
+class ReferenceSide:
+    """Eager PyTorch: the reference itself, in the worker that owns it."""
+
+    name = REFERENCE
+    checkable = False
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def turn(self, *, bare: bool) -> Turn:
+        """One call on the present contents."""
+        return self._desk.time_native(bare=bare)
+
+    def check(self) -> Sequence[Finding]:
+        """Nothing: it is what others are checked against."""
+        return ()

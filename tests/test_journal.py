@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,15 @@ def test_the_newest_lines_are_read_from_the_end(tmp_path: Path) -> None:
     for count in (0, 1, 7, 1998, 1999, 5000):
         assert last_lines(path, count) == (lines[-count:] if count else [])
     assert last_lines(tmp_path / "none", 3) == []
+
+
+def test_an_overlong_line_is_left_out_and_costs_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"old\n" + b"x" * (100 << 20) + b"\nnew\nnewer\n")
+    began = time.monotonic()
+    assert last_lines(path, 5) == [b"new", b"newer"]
+    assert time.monotonic() - began < 2
+    assert last_lines(path, 1) == [b"newer"]
 
 
 def test_a_line_with_a_newline_is_a_fault_of_the_caller(tmp_path: Path) -> None:

@@ -109,12 +109,13 @@ class _Check:
 def _said(ref: Ref) -> tuple[object, ...]:
     """What the message claims. Texts and rounded speeds may be worded anew by a later version."""
     said = trailers.parse(ref.message, commit=ref.id, authored=ref.authored, where=ref.name)
-    return said.number, said.parent, said.verdict, said.stage, said.answer, said.by, said.cost
+    cost = trailers.rounded(said.cost)
+    return said.number, said.parent, said.verdict, said.stage, said.answer, said.by, cost
 
 
 def _held(transition: Transition) -> tuple[object, ...]:
     gate, decision = transition.gate, transition.decision
     return (
         *(transition.number, transition.parent, gate.verdict, gate.stage),
-        *(decision.answer, decision.by, transition.cost),
+        *(decision.answer, decision.by, trailers.rounded(transition.cost)),
     )

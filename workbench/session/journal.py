@@ -19,6 +19,8 @@ from workbench.errors import WorkbenchError
 
 T = TypeVar("T")
 _CHUNK = 1 << 20
+_LAST_CAP = 8 << 20
+"""Bytes from the end in which `last_lines` looks; ours."""
 
 
 class Journal:
@@ -135,21 +137,29 @@ def read_records(path: Path, type_: type[T], offset: int = 0) -> Records[T]:
 
 
 def last_lines(path: Path, count: int) -> list[bytes]:
-    """The newest whole lines, oldest first, without reading the rest of the file."""
+    """The newest whole lines, oldest first, without reading the rest of the file.
+
+    A line that begins more than 8 MiB before the end is left out, and all before it.
+    """
     try:
         fd = _open_plain(path)
     except FileNotFoundError:
         return []
     with os.fdopen(fd, "rb") as file:
-        start = file.seek(0, os.SEEK_END)
-        data = b""
+        end = start = file.seek(0, os.SEEK_END)
+        chunks: list[bytes] = []
+        newlines = 0
         # One newline more than lines: what lies before the first newline may be half a line.
-        while start > 0 and data.count(b"\n") <= count:
+        while start > 0 and newlines <= count and end - start < _LAST_CAP:
             step = min(start, 1 << 16)
             start -= step
             file.seek(start)
-            data = file.read(step) + data
-    return data.split(b"\n")[:-1][-count:] if count else []
+            chunks.append(file.read(step))
+            newlines += chunks[-1].count(b"\n")
+    lines = b"".join(reversed(chunks)).split(b"\n")[:-1]
+    if start > 0:
+        del lines[:1]
+    return lines[-count:] if count else []
 
 
 def sync_folder(folder: Path) -> None:

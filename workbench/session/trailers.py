@@ -132,6 +132,7 @@ def _sentence(text: str) -> str:
 
 def _trailers(transition: Transition) -> str:
     plan, gate, decision = transition.plan, transition.gate, transition.decision
+    cost = rounded(transition.cost)
     rows = {
         "Transition": str(transition.number),
         "Parent-Transition": "" if transition.parent is None else str(transition.parent),
@@ -145,9 +146,9 @@ def _trailers(transition: Transition) -> str:
         "Versus-Seed": _speed_says(gate.versus_seed),
         "Versus-Reference": _speed_says(gate.versus_reference),
         "Time-Us": _time_says(gate.time),
-        "Cost-USD": _number(transition.cost.usd),
-        "GPU-Seconds": _number(transition.cost.gpu_seconds),
-        "Wall-Seconds": _number(transition.cost.wall_seconds),
+        "Cost-USD": _number(cost.usd),
+        "GPU-Seconds": _number(cost.gpu_seconds),
+        "Wall-Seconds": _number(cost.wall_seconds),
         "Decision": f"{decision.answer.value} by {decision.by}",
     }
     kept = {key: _plain(value) for key, value in rows.items()}
@@ -165,6 +166,15 @@ def _time_says(time: Time | None) -> str:
         "" if time.low is None or time.high is None else f" [{time.low:.3f}, {time.high:.3f}]"
     )
     return f"{time.microseconds:.3f}{low_high} {time.kind}"
+
+
+def rounded(cost: Cost) -> Cost:
+    """A cost as a trailer tells it: milliseconds, and millionths of a dollar."""
+    return Cost(
+        usd=round(cost.usd, 6),
+        gpu_seconds=round(cost.gpu_seconds, 3),
+        wall_seconds=round(cost.wall_seconds, 3),
+    )
 
 
 def _number(value: float) -> str:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from engine_parts import ScriptedWorkplace, new_session
+from engine_parts import SEED, ScriptedWorkplace, new_session
 
 from workbench.engine import events as ev
 from workbench.engine.client import SessionClient
@@ -103,6 +103,17 @@ def test_auto_mode_commits_every_step_and_keeps_the_best(folder):
     assert snapshot.state is State.FINISHED
     assert (folder / "kernel.py").read_text() == "# v5\n"
     assert snapshot.versions[5].speed_vs_seed.ratio == pytest.approx(100 / 95)
+
+
+def test_the_seeds_cost_counts_from_looking_at_the_problem(folder, monkeypatch):
+    def slow(_self) -> tuple[str, str]:
+        time.sleep(0.2)
+        return SEED, "slowly found"
+
+    monkeypatch.setattr(ScriptedWorkplace, "seed", slow)
+    new_session(folder)
+    serve_session(folder, open_workplace=scripted(steps=0))
+    assert SessionClient(folder).transition(0).cost.wall_seconds >= 0.2
 
 
 def test_a_step_limit_ends_the_run_and_a_wider_one_goes_on(folder):

@@ -188,9 +188,10 @@ class Engine:
 
     async def _seed(self) -> str:
         """Gate and commit the seed; a sentence when it does not pass."""
+        began = time.monotonic()
         source, origin = await asyncio.to_thread(self._workplace.seed)
         number = self._history.next_number
-        transition = await self._gate(number, source, None, None, origin)
+        transition = await self._gate(number, source, None, None, origin, began=began)
         gate = transition.gate
         accepted = gate.verdict is Verdict.ACCEPTED
         answer = Answer.ACCEPTED if accepted else Answer.REJECTED
@@ -212,8 +213,12 @@ class Engine:
         parent: Transition | None,
         plan: Plan | None,
         origin: str,
+        *,
+        began: float | None = None,
     ) -> Transition:
-        began = time.monotonic()
+        """Gate a candidate; its time counts from `began`, by default from now."""
+        if began is None:
+            began = time.monotonic()
         report = await asyncio.to_thread(self._workplace.gate, source, parent, number)
         return Transition(
             number=number,

@@ -1,15 +1,22 @@
 """The commands as a person types them: real processes, real sessions, exit codes and words."""
 
+import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from engine_parts import ScriptedWorkplace, new_session
+from session_kit import transition
 
+from workbench.cli import emit
+from workbench.cli.report import card_text
 from workbench.engine.serve import serve_session
+from workbench.engine.sessions import spoken
+from workbench.session.records import Answer
 
 
 class Shell:
@@ -37,6 +44,18 @@ class Shell:
             [sys.executable, "-m", "workbench.cli.main", *words],
             capture_output=True,
             text=True,
+            cwd=self.folder,
+            env=self.environment,
+            timeout=240,
+            check=False,
+        )
+
+    def bytes(self, *words: str, redirect: str = "") -> subprocess.CompletedProcess[bytes]:
+        """With stdout redirected as a shell does, and nothing decoded."""
+        command = shlex.join([sys.executable, "-m", "workbench.cli.main", *words])
+        return subprocess.run(
+            ["sh", "-c", f"{command} {redirect}"],
+            capture_output=True,
             cwd=self.folder,
             env=self.environment,
             timeout=240,
@@ -110,6 +129,53 @@ def test_a_session_travels_as_one_bundle(saved, tmp_path):
     assert saved("log", "copy").splitlines() == first
 
 
+def test_relative_folders_of_sessions_work(saved):
+    relative = os.path.relpath(saved.sessions, saved.folder)
+    saved("export", "softmax-1", "a.bundle", "--sessions", relative)
+    saved("export", f"{relative}/softmax-1", "b.bundle")
+    said = saved("import", "a.bundle", "--sessions", "other")
+    place = saved.folder / "other" / "softmax-1"
+    assert f"workbench attach {place} opens it" in said
+    resumed = saved("resume", "softmax-1", "--headless", "--sessions", "other", "--steps", "6")
+    assert "budget spent" in resumed
+
+
+def test_a_session_in_the_default_folder_is_spoken_of_by_its_name(own_home, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(own_home))
+    assert spoken(own_home / "workbench" / "sessions" / "softmax-1") == "softmax-1"
+    assert spoken(own_home / "my own" / "softmax-1") == f"'{own_home}/my own/softmax-1'"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_output_fits_the_encoding_of_stdout(saved, encoding):
+    saved.environment["PYTHONIOENCODING"] = encoding
+    done = saved.bytes("log", "--graph")
+    assert done.returncode == 0, done.stderr
+    assert ("★" if encoding == "utf-8" else "*-' v5") in done.stdout.decode(encoding)
+
+
+def test_json_keeps_its_characters_in_any_encoding(monkeypatch):
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    emit.json({"says": "µs ★"})
+    assert json.loads(out.buffer.getvalue()) == {"says": "µs ★"}
+
+
+def test_a_full_device_and_a_closed_stdout_end_in_words_or_quietly(saved):
+    full = saved.bytes("log", redirect=">/dev/full")
+    assert full.returncode == 2
+    assert b"cannot be written: No space left" in full.stderr
+    assert b"to do:" in full.stderr
+    assert b"Exception" not in full.stderr
+    closed = saved.bytes("log", redirect=">&-")
+    assert (closed.returncode, closed.stderr) == (0, b"")
+
+
+def test_a_pending_version_says_that_it_waits():
+    waits = transition(1, 0, Answer.PENDING)
+    assert "decision  waits for your decision" in card_text(waits)
+
+
 def test_plain_git_tells_the_story(saved):
     path = saved.sessions / "softmax-1"
     log = subprocess.run(
@@ -137,6 +203,7 @@ def test_a_decision_without_an_engine_is_refused_in_words(saved):
         (("status", "../escape"), "no session in this folder"),
         (("diff", "v99"), "v0 to v6"),
         (("card", "fastest"), "no version"),
+        (("card", "softmax-1"), "--session NAME"),
         (("run", "softmaxx", "--headless"), "did you mean softmax"),
         (("run", "missing.py", "--headless"), "no such problem file"),
         (("run", "softmax", "--headless", "--kernel", "none.py"), "no such candidate"),
@@ -235,8 +302,8 @@ def test_a_persons_own_problem_and_kernel_run_to_the_end(shell):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "accepted\n  v0    --kernel kernel.py" in done.stdout
-    assert "us modeled for sm90" in done.stdout
-    assert "workbench attach own" in done.stdout
+    assert "us modeled for sm90 (NVIDIA H200)" in done.stdout
+    assert f"workbench attach {shell.sessions / 'own'}" in done.stdout
     status = json.loads(shell("status", "own", "--json"))
     assert status["state"] in {"budget spent", "finished"}
     numbers = [v["number"] for v in status["versions"]]

@@ -4,7 +4,6 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -192,7 +191,7 @@ def _terminal() -> list[Line]:
     name = os.environ.get("TERM", "")
     colours = os.environ.get("COLORTERM", "") or "256 or fewer colours"
     found = f"{name or 'no TERM'}, {size.columns}x{size.lines}, {colours}"
-    if not sys.stdout.isatty():
+    if not emit.on_terminal():
         return [Line(part="terminal", state="absent", found="output is not a terminal")]
     why = refusal((size.columns, size.lines), dict(os.environ))
     state: Literal["ok", "absent"] = "absent" if why else "ok"

@@ -1,21 +1,75 @@
 """All of stdout: text for a person or JSON for a machine, made from the same record."""
 
+import json as plain_json
+import os
 import sys
 from collections.abc import Sequence
 
 import msgspec
 
+from workbench.errors import WorkbenchError
+
 
 def text(line: str = "") -> None:
     """One line or block for a person."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    _write(line if _carries(line) else _poorer(line))
 
 
 def json(record: object) -> None:
     """One object on one line."""
-    sys.stdout.write(msgspec.json.encode(record).decode() + "\n")
-    sys.stdout.flush()
+    line = msgspec.json.encode(record).decode()
+    # Escapes keep it the same JSON where stdout is not UTF-8.
+    _write(line if _carries(line) else plain_json.dumps(plain_json.loads(line)))
+
+
+def on_terminal() -> bool:
+    """Whether a person sees stdout directly; not when it is closed."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def _carries(line: str) -> bool:
+    """Whether stdout's encoding has every character; a closed stdout has."""
+    if sys.stdout is None:
+        return True
+    try:
+        line.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _poorer(line: str) -> str:
+    """The line in stdout's encoding: ASCII for the lineage's glyphs, `?` for what is left."""
+    from workbench.lineage.lanes import to_ascii
+
+    encoding = sys.stdout.encoding or "utf-8"
+    drawn = line if encoding.lower().replace("-", "") == "utf8" else to_ascii(line)
+    return drawn.encode(encoding, "replace").decode(encoding)
+
+
+def _write(line: str) -> None:
+    out = sys.stdout
+    if out is None:
+        return
+    try:
+        out.write(line + "\n")
+        out.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as fault:
+        _abandon()
+        raise WorkbenchError(
+            f"the result cannot be written: {fault.strerror or fault}",
+            where="standard output",
+            todo="free some space, or send the output elsewhere",
+        ) from fault
+
+
+def _abandon() -> None:
+    """Let what is still buffered go nowhere, so that Python's own exit does not fail on it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -30,9 +30,12 @@ def version_number(word: str, snapshot: "Snapshot") -> int:
     known = {version.number for version in snapshot.versions}
     if number is not None and number in known:
         return number
+    todo = "`best` and `main` are names too"
+    if word not in named and not re.fullmatch(r"v?\d+", word):
+        todo += "; a session is named with `--session NAME`"
     last = f"v0 to v{max(known)}" if known else "no version yet"
     raise WorkbenchError(
         f"{word!r} is no version of session {snapshot.name}",
         where=snapshot.path,
-        todo=f"it has {last}; `best` and `main` are names too",
+        todo=f"it has {last}; {todo}",
     )

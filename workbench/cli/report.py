@@ -1,13 +1,16 @@
 """A session in plain text: status, lineage, one version, and the report at the end of a run."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.engine.budget import left
+from workbench.engine.sessions import spoken
 from workbench.engine.telling import stage_line
 from workbench.engine.view import Snapshot, Version
 from workbench.gate.records import GateReport, Verdict
+from workbench.kernels.target import TARGETS
 from workbench.lineage.lanes import draw
-from workbench.measure.records import Speed, Time
+from workbench.measure.records import Kind, Speed, Time
 from workbench.session.records import Answer, Transition
 from workbench.skills.records import Check, Truth
 
@@ -110,7 +113,10 @@ def card_text(transition: Transition) -> str:
             lines.append(f"            {finding.code}{where}: {finding.says}")
     lines += _times(transition.gate)
     decision = transition.decision
-    lines.append(f"  decision  {decision.answer} by {decision.by}: {decision.reason}")
+    if decision.answer is Answer.PENDING:
+        lines.append("  decision  waits for your decision")
+    else:
+        lines.append(f"  decision  {decision.answer} by {decision.by}: {decision.reason}")
     return "\n".join(lines)
 
 
@@ -139,11 +145,14 @@ def _times(gate: GateReport) -> list[str]:
 
 
 def time_words(time: Time) -> str:
-    """`38.0 us [37.9, 38.2] measured on NVIDIA H200`."""
+    """`38.0 us [37.9, 38.2] measured for NVIDIA H200`, `38.0 us modeled for sm90 (NVIDIA H200)`."""
     interval = ""
     if time.low is not None and time.high is not None:
         interval = f" [{time.low:.1f}, {time.high:.1f}]"
-    return f"{time.microseconds:.1f} us{interval} {time.kind} for {time.device}"
+    device = time.device
+    if time.kind is Kind.MODELED and device in TARGETS:
+        device = f"{device} ({TARGETS[device].device})"
+    return f"{time.microseconds:.1f} us{interval} {time.kind} for {device}"
 
 
 def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
@@ -158,7 +167,7 @@ def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
     lines += [
         f"ended     {snapshot.state}: {snapshot.says}",
         f"spent     {_spent(snapshot)}",
-        f"look      workbench attach {snapshot.name}",
+        f"look      workbench attach {spoken(Path(snapshot.path))}",
         f"          git -C {snapshot.path} log --graph --all",
     ]
     return "\n".join(lines)

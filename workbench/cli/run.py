@@ -137,7 +137,7 @@ def _screen_or_refuse() -> None:
 
     from workbench.tui.layout import refusal
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if sys.stdin is None or not (sys.stdin.isatty() and emit.on_terminal()):
         raise WorkbenchError(
             "there is no terminal to draw the screen on",
             todo="add --headless; `workbench status` and `workbench watch` tell how a run goes",
@@ -151,6 +151,7 @@ def _screen_or_refuse() -> None:
 def _open_screen(path: Path, *, start: bool) -> None:
     """Draw the first frame at once; the engine starts as a process of its own beside it."""
     from workbench.engine.client import SessionClient
+    from workbench.engine.sessions import spoken
     from workbench.engine.spawn import spawn_engine
     from workbench.tui.app import WorkbenchApp
 
@@ -159,7 +160,7 @@ def _open_screen(path: Path, *, start: bool) -> None:
     client = SessionClient(path, starting=start)
     WorkbenchApp(client).run()
     if client.alive():
-        note(f"Session {client.name} goes on. Come back: workbench attach {client.name}")
+        note(f"Session {client.name} goes on. Come back: workbench attach {spoken(path)}")
     else:
         note(f"Session {client.name} is saved in {path}")
 

@@ -42,10 +42,10 @@ def import_session(
     json: options.Json = False,
 ) -> None:
     """Open a bundle as a session of its own; nothing in it is run."""
-    from workbench.engine.sessions import import_file, sessions_folder
+    from workbench.engine.sessions import import_file, sessions_folder, spoken
 
     path = import_file(file, sessions_folder(sessions), session)
     if json:
         emit.json({"session": str(path), "file": str(file)})
     else:
-        emit.text(f"session {path.name} is in {path}; workbench attach {path.name} opens it")
+        emit.text(f"session {path.name} is in {path}; workbench attach {spoken(path)} opens it")

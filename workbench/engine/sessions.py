@@ -1,5 +1,6 @@
 """The folder of sessions: where it is, what is in it, and sessions going out and coming in."""
 
+import shlex
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,8 +26,14 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 
 
 def sessions_folder(option: Path | None) -> Path:
-    """`--sessions`, else `$XDG_DATA_HOME/workbench/sessions`. Need not exist yet."""
-    return option.expanduser() if option is not None else data_home() / "sessions"
+    """`--sessions`, else `$XDG_DATA_HOME/workbench/sessions`; absolute. Need not exist yet."""
+    return option.expanduser().resolve() if option is not None else data_home() / "sessions"
+
+
+def spoken(path: Path) -> str:
+    """What to type for a session: its name in the default folder, else its path."""
+    home = sessions_folder(None).resolve()
+    return path.name if path.parent.resolve() == home else shlex.quote(str(path.resolve()))
 
 
 def list_sessions(folder: Path) -> list[SessionRow]:
@@ -73,7 +80,7 @@ def find_session(name: str, folder: Path) -> Path:
     if not name:
         return _newest(folder)
     if "/" in name or name.startswith("."):
-        path = Path(name).expanduser()
+        path = Path(name).expanduser().resolve()
         if (path / ".git").is_dir():
             return path
         raise WorkbenchError("there is no session in this folder", where=str(path))

@@ -219,7 +219,7 @@ def test_a_decision_without_an_engine_is_refused_in_words(saved):
         (("gate",), "a candidate and its problem are needed"),
         (("gate", "x", "--problem", "softmax", "--seed", "xyz"), "no hex seed"),
         (("import", "nothing.bundle"), "nothing.bundle"),
-        (("skills", "show", "num-warp"), "num-warps"),
+        (("skills", "show", "more-warp"), "more-warps"),
         (("bench", "everything"), "no benchmark"),
         (("frobnicate",), "frobnicate"),
         (("run", "softmax", "--steps", "-1"), "--steps"),

@@ -1,5 +1,6 @@
 """How fast a candidate is at the shape that counts: measured where there is a GPU, else modeled."""
 
+import secrets
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -143,6 +144,7 @@ def _traced(
             init=init_specs(shape),
             inputs=input_specs(shape),
             configs=compiled.recorded.configs,
+            sample_seed=secrets.randbits(62),
         )
         traced = msgspec.convert(worker.call(_JOB, msgspec.to_builtins(request)).body, Traced)
     except (NoSpec, WorkerFault, msgspec.ValidationError) as fault:

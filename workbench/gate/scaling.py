@@ -16,8 +16,8 @@ from workbench.kernels.records import HostOperation, LaunchTrace
 COVERED = 0.5
 """Share of the outputs' bytes that must be written: counts are scaled from a sample of programs,
 and those at the edges write less (ours)."""
-READ = 0.5
-"""Reads per byte of input against the smallest shape, at most one read counted there (ours)."""
+READ = 0.8
+"""Bytes read against the smallest shape, each once; the rest is for scaled samples (ours)."""
 WORKED = 0.25
 """Operations per byte read against the smallest shape, its masked lanes left out (ours)."""
 
@@ -39,9 +39,14 @@ def doubt_at_full(
     written = _stored(traces) + sum(operation.bytes for operation in host)
     if written < COVERED * outputs:
         return _doubt(full, "writes", written, outputs, "bytes of its outputs")
-    least_read = READ * min(1.0, _loaded(small_traces) / max(_taken(smallest), 1.0)) * _taken(full)
-    if _loaded(traces) < least_read:
-        return _doubt(full, "reads", _loaded(traces), least_read, "bytes that it must")
+    other = _other_arithmetic(full, traces, small_traces) or _unproven_loop(
+        full, traces, small_traces
+    )
+    if other is not None:
+        return other
+    least_read = READ * min(1.0, _read(small_traces) / max(_taken(smallest), 1.0)) * _taken(full)
+    if _read(traces) < least_read:
+        return _doubt(full, "reads", _read(traces), least_read, "bytes that it must")
     least_work = WORKED * _density(small_traces) * _loaded(traces)
     done = sum(map(_operations, traces))
     if done < least_work:
@@ -56,6 +61,37 @@ def _doubt(full: ShapeReport, verb: str, got: float, least: float, of_what: str)
     )
     evidence: Evidence = {"got": float(got), "least": float(least)}
     return Finding(code="profile.does-less-at-full", says=says, evidence=evidence)
+
+
+def _other_arithmetic(
+    full: ShapeReport, traces: Sequence[LaunchTrace], small: Sequence[LaunchTrace]
+) -> Finding | None:
+    """Matrix products in a precision that was never compared with the reference."""
+    shown = {pipe for trace in small for pipe in trace.dot_flops}
+    new = sorted({pipe for trace in traces for pipe in trace.dot_flops} - shown)
+    if not new:
+        return None
+    says = (
+        f"at shape {full.shape} it multiplies in {', '.join(new)}, at the smallest in "
+        f"{', '.join(sorted(shown)) or 'nothing'}; whether it is right there needs a GPU"
+    )
+    return Finding(code="profile.other-arithmetic-at-full", says=says)
+
+
+def _unproven_loop(
+    full: ShapeReport, traces: Sequence[LaunchTrace], small: Sequence[LaunchTrace]
+) -> Finding | None:
+    """A loop that goes round at the full shape and never did where it was compared."""
+    turned = {trace.kernel for trace in small if trace.loads > trace.load_places}
+    for trace in traces:
+        if trace.loads > trace.load_places and trace.kernel not in turned:
+            says = (
+                f"at shape {full.shape} the loops of {trace.kernel} go round, at the smallest they "
+                "run once: what they carry from trip to trip was never compared with the reference"
+            )
+            evidence: Evidence = {"loads": trace.loads, "places": trace.load_places}
+            return Finding(code="profile.loop-not-proven", says=says, evidence=evidence)
+    return None
 
 
 def dense_bytes(entry: TensorEntry) -> float:
@@ -76,8 +112,31 @@ def _loaded(traces: Sequence[LaunchTrace]) -> float:
     return float(sum(part.loaded for trace in traces for part in trace.traffic.values()))
 
 
+def _scale(trace: LaunchTrace) -> float:
+    return trace.programs / max(trace.sampled, 1)
+
+
+_SECTOR = 32
+
+
+def _read(traces: Sequence[LaunchTrace]) -> float:
+    """Bytes read, what one launch reads again not counted again; never under the truth."""
+    return sum(
+        min(part.loaded, _SECTOR * (part.unique_sectors - part.stored_sectors) * _scale(trace))
+        if part.loaded and part.unique_sectors > part.stored_sectors
+        else part.loaded
+        for trace in traces
+        for part in trace.traffic.values()
+    )
+
+
 def _stored(traces: Sequence[LaunchTrace]) -> float:
-    return float(sum(part.stored for trace in traces for part in trace.traffic.values()))
+    """Bytes written, what one launch writes again not counted again; never under the truth."""
+    return sum(
+        min(part.stored, _SECTOR * part.stored_sectors * _scale(trace))
+        for trace in traces
+        for part in trace.traffic.values()
+    )
 
 
 def _operations(trace: LaunchTrace) -> float:

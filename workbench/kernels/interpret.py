@@ -1,9 +1,9 @@
 """Run a candidate's kernels on the CPU: correct, checked and counted, program by program."""
 
 import contextlib
-import math
 import random
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +32,6 @@ from workbench.kernels.trace_launch import (
 )
 from workbench.kernels.untyped import Untyped
 
-_GOLDEN = (math.sqrt(5) - 1) / 2
 _PROBES = 256
 """Consecutive programs whose first reads show what neighbours share: about one wave."""
 
@@ -41,6 +40,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How launches are interpreted; see `tracing`."""
 
     sample: int | None
+    sample_seed: int
     work: int | None
     raising: bool
     counting: bool
@@ -67,6 +67,10 @@ class Trace:
         x, y, z = (*(int(g) for g in asked), 1, 1)[:3]
         grid = (x, y, z)
         converter = Converter()
+        # Converting a tensor descriptor already computes: nothing that counts, but it is watched.
+        triton_interpreter.interpreter_builder.watch = self._settings.watch(
+            function.__name__, [], line=0, counting=False, raising=False
+        )
         values = {
             name: value if name in executor.constexprs else converter.convert(name, value)
             for name, value in bound.items()
@@ -111,6 +115,7 @@ class Trace:
 def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     *,
     sample: int | None = None,
+    sample_seed: int = 0,
     work: int | None = None,
     on_out_of_bounds: Literal["raise", "report"] = "raise",
     count: bool = True,
@@ -122,13 +127,13 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
 ) -> Iterator[Trace]:
     """Interpret every launch on CPU tensors until the block ends.
 
-    `sample` runs that many programs of each launch, spread evenly over its grid, and scales the
-    counts; `work` ends a launch after the program that passes it (lanes moved, 5,000 for every
-    access, a hundredth of the flops: a million take about 0.2 s). Out of bounds: raise
-    AccessOutOfBounds before the access, or mask the lanes and report. `count` False only checks
-    bounds, which is faster. `shuffle` runs programs in an order drawn from that seed. `ghost`
-    launches nothing. `stands_for` is the GPU that host code believes in (sm90). `configs` picks an
-    autotuned kernel's configuration by index, else its first.
+    `sample` runs that many programs of each launch, drawn from `sample_seed` and spread over its
+    grid, and scales the counts; `work` ends a launch after the program that passes it (lanes moved,
+    5,000 for every access, a hundredth of the flops: a million take about 0.2 s). Out of bounds:
+    raise AccessOutOfBounds before the access, or mask the lanes and report. `count` False only
+    checks bounds, which is faster. `shuffle` runs programs in an order drawn from that seed.
+    `ghost` launches nothing. `stands_for` is the GPU that host code believes in (sm90). `configs`
+    picks an autotuned kernel's configuration by index, else its first.
 
     Raises CannotJudge where the interpreter would be wrong, KernelRaised where the kernel itself
     fails. Import the candidate inside the block or after one was entered: libdevice functions are
@@ -141,6 +146,7 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
         )
     settings = Settings(
         sample=sample,
+        sample_seed=sample_seed,
         work=work,
         raising=on_out_of_bounds == "raise",
         counting=count,
@@ -194,7 +200,7 @@ def _order(grid: Grid, settings: Settings) -> Iterator[Grid]:
     total = grid[0] * grid[1] * grid[2]
     linear: Any = range(total)
     if settings.sample is not None and settings.sample < total:
-        linear = _spread(total, settings.sample)
+        linear = _spread(total, settings.sample, settings.sample_seed)
     if settings.shuffle is not None:
         linear = list(linear)
         random.Random(settings.shuffle).shuffle(linear)  # noqa: S311 - an order, not a secret
@@ -206,14 +212,17 @@ def _place(number: int, grid: Grid) -> Grid:
     return number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
 
 
-def _spread(total: int, count: int) -> list[int]:
-    """Distinct program numbers, every prefix spread evenly: Weyl's sequence of the golden ratio."""
-    chosen: dict[int, None] = {}
-    step = 0
-    while len(chosen) < count:
-        chosen[int((0.5 + step * _GOLDEN) % 1.0 * total)] = None
-        step += 1
-    return list(chosen)
+def _spread(total: int, count: int, seed: int) -> list[int]:
+    """Distinct program numbers, one drawn from each of `count` equal stretches of the grid.
+
+    In an order of their own, so that a launch that is cut short was still looked at all over. The
+    seed is the judge's: a candidate that knew the numbers would do its work elsewhere.
+    """
+    rng = random.Random(seed)  # noqa: S311 - keyed by the judge's secret seed
+    edges = [part * total // count for part in range(count + 1)]
+    chosen = [rng.randrange(low, high) for low, high in pairwise(edges)]
+    rng.shuffle(chosen)
+    return chosen
 
 
 def _probe(watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid) -> None:

@@ -21,7 +21,7 @@ from workbench.kernels.faults import (
     KernelFault,
     TooLarge,
 )
-from workbench.kernels.lazy import LazyHost, lazy_host, lazy_zeros
+from workbench.kernels.lazy import LazyHost, lazy_host, lazy_numbers
 from workbench.kernels.requests import (
     BranchSpec,
     Fault,
@@ -98,7 +98,11 @@ def trace(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  #
 
     def counting(call: Callable[[], None]) -> None:
         with tracing(
-            sample=asked.sample, work=asked.work, stands_for=wanted, configs=asked.configs
+            sample=asked.sample,
+            sample_seed=asked.sample_seed,
+            work=asked.work,
+            stands_for=wanted,
+            configs=asked.configs,
         ) as made:
             traces.append(made)
             call()
@@ -154,7 +158,7 @@ def _load(file: Path) -> Untyped:
 
 
 def _value(spec: Spec) -> object:
-    """The value that a description stands for; tensors are zeros on lazy memory."""
+    """The value that a description stands for; tensors are numbers on lazy memory."""
     if isinstance(spec, PlainSpec):
         if spec.kind == "dtype":
             return getattr(torch, str(spec.value))
@@ -164,7 +168,7 @@ def _value(spec: Spec) -> object:
         if spec.kind == "dict":
             return dict(zip(spec.keys, items, strict=True))
         return tuple(items) if spec.kind == "tuple" else items
-    return lazy_zeros(spec.shape, getattr(torch, spec.dtype), spec.strides)
+    return lazy_numbers(spec.shape, getattr(torch, spec.dtype), spec.strides)
 
 
 def _as_data(fault: KernelFault) -> Fault:

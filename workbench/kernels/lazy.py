@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from workbench.kernels.blame import line_in
+from workbench.kernels.paint import paint
 from workbench.kernels.records import HostOperation
 from workbench.kernels.untyped import Untyped
 
@@ -36,6 +37,15 @@ def lazy_zeros(
     pages = _pages(span * size)
     flat = torch.frombuffer(pages, dtype=torch.uint8).view(dtype)
     return flat.as_strided(tuple(shape), tuple(strides))
+
+
+def lazy_numbers(
+    shape: Sequence[int], dtype: torch.dtype, strides: Sequence[int] | None = None
+) -> torch.Tensor:
+    """As `lazy_zeros`, but random numbers where the dtype is a floating-point one."""
+    made = lazy_zeros(shape, dtype, strides)
+    paint(made)
+    return made
 
 
 def _pages(size: int) -> mmap.mmap:
@@ -90,6 +100,9 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._note(func, given, [])
             if max(_nbytes(t) for t in given) <= _SMALL:
                 return func(*args, **kwargs)
+            if func.overloadpacket not in _CLEARING:
+                for tensor in changed:
+                    paint(tensor)
             return changed[0] if len(changed) == 1 else tuple(changed)
         try:
             shapes = func(*_to_meta(args), **{**_to_meta(kwargs), **_on_meta(func)})
@@ -99,9 +112,8 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._note(func, given, made)
         if sum(map(_nbytes, (*given, *made))) <= _SMALL:
             return func(*args, **kwargs)
-        return tree_map_only(
-            torch.Tensor, lambda t: lazy_zeros(t.shape, t.dtype, t.stride()), shapes
-        )
+        make = lazy_zeros if func.overloadpacket in _EMPTY else lazy_numbers
+        return tree_map_only(torch.Tensor, lambda t: make(t.shape, t.dtype, t.stride()), shapes)
 
     def _note(self, func: Untyped, given: list[Any], made: list[Any]) -> None:
         if func.overloadpacket in _ALLOCATIONS:
@@ -115,6 +127,12 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 _aten = torch.ops.aten
 _READS = {_aten._local_scalar_dense.default, _aten.is_nonzero.default}  # noqa: SLF001
+_CLEARING = {_aten.zero_, _aten.fill_}
+_EMPTY = {
+    *(_aten.empty, _aten.empty_strided, _aten.empty_like, _aten.new_empty, _aten.new_empty_strided),
+    *(_aten.zeros, _aten.zeros_like, _aten.new_zeros, _aten.full, _aten.full_like, _aten.new_full),
+}
+"""Their results are written by kernels: painted pages are shared, and must stay numbers."""
 _ALLOCATIONS = {_aten.empty, _aten.empty_strided, _aten.empty_like, _aten.new_empty}
 
 

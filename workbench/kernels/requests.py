@@ -53,6 +53,8 @@ class TraceRequest(LaunchRequest, frozen=True, kw_only=True):
 
     sample: int | None = 8
     """Programs of each launch; None runs them all."""
+    sample_seed: int = 0
+    """Which ones; the judge's secret."""
     work: int | None = 16_000_000
     """After so much a launch starts no further program; see `tracing`. About 4 s of one core."""
     configs: dict[str, int] = {}

@@ -190,8 +190,26 @@ class _Judge:
                     target=settings.target,
                 ),
             )
+            if interpreted and self._trials[1:] and self._too_slow_there():
+                return
             if self.findings:
                 return
+
+    def _too_slow_there(self) -> bool:
+        """Whether a shape beyond the first one only took the interpreter too long: then it says
+        nothing of the kernel, which was right at the smallest.
+        """
+        if [finding.code for finding in self.findings] != ["correctness.timed-out"]:
+            return False
+        (late,), self.findings = self.findings, []
+        says = f"shape {late.evidence.get('shape')} was not checked: the interpreter is too slow"
+        self._notes.append(
+            structs.replace(
+                late, code="correctness.shape-unchecked", says=says, blame=Blame.MACHINE
+            )
+        )
+        self._trials.pop()
+        return True
 
     def look_for_bad_accesses(self, reference: Worker, tried: Worker) -> None:
         """Run a few calls in the interpreter, which sees every address and every race.
@@ -277,6 +295,5 @@ class _Judge:
 
     def _passed(self, worst: float) -> str:
         calls = sum(trial.calls for trial in self._trials)
-        shapes = len(self._settings.shapes)
-        plural = "s" if shapes > 1 else ""
-        return f"{calls} calls over {shapes} shape{plural}, worst error {worst:.2g} of the bound"
+        names = ", ".join(dict.fromkeys(trial.shape for trial in self._trials))
+        return f"{calls} calls at {names}, worst error {worst:.2g} of the bound"

@@ -61,6 +61,7 @@ class Trial:
     ) -> None:
         self._dialogue = dialogue
         self._settings = settings
+        self.shape = settings.shape
         self._told = told
         self._held: list[tuple[int, Made, Returned]] = []
         self.calls = 0

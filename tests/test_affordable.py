@@ -91,4 +91,4 @@ def test_a_size_that_is_affordable_stays(tmp_path, workshop):
 def test_a_file_without_constants_is_refused_with_what_to_do(tmp_path, workshop):
     with pytest.raises(WorkbenchError, match="too large for Triton's interpreter") as told:
         scaled_down(problem(tmp_path, FIXED), workshop)
-    assert "sidecar" in told.value.todo
+    assert "module-level constants" in told.value.todo

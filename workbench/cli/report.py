@@ -28,6 +28,7 @@ def status_text(snapshot: Snapshot) -> str:
         f"problem   {snapshot.problem} on {snapshot.device}, target {snapshot.target}",
         f"state     {snapshot.state}{': ' + snapshot.says if snapshot.says else ''}",
         f"mode      {snapshot.mode}",
+        *_size(snapshot),
         f"versions  {len(snapshot.versions)}, {_kept(snapshot)} accepted",
         f"best      {version_line(best) if best else 'none yet'}",
         f"spent     {_spent(snapshot)}",
@@ -38,6 +39,15 @@ def status_text(snapshot: Snapshot) -> str:
             f"waiting   v{snapshot.pending} wants your decision: workbench review {snapshot.name}"
         )
     return "\n".join(lines)
+
+
+def _size(snapshot: Snapshot) -> list[str]:
+    if not snapshot.size:
+        return []
+    return [
+        f"size      {snapshot.size}: smaller than the problem file's own, for want of a GPU;",
+        "          every time and speed holds there, and the kernel is made for it",
+    ]
 
 
 def _spent(snapshot: Snapshot) -> str:
@@ -165,6 +175,7 @@ def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
     if snapshot.best is not None:
         lines += _best(client, snapshot, client.transition(snapshot.best))
     lines += [
+        *_size(snapshot),
         f"ended     {snapshot.state}: {snapshot.says}",
         f"spent     {_spent(snapshot)}",
         f"look      workbench attach {spoken(Path(snapshot.path))}",

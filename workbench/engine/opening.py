@@ -8,6 +8,7 @@ from msgspec import structs
 from workbench.engine.events import AnyEvent
 from workbench.engine.fold import fold
 from workbench.engine.view import Snapshot, State, Version
+from workbench.gate.problem.affordable import size_made
 from workbench.measure.records import Kind, Speed
 from workbench.session.journal import Tail, last_lines
 from workbench.session.lock import holder, socket_path
@@ -62,6 +63,7 @@ class Opened:
             name=settings.name if self.path.name == settings.name else self.path.name,
             path=str(self.path),
             problem=settings.problem,
+            size=size_made(self.store.problem().sidecar),
             device=settings.device,
             target=settings.target,
             mode=settings.mode.value,

@@ -12,11 +12,14 @@ from workbench.gate.judge import (
     Listen,
     judge,
 )
+from workbench.gate.policy import check as policy
+from workbench.gate.problem.affordable import with_small_shape
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.problem.records import ProblemReport
-from workbench.gate.records import GateReport, Verdict
+from workbench.gate.records import GateReport, Outcome, Verdict
 from workbench.isolation.workshop import Workshop
 from workbench.problems.load import load_problem
+from workbench.problems.records import Problem
 
 
 def gate_once(
@@ -45,6 +48,8 @@ def gate_once(
         preload=JOB_MODULES,
         share_device_memory=place.index is not None,
     ) as workshop:
+        if place.index is None and not loaded.sidecar and _may_run(one, loaded):
+            loaded = with_small_shape(loaded, workshop)
 
         @cache
         def facts() -> ProblemReport:
@@ -73,3 +78,9 @@ def gate_once(
                 return before
             base = before
         return sit(one, base, listen)
+
+
+def _may_run(candidate: Candidate, problem: Problem) -> bool:
+    """Whether the policy passes: what it refuses is told without starting a worker."""
+    report = policy.check_bytes(candidate.content, policy.input_kinds(problem.source))
+    return report.outcome is Outcome.PASSED

@@ -76,6 +76,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     name: str
     path: str
     problem: str
+    size: str = ""
+    """Where the problem was made smaller than its file: the values it is judged at."""
     device: str
     target: str
     mode: str

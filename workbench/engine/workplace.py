@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 
 from msgspec import structs
 
@@ -11,9 +12,8 @@ from workbench.engine.measuring import flavors, timer_of
 from workbench.engine.seeds import find_seed
 from workbench.gate.candidate import Candidate, candidate_of
 from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
-from workbench.gate.problem.affordable import scaled_down
+from workbench.gate.problem.affordable import scaled_down, sizes, with_small_shape
 from workbench.gate.problem.inspect import ProblemReport, inspect_problem
-from workbench.gate.problem.shrink import with_small_shape
 from workbench.gate.records import GateReport
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
@@ -184,11 +184,10 @@ class SessionWorkplace:
         return self._problem_from_git()
 
     def _with_small_shape(self, problem: Problem) -> Problem:
-        """A person's own kernel is proven at a small shape and modeled at the file's own."""
+        """A person's own kernel is proven at a smaller size and modeled at the file's own."""
         found = with_small_shape(problem, self._workshop)
         if len(found.shapes) > len(problem.shapes):
-            values = ", ".join(f"{name} {value}" for name, value in found.tiny.values.items())
-            says = f"without a GPU correctness is checked at {values} and speed at the file's size"
+            says = f"without a GPU correctness is checked at {sizes(found.tiny)}, not at the file's"
             self._emit(ev.Note(level="warning", says=says))
         return found
 
@@ -202,7 +201,12 @@ class SessionWorkplace:
         sidecar.unlink(missing_ok=True)
         if files.sidecar:
             sidecar.write_text(files.sidecar, encoding="utf-8")
-        problem = structs.replace(load_problem(folder / "problem.py"), name=self._settings.problem)
+        # Messages name the person's file: the copy is not where it is to be mended.
+        problem = structs.replace(
+            load_problem(folder / "problem.py"),
+            name=self._settings.problem,
+            path=Path(f"{self._settings.problem}.py"),
+        )
         name = self._settings.problem
         if name in shipped_problems():
             shipped = load_problem(name)

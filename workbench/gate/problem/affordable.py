@@ -2,17 +2,19 @@
 
 Without a GPU a candidate is proven in the interpreter, some thousand times slower than the device.
 A seed that Inductor wrote is right for one size alone, so that size has to be affordable; a kernel
-that takes any size is proven at a small one and modeled at the file's own (`shrink`).
+that takes any size is proven at that one and modeled at the file's own.
 """
 
-from msgspec import Struct
+import ast
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, structs
 
 from workbench.errors import WorkbenchError
 from workbench.gate.problem.asking import Inspector
 from workbench.gate.problem.records import Described
-from workbench.gate.problem.shrink import literals, smaller
 from workbench.isolation.workshop import Workshop
-from workbench.problems.records import Problem, Shape
+from workbench.problems.records import Constant, Problem, Shape
 
 MATRIX_FLOPS = 2e7
 """Of one call, of which 14 are made; the interpreter multiplies at 0.3 to 2 GFLOP/s."""
@@ -20,6 +22,16 @@ MOVED_BYTES = 2e6
 """Of one call, over all operators: a part of a second of the interpreter's loads and stores."""
 _LIMITS = (1024, 512, 256, 128, 64, 32, 16)
 """Largest size of a dimension, tried in turn: the speed is modeled there, so larger is better."""
+
+SMALL_BATCH = 2
+"""A batch only repeats the work; it gives way before the sizes of a layer do."""
+
+
+_MADE = "# Made by the workbench:"
+
+
+class TooLarge(WorkbenchError):
+    """No size of the problem is small enough for the interpreter."""
 
 
 class Scaled(Struct, frozen=True, kw_only=True):
@@ -38,7 +50,7 @@ class Scaled(Struct, frozen=True, kw_only=True):
         """As a sidecar's TOML."""
         values = ", ".join(f"{name} = {value}" for name, value in self.shape.values.items())
         return (
-            "# Made by the workbench: the file's own size is too large for Triton's interpreter.\n"
+            f"{_MADE} the file's own size is too large for Triton's interpreter.\n"
             "# On a machine with a GPU, leave this file out to run at the file's own size.\n"
             f'[[shape]]\nname = "{self.shape.name}"\nvalues = {{ {values} }}\n'
         )
@@ -48,8 +60,8 @@ def scaled_down(problem: Problem, workshop: Workshop) -> Scaled | None:
     """The size to judge at without a GPU; None when the file's own is affordable.
 
     The largest sizes for the file's module-level integers at which the reference runs, seen on meta
-    tensors, and one call is affordable. Raises WorkbenchError when there are none, or when the
-    reference cannot be run at all.
+    tensors, and one call is affordable. Raises TooLarge when there are none, WorkbenchError
+    when the reference cannot be run at all.
     """
     with Inspector(problem, workshop, 60.0) as inspector:
         seen = inspector.describe(problem.full, meta=True)
@@ -60,11 +72,43 @@ def scaled_down(problem: Problem, workshop: Workshop) -> Scaled | None:
             shape = Shape(name="scaled", values=values)
             if _affordable_at(inspector, shape):
                 return Scaled(shape=shape, was={name: was[name] for name in values})
-    raise WorkbenchError(
+    raise TooLarge(
         "the problem is too large for Triton's interpreter, and no smaller size was found in it",
         where=str(problem.path),
-        todo="run it on a machine with a GPU, or put a smaller [[shape]] into a sidecar beside it",
+        todo="run it on a machine with a GPU, or make its sizes module-level constants, like "
+        "`BATCH = 16`, which the workbench can make smaller",
     )
+
+
+def size_made(sidecar: str) -> str:
+    """The values of a sidecar that the workbench made; empty for any other."""
+    if not sidecar.startswith(_MADE):
+        return ""
+    return sidecar.partition("values = {")[2].partition("}")[0].strip()
+
+
+def with_small_shape(problem: Problem, workshop: Workshop) -> Problem:
+    """The problem with a shape `tiny` before its own, when its only one is too large.
+
+    As large as the interpreter can afford: a loop that runs once there proves little. Unchanged
+    when there are several shapes, or none that is smaller. Raises WorkbenchError when the reference
+    cannot be run at all.
+    """
+    if len(problem.shapes) > 1:
+        return problem
+    try:
+        scaled = scaled_down(problem, workshop)
+    except TooLarge:
+        return problem
+    if scaled is None:
+        return problem
+    tiny = structs.replace(scaled.shape, name="tiny")
+    return structs.replace(problem, shapes=(tiny, *problem.shapes))
+
+
+def sizes(shape: Shape) -> str:
+    """`batch_size 64, features 512`."""
+    return ", ".join(f"{name} {value}" for name, value in shape.values.items())
 
 
 def _affordable(seen: Described) -> bool:
@@ -80,3 +124,48 @@ def _affordable_at(inspector: Inspector, shape: Shape) -> bool:
     except WorkbenchError:
         return False
     return not seen.unseen and _affordable(seen)
+
+
+def smaller(source: str, upper: Sequence[int]) -> Iterator[dict[str, Constant]]:
+    """Values for the file's literal integers, by limits in turn, also with small batches alone."""
+    sizes = literals(source)
+    tried: list[dict[str, Constant]] = []
+    for limit in upper:
+        for batch in (limit, SMALL_BATCH):
+            limits = {name: batch if "batch" in name.lower() else limit for name in sizes}
+            values: dict[str, Constant] = {
+                name: _halved(size, limits[name])
+                for name, size in sizes.items()
+                if size > limits[name]
+            }
+            if values and values not in tried:
+                tried.append(values)
+                yield values
+
+
+def _halved(size: int, limit: int) -> int:
+    while size > limit and size % 2 == 0:
+        size //= 2
+    return size if size <= limit else limit - 1
+
+
+def literals(source: str) -> dict[str, int]:
+    """Module-level names that are assigned an integer as such, alone or in a tuple."""
+    return dict(_literals(ast.parse(source)))
+
+
+def _literals(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=int(value))):
+                if not isinstance(value, bool):
+                    yield name, value
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=parts)):
+                for target, part in zip(names, parts, strict=False):
+                    match target, part:
+                        case ast.Name(id=name), ast.Constant(value=int(value)):
+                            yield name, value
+                        case _:
+                            pass
+            case _:
+                pass

@@ -5,7 +5,6 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -57,6 +56,8 @@ def _python() -> list[Line]:
 
 
 def _package(name: str, at_least: tuple[int, int]) -> Line:
+    from importlib import metadata
+
     wanted = ".".join(map(str, at_least))
     try:
         version = metadata.version(name)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli import emit, options
-from workbench.cli.report import time_words
 from workbench.cli.say import Exit, note
 from workbench.engine.telling import stage_line
 from workbench.errors import WorkbenchError
@@ -116,6 +115,8 @@ def _judge(
 
 
 def _text(report: GateReport) -> str:
+    from workbench.cli.report import time_words
+
     lines = [f"{report.verdict} at {report.stage}: {report.says}"]
     for stage in report.stages:
         for finding in stage.findings:

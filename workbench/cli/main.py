@@ -1,7 +1,6 @@
 """The `workbench` command: what there is to call, and how faults become exit codes."""
 
 import sys
-from importlib import metadata
 from typing import Annotated
 
 import typer
@@ -22,6 +21,8 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
+        from importlib import metadata
+
         print(f"workbench {metadata.version('kernel-workbench')}")
         raise typer.Exit
 

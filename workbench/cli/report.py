@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.engine.budget import left
-from workbench.engine.sessions import spoken
 from workbench.engine.telling import stage_line
 from workbench.engine.view import Snapshot, Version
 from workbench.gate.records import GateReport, Verdict
@@ -167,6 +166,8 @@ def time_words(time: Time) -> str:
 
 def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
     """What a run in the foreground ends with."""
+    from workbench.engine.sessions import spoken
+
     snapshot = client.snapshot()
     lines = ["", graph_text(snapshot, ascii_only=ascii_only), ""]
     lines += _reasons(client, snapshot, "accepted", Answer.ACCEPTED)

@@ -8,8 +8,8 @@ from msgspec import structs
 from workbench.engine.events import AnyEvent
 from workbench.engine.fold import fold
 from workbench.engine.view import Snapshot, State, Version
-from workbench.gate.problem.affordable import size_made
 from workbench.measure.records import Kind, Speed
+from workbench.problems.made import size_made
 from workbench.session.journal import Tail, last_lines
 from workbench.session.lock import holder, socket_path
 from workbench.session.reader import Overview, SessionReader

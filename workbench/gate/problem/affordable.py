@@ -14,6 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.gate.problem.asking import Inspector
 from workbench.gate.problem.records import Described
 from workbench.isolation.workshop import Workshop
+from workbench.problems.made import made_sidecar
 from workbench.problems.records import Constant, Problem, Shape
 
 MATRIX_FLOPS = 2e7
@@ -25,9 +26,6 @@ _LIMITS = (1024, 512, 256, 128, 64, 32, 16)
 
 SMALL_BATCH = 2
 """A batch only repeats the work; it gives way before the sizes of a layer do."""
-
-
-_MADE = "# Made by the workbench:"
 
 
 class TooLarge(WorkbenchError):
@@ -48,12 +46,7 @@ class Scaled(Struct, frozen=True, kw_only=True):
 
     def sidecar(self) -> str:
         """As a sidecar's TOML."""
-        values = ", ".join(f"{name} = {value}" for name, value in self.shape.values.items())
-        return (
-            f"{_MADE} the file's own size is too large for Triton's interpreter.\n"
-            "# On a machine with a GPU, leave this file out to run at the file's own size.\n"
-            f'[[shape]]\nname = "{self.shape.name}"\nvalues = {{ {values} }}\n'
-        )
+        return made_sidecar(self.shape.name, self.shape.values)
 
 
 def scaled_down(problem: Problem, workshop: Workshop) -> Scaled | None:
@@ -78,13 +71,6 @@ def scaled_down(problem: Problem, workshop: Workshop) -> Scaled | None:
         todo="run it on a machine with a GPU, or make its sizes module-level constants, like "
         "`BATCH = 16`, which the workbench can make smaller",
     )
-
-
-def size_made(sidecar: str) -> str:
-    """The values of a sidecar that the workbench made; empty for any other."""
-    if not sidecar.startswith(_MADE):
-        return ""
-    return sidecar.partition("values = {")[2].partition("}")[0].strip()
 
 
 def with_small_shape(problem: Problem, workshop: Workshop) -> Problem:

@@ -30,7 +30,9 @@ class Terminal:
     """A process in a terminal of our own, of which we count the bytes."""
 
     def __init__(self, snapshot: str) -> None:
-        environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        # Whatever size the tests' own terminal has: Textual believes these before the terminal.
+        sized = {"COLUMNS": "120", "LINES": "36"}
+        environment = {**os.environ, **sized, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
         program = PROGRAM.format(here=str(HERE), snapshot=snapshot)
         self._pid, self._file = pty.fork()
         if self._pid == 0:

@@ -7,6 +7,7 @@ import pytest
 from gate_kit import (
     ADD_RELU,
     ADD_RELU_KERNEL,
+    CANDIDATE,
     SCALE,
     SCALE_KERNEL,
     SEED,
@@ -410,10 +411,9 @@ def test_an_access_out_of_bounds_names_kernel_line_and_argument(workshop):
     finding = told(judged(workshop, cheat.reference, cheat.candidate))
     assert finding.evidence["argument"] == "x_ptr"
     assert finding.evidence["lanes"] == 3 * 128 - 13 * 29
-    lines = ("\n" + cheat.candidate).splitlines()
     assert finding.line is not None
-    offset = next(i for i, line in enumerate(lines) if "tl.load(x_ptr" in line)
-    assert "tl.load(x_ptr" in lines[offset]
+    lines = (CANDIDATE + cheat.candidate).splitlines()
+    assert "tl.load(x_ptr" in lines[finding.line - 1]
     assert finding.evidence["kernel"] == "add_relu"
 
 

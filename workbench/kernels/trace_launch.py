@@ -28,7 +28,7 @@ Access = Literal["load", "store", "atomic"]
 Grid = tuple[int, int, int]
 Array = NDArray[Any]
 
-_LIBRARY = (str(Path(triton.__file__).parent), str(Path(__file__).parent))
+_LIBRARY = (str(Path(triton.__file__).parent), str(Path(__file__).parent.parent))
 _MOST_REPORTS = 100
 _ACCESS_WORK = 5000
 """An access and the index arithmetic around it, however few lanes it has."""

@@ -13,9 +13,6 @@ from workbench.session.records import Answer
 if TYPE_CHECKING:
     from workbench.engine.client import SessionClient
 
-In = Annotated[
-    str, typer.Option("--session", metavar="SESSION", help="Session [default: the newest].")
-]
 Pending = Annotated[
     str, typer.Argument(metavar="VERSION", help="The version that waits, like v3 or 3.")
 ]
@@ -33,7 +30,7 @@ def register(app: typer.Typer) -> None:
 def accept(
     version: Pending,
     reason: Annotated[str, typer.Option(help="Why, for the record.")] = "",
-    session: In = "",
+    session: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
@@ -46,7 +43,7 @@ def accept(
 def veto(
     version: Pending,
     reason: Annotated[str, typer.Option(help="Why; the next step reads it.")],
-    session: In = "",
+    session: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:

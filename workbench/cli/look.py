@@ -21,11 +21,6 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: workbench watch softmax-1")(watch)
 
 
-In = Annotated[
-    str, typer.Option("--session", metavar="SESSION", help="Session [default: the newest].")
-]
-
-
 def sessions(sessions: options.Sessions = None, json: options.Json = False) -> None:
     """List the sessions, newest first."""
     from workbench.engine.sessions import list_sessions, sessions_folder
@@ -90,7 +85,7 @@ def diff(
     second: Annotated[
         str, typer.Argument(metavar="[B]", help="Another; without it A against its parent.")
     ] = "",
-    session: In = "",
+    session: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
@@ -123,7 +118,7 @@ def unified(before: str, after: str, a: str, b: str) -> str:
 
 def card(
     version: options.Version = "best",
-    session: In = "",
+    session: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:

@@ -19,6 +19,9 @@ SessionName = Annotated[
     str,
     typer.Argument(metavar="[SESSION]", help="Name or folder of a session [default: the newest]."),
 ]
+In = Annotated[
+    str, typer.Option("--session", metavar="SESSION", help="Session [default: the newest].")
+]
 Version = Annotated[
     str, typer.Argument(metavar="[VERSION]", help="v3 or 3, `best` or `main` [default: best].")
 ]

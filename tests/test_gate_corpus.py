@@ -1,4 +1,7 @@
-"""The public corpus through the whole gate: no exploit is accepted, no honest kernel is refused."""
+"""The public corpus through the whole gate: no exploit is accepted, no honest kernel is refused.
+
+Each case is judged on the CPU path and, where there is one, on the first GPU.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +15,16 @@ from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.records import GateReport, Stage, Verdict
+from workbench.gate.timing.stage import GpuTimer, TimerSettings
 from workbench.isolation.workshop import Workshop
+from workbench.measure.gpus import list_gpus
 from workbench.problems.load import load_problem
 
 CORPUS = Path(__file__).parent / "corpus"
 LAST_STAGE = {
     "static": Stage.POLICY,
     "correctness": Stage.CORRECTNESS,
-    # Caches, counters and dead workers already show in the calls of the correctness protocol.
+    # Without a GPU nothing is timed: caches, counters and dead workers must show in the checks.
     "timing": Stage.CORRECTNESS,
     "isolation": Stage.CORRECTNESS,
 }
@@ -52,43 +57,65 @@ def read_case(path: Path) -> Case:
 CASES = [read_case(path) for path in sorted(CORPUS.rglob("*.py")) if path.parent.name != "refs"]
 
 
-@pytest.fixture(scope="session")
-def workshop() -> Iterator[Workshop]:
-    """One pool of forkservers for all cases of a test process."""
-    with Workshop(preload=[*JOB_MODULES, *INSPECTING]) as shop:
-        yield shop
-
-
 Facts = dict[Path, ProblemReport]
 
 
-@pytest.fixture(scope="session")
-def seen() -> Facts:
-    """What is known of the problems that this process has met."""
-    return {}
+class Bench(Struct):
+    """A device to judge on, with what is known of the problems that it has met."""
+
+    workshop: Workshop
+    index: int | None
+    target: str
+    seen: Facts = {}
+
+    def judge(self, case: Case) -> GateReport:
+        """The gate's whole answer; on a GPU what hides from the checks must pass the clock too."""
+        problem = load_problem(str(case.problem))
+
+        def facts() -> ProblemReport:
+            if case.problem not in self.seen:
+                self.seen[case.problem] = inspect_problem(problem, self.workshop)
+            return self.seen[case.problem]
+
+        timer = None
+        if self.index is not None and case.layer in ("timing", "isolation"):
+            wanted = TimerSettings(target=self.target, device="cuda", device_index=self.index)
+            timer = GpuTimer(problem, facts, wanted, self.workshop)
+        settings = GateSettings(target=self.target, device_index=self.index)
+        return judge(
+            candidate_of(case.source), problem, facts, settings, self.workshop, timer=timer
+        )
 
 
-def judged(case: Case, workshop: Workshop, seen: Facts) -> GateReport:
-    """The gate's whole answer on the CPU path."""
-    problem = load_problem(str(case.problem))
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(None, id="cpu"), pytest.param(0, id="cuda", marks=pytest.mark.gpu)],
+)
+def bench(request) -> Iterator[Bench]:
+    """One pool of forkservers for all cases of a test process."""
+    index = request.param
+    target = "sm90" if index is None else list_gpus()[index].target
+    preload = [*JOB_MODULES, *INSPECTING]
+    sharing = index is not None
+    with Workshop(device_index=index, share_device_memory=sharing, preload=preload) as shop:
+        yield Bench(workshop=shop, index=index, target=target)
 
-    def facts() -> ProblemReport:
-        if case.problem not in seen:
-            seen[case.problem] = inspect_problem(problem, workshop)
-        return seen[case.problem]
 
-    return judge(candidate_of(case.source), problem, facts, GateSettings(target="sm90"), workshop)
+def last_stage(case: Case, bench: Bench) -> Stage:
+    """The latest stage at which an exploit may still be stopped."""
+    timed = case.layer == "timing" and bench.index is not None
+    return Stage.PROFILE if timed else LAST_STAGE[case.layer]
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.accept], ids=lambda c: c.name)
-def test_an_honest_kernel_is_accepted(case, workshop, seen):
-    report = judged(case, workshop, seen)
+def test_an_honest_kernel_is_accepted(case, bench):
+    report = bench.judge(case)
     assert report.verdict is Verdict.ACCEPTED, report.says
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if not c.accept], ids=lambda c: c.name)
-def test_an_exploit_is_rejected_at_its_layer_or_before(case, workshop, seen):
-    report = judged(case, workshop, seen)
+def test_an_exploit_is_rejected_at_its_layer_or_before(case, bench):
+    report = bench.judge(case)
     assert report.verdict is Verdict.REJECTED, report.says
-    assert ORDER.index(report.stage) <= ORDER.index(LAST_STAGE[case.layer]), report.code
+    assert ORDER.index(report.stage) <= ORDER.index(last_stage(case, bench)), report.code
     assert report.code.startswith(f"{report.stage}.")

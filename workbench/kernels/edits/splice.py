@@ -235,10 +235,19 @@ class Splice:
         given = next((k for k in call.keywords if k.arg == name), None)
         if given is None:
             return
-        start, end = self._span(call)
-        value = self._span(given)
-        pieces = self._pieces(start, end)
-        index = next(i for i, (a, b) in enumerate(pieces) if a <= value[0] and value[1] <= b)
+        self._drop_item(self._span(call), self._span(given))
+
+    def drop_parameter(self, kernel: JitKernel, name: str) -> None:
+        """Take a parameter out of a kernel's signature, with its comma."""
+        parameter = kernel.parameter(name)
+        if parameter is None:
+            raise EditRefused(f"`{kernel.name}` has no parameter `{name}`")
+        self._drop_item(self._signature(kernel), self._span(parameter.argument))
+
+    def _drop_item(self, whole: tuple[int, int], item: tuple[int, int]) -> None:
+        """Take one item out of the parenthesis that ends a span, with its comma."""
+        pieces = self._pieces(*whole)
+        index = next(i for i, (a, b) in enumerate(pieces) if a <= item[0] and item[1] <= b)
         if index > 0:
             self._put(pieces[index - 1][1], pieces[index][1], "")
         else:
@@ -250,11 +259,14 @@ class Splice:
         arguments = kernel.node.args
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
             raise EditRefused(f"`{kernel.name}` takes starred or keyword-only parameters")
+        self._append(self._signature(kernel), text)
+
+    def _signature(self, kernel: JitKernel) -> tuple[int, int]:
+        """From `def` to just behind the parenthesis that closes the parameters."""
         start = self._at(kernel.node.lineno, kernel.node.col_offset)
         returns = kernel.node.returns
         stop = self._span(kernel.node.body[0])[0] if returns is None else self._span(returns)[0]
-        close = self._closing(start, stop)
-        self._append((start, close), text)
+        return start, self._closing(start, stop)
 
     def _closing(self, start: int, stop: int) -> int:
         """Just behind the parenthesis that closes the first one after `start`."""

@@ -1,0 +1,112 @@
+"""Mechanisms that are a keyword of a load, a store or a loop: taken out by dropping the keyword."""
+
+import ast
+
+from workbench.kernels.edits.base import Edit, EditRefused, Parameters
+from workbench.kernels.edits.loops import LOOP_FLATTEN, LOOP_STAGES, LOOP_UNROLL
+from workbench.kernels.edits.policies import CACHE_MODIFIER, EVICTION, groups
+from workbench.kernels.edits.splice import Splice
+from workbench.kernels.inverses.base import Inverse, Removable
+from workbench.kernels.source import Source
+from workbench.kernels.source_kernel import JitKernel
+
+
+def _policy(edit: Edit, keyword: str, category: str, says: str) -> Inverse:
+    def find(source: Source, kernel: JitKernel) -> tuple[Removable, ...]:
+        found = []
+        for name, accesses in groups(kernel).items():
+            calls = [a.call for a in accesses if a.option(keyword) is not None]
+            policy = _first_text([a.option(keyword) for a in accesses])
+            if not calls or policy is None:
+                continue
+            splice = Splice(source)
+            for call in calls:
+                splice.drop_keyword(call, keyword)
+            found.append(
+                Removable(
+                    lines=tuple(sorted({c.lineno for c in calls})),
+                    locus=name,
+                    says=f"{keyword} of {name}",
+                    source=splice.result(),
+                    parameters={"accesses": name, "policy": policy},
+                )
+            )
+        return tuple(found)
+
+    return Inverse(category=category, edit=edit.id, says=says, find=find)
+
+
+def _first_text(options: list[ast.expr | None]) -> str | None:
+    """What the first access says: a group's later ones may let go what it keeps."""
+    match options[0]:
+        case ast.Constant(value=str(value)):
+            return value
+        case _:
+            return None
+
+
+def _loop_option(edit: Edit, option: str, category: str, says: str, parameter: str) -> Inverse:
+    def find(source: Source, kernel: JitKernel) -> tuple[Removable, ...]:
+        having = [
+            (loop, call, value)
+            for loop in kernel.loops
+            if (call := _range_call(loop.node)) is not None
+            and (value := _keyword(call, option)) is not None
+        ]
+        stated = {ast.dump(value) for _, _, value in having}
+        if len(stated) != 1:
+            # Loops that differ in it are not made by one step forward.
+            raise EditRefused(f"no loop, or loops of different `{option}`")
+        splice = Splice(source)
+        for _, call, _ in having:
+            splice.drop_keyword(call, option)
+        return (
+            Removable(
+                lines=tuple(loop.line for loop, _, _ in having),
+                locus="loop",
+                says=f"{option} of {len(having)} loops",
+                source=splice.result(),
+                parameters=_forward(having[0][2], parameter),
+            ),
+        )
+
+    return Inverse(category=category, edit=edit.id, says=says, find=find)
+
+
+def _forward(value: ast.expr, parameter: str) -> Parameters:
+    if not parameter:
+        return {}
+    match value:
+        case ast.Constant(value=int(number)):
+            return {parameter: number}
+        case _:
+            raise EditRefused("the option is computed")
+
+
+def _range_call(node: ast.stmt) -> ast.Call | None:
+    match node:
+        case ast.For(iter=ast.Call() as call):
+            return call
+        case _:
+            return None
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((k.value for k in call.keywords if k.arg == name), None)
+
+
+EVICTION_PRIORITY = _policy(
+    EVICTION, "eviction_policy", "eviction-priority", "loads and stores without eviction priorities"
+)
+CACHE_LEVEL = _policy(
+    CACHE_MODIFIER, "cache_modifier", "cache-level", "loads and stores through every cache level"
+)
+LOOP_PIPELINE = _loop_option(
+    LOOP_STAGES, "num_stages", "loop-pipeline", "a loop without stages of its own", "value"
+)
+UNROLLED = _loop_option(
+    LOOP_UNROLL, "loop_unroll_factor", "loop-unroll", "a loop that is not unrolled", "value"
+)
+FLATTENED = _loop_option(
+    LOOP_FLATTEN, "flatten", "loop-flatten", "an inner loop whose pipeline drains every tile", ""
+)

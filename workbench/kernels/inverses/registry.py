@@ -1,0 +1,34 @@
+"""Every inverse, in the order in which mechanisms are taken out: dependents before prerequisites.
+
+The order is ours, after KLineage's rule (spec C1.3): what rests on another goes first. Hints to
+caches and loops rest on everything and go before the structure they refine; a wave of programs
+goes before the tile order it runs through; the tile's size goes last, since all else was chosen
+for it.
+"""
+
+from workbench.kernels.inverses.base import Inverse, Removable
+from workbench.kernels.inverses.keywords import (
+    CACHE_LEVEL,
+    EVICTION_PRIORITY,
+    FLATTENED,
+    LOOP_PIPELINE,
+    UNROLLED,
+)
+from workbench.kernels.inverses.orders import GROUPED_TILES, PERSISTENT_PROGRAMS
+from workbench.kernels.inverses.resets import PIPELINE, PRECISION, TILE_SIZE, WARPS
+
+__all__ = ["INVERSES", "Inverse", "Removable"]
+
+INVERSES: tuple[Inverse, ...] = (
+    EVICTION_PRIORITY,
+    CACHE_LEVEL,
+    UNROLLED,
+    FLATTENED,
+    LOOP_PIPELINE,
+    PERSISTENT_PROGRAMS,
+    GROUPED_TILES,
+    PIPELINE,
+    WARPS,
+    TILE_SIZE,
+    PRECISION,
+)

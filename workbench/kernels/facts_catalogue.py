@@ -67,6 +67,7 @@ launch.num_ctas            | number |       | programs in a cluster
 launch.programs            | number |       | programs in the grid
 launch.grid_rank           | number |       | dimensions of the grid that are larger than one
 launch.waves               | number |       | programs over what the device holds at once
+launch.tail                | number |       | part of all waves that the last one leaves idle, 0 to 1
 launch.block_elements      | number |       | elements of the largest block that is loaded or stored
 launch.elements_per_thread | number |       | those elements over the threads of a program
 launch.total               | number |       | launches of all kernels in one forward
@@ -132,10 +133,44 @@ trace.atomics           | number |        | atomic operations
 """
 
 _PROFILE = """
-profile.bottleneck       | text   |    | largest part of the time: dram, fp32, tensor, launch, ...
+profile.bottleneck       | text   |    | largest part of the modeled time: dram, fp32, tensor, ...
 profile.bottleneck_share | number |    | that part over all parts, 0 to 1
 profile.microseconds     | number | us | time of one forward at the full shape
 profile.efficiency       | number |    | roofline time over that time, 0 to 1
+profile.limiter_pct      | number | %  | by ncu: the busiest of SMs, L2 and DRAM over its peak
+profile.duration_us      | number | us | by ncu: the kernel alone, caches cold; explains, is no timing
+profile.sm_pct           | number | %  | by ncu: busiest pipe of the SMs over its peak
+profile.dram_pct         | number | %  | by ncu: DRAM over its peak
+profile.l2_pct           | number | %  | by ncu: L2 over its peak
+profile.l1_pct           | number | %  | by ncu: L1 over its peak
+profile.dram_read_bytes  | number | B  | by ncu: read from DRAM
+profile.dram_write_bytes | number | B  | by ncu: written to DRAM
+profile.dram_gbps        | number | GB/s | by ncu: DRAM traffic over the kernel's duration
+profile.l1_hit_pct       | number | %  | by ncu: sectors found in L1
+profile.l2_hit_pct       | number | %  | by ncu: sectors found in L2
+profile.load_sector_use  | number |    | by ncu: useful bytes of a loaded 32-byte sector, 0 to 1
+profile.store_sector_use | number |    | by ncu: useful bytes of a stored 32-byte sector, 0 to 1
+profile.load_sectors     | number |    | by ncu: sectors of one global load request
+profile.store_sectors    | number |    | by ncu: sectors of one global store request
+profile.bank_conflicts   | number |    | by ncu: shared-memory wavefronts that conflicts add, 0 to 1
+profile.local_bytes      | number | B  | by ncu: spilled to and from local memory
+profile.occupancy        | number |    | by ncu: warps that were active over the SM's limit, 0 to 1
+profile.occupancy_possible | number |  | by ncu: warps that could be resident over the limit, 0 to 1
+profile.occupancy_limiter | text  |    | by ncu: registers, shared, warps or programs
+profile.waves            | number |    | by ncu: programs over what the device holds at once
+profile.eligible_warps   | number |    | by ncu: warps of a scheduler that could issue, a cycle
+profile.issue_pct        | number | %  | by ncu: cycles in which a scheduler issued
+profile.stall            | text   |    | by ncu: what warps wait for most: long_scoreboard, barrier, ...
+profile.stall_share      | number |    | by ncu: that wait over all time of the warps, 0 to 1
+profile.memory_stall_share | number |  | by ncu: waits for L1, shared and global memory, 0 to 1
+profile.barrier_stall_share | number | | by ncu: waits at barriers, 0 to 1
+profile.tensor_pct       | number | %  | by ncu: tensor pipe over its peak
+profile.fma_pct          | number | %  | by ncu: fp32 multiply-add pipe over its peak
+profile.alu_pct          | number | %  | by ncu: integer and logic pipe over its peak
+profile.special_pct      | number | %  | by ncu: special-function pipe over its peak
+profile.memory_pipe_pct  | number | %  | by ncu: load and store pipe over its peak
+profile.divergent_pct    | number | %  | by ncu: divergent over all branch targets
+profile.predicated_on    | number |    | by ncu: threads that an instruction is on for, over 32
 """
 
 _HISTORY = """

@@ -1,5 +1,6 @@
 """Facts of a kernel as it was launched: grid, options, loops with their trip counts, arguments."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from workbench.kernels.facts_code import Row
@@ -43,7 +44,10 @@ def launch_facts(
     yield "launch.total", total, ""
     if target is not None and launch.static.programs_per_sm > 0:
         at_once = target.sms * launch.static.programs_per_sm
-        yield "launch.waves", launch.programs / at_once, f"{launch.programs} / {at_once}"
+        waves = launch.programs / at_once
+        yield "launch.waves", waves, f"{launch.programs} / {at_once}"
+        if waves:
+            yield "launch.tail", 1 - waves / math.ceil(waves), f"{waves:.3g} waves"
     elements = _block_elements(kernel, known)
     if elements is not None:
         yield "launch.block_elements", elements, ""

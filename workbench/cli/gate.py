@@ -127,6 +127,8 @@ def _text(report: GateReport) -> str:
                 lines.append(f"    {values}")
     if report.time is not None:
         lines.append(f"  time: {time_words(report.time)}")
+    if report.time is not None and report.limit is not None:
+        lines.append(f"  reached: {report.limit.words(report.time)}: {report.limit.says}")
     if report.speed is not None:
         lines.append(f"  against {report.speed.says()}")
     isolation = {s.isolation for s in report.stages if s.outcome is not Outcome.SKIPPED}

@@ -143,6 +143,8 @@ def _times(gate: GateReport) -> list[str]:
     lines = []
     if gate.time is not None:
         lines.append(f"  time      {time_words(gate.time)}")
+    if gate.time is not None and gate.limit is not None:
+        lines.append(f"  reached   {gate.limit.words(gate.time)}: {gate.limit.says}")
     for label, speed in (
         ("against parent", gate.speed),
         ("against seed", gate.versus_seed),
@@ -211,6 +213,8 @@ def _best(client: "SessionClient", snapshot: Snapshot, best: Transition) -> list
     lines = [f"best      v{best.number}: {place}"]
     if best.gate.time is not None:
         lines.append(f"time      {time_words(best.gate.time)}")
+    if best.gate.time is not None and best.gate.limit is not None:
+        lines.append(f"reached   {best.gate.limit.words(best.gate.time)}")
     seed = client.transition(snapshot.versions[0].number)
     if seed.gate.time is not None and seed.number != best.number:
         lines.append(f"seed      {time_words(seed.gate.time)}")

@@ -259,6 +259,7 @@ class _Sitting:
                 "time": profiled.time,
                 "against": profiled.against,
                 "reference": profiled.reference,
+                "limit": profiled.limit,
                 "speed": profiled.speed,
                 "versus_seed": profiled.versus_seed,
                 "versus_reference": profiled.versus_reference,

@@ -22,7 +22,7 @@ from workbench.kernels.records import LaunchTrace
 from workbench.kernels.requests import Traced, TraceRequest
 from workbench.kernels.target import target as known_target
 from workbench.measure.model import modeled_time
-from workbench.measure.records import Kind, PairSamples, Speed, Time
+from workbench.measure.records import Kind, Limit, PairSamples, Speed, Time
 
 _JOB = "workbench.kernels.jobs:trace"
 _SECONDS = 90.0
@@ -44,6 +44,8 @@ class Profiled(Struct, frozen=True, kw_only=True):
     versus_seed: Speed | None = None
     versus_reference: Speed | None = None
     reference: Time | None = None
+    limit: Limit | None = None
+    """Of the full shape's work on the GPU that measured."""
     traces: tuple[LaunchTrace, ...] = ()
     samples: tuple[PairSamples, ...] = ()
     gpu_seconds: float = 0.0

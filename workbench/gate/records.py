@@ -5,7 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from workbench.kernels.records import Launch, LaunchTrace
-from workbench.measure.records import PairSamples, Speed, Time
+from workbench.measure.records import Limit, PairSamples, Speed, Time
 
 Evidence = dict[str, str | int | float | bool | None]
 
@@ -103,6 +103,8 @@ class GateReport(Struct, frozen=True, kw_only=True):
     """Of what it was compared with, in the same run."""
     reference: Time | None = None
     """Of the PyTorch reference, where known."""
+    limit: Limit | None = None
+    """What `time` is measured against, where it was measured and the work is known."""
     speed: Speed | None = None
     """Against the parent."""
     versus_seed: Speed | None = None

@@ -5,6 +5,8 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from workbench.kernels.target import Target
+from workbench.measure.ceilings import Ceilings
+from workbench.measure.records import Limit
 from workbench.problems.records import Precision, WorkFloor
 
 SHARE = 0.9
@@ -13,6 +15,10 @@ SHARE = 0.9
 _SPLIT = 3
 """A product of fp32 numbers split in two fp16 or TF32 parts takes at least three products on the
 tensor cores (as `tl.dot`'s tf32x3 does)."""
+
+
+_HARDLY = 0.05
+"""Share of the bytes; what writes less is bound by reading (ours)."""
 
 
 class Floor(Struct, frozen=True, kw_only=True):
@@ -51,6 +57,42 @@ def floor(  # the work, where it runs, and what is known of either
     if memory >= arithmetic:
         return Floor(us=memory, says=f"{work.bytes:.4g} bytes at {target.dram_peak_gbps:g} GB/s")
     return Floor(us=arithmetic, says=f"{work.flops:.4g} operations at the peak of {target.name}")
+
+
+def limit(  # the work, where it runs, and what is known of either
+    work: WorkFloor | None,
+    target: Target,
+    *,
+    dtypes: Collection[str],
+    precision: Precision,
+    written: float,
+    ceilings: Ceilings | None = None,
+) -> Limit | None:
+    """What `% of limit` is a share of: the roofline of the work (Williams et al. 2009).
+
+    With `ceilings` at the rates that this GPU was seen to reach, else at the datasheet's. Bytes
+    start and end in DRAM: whoever times a call overwrites L2 before it. Of what hardly writes
+    (`written` is its bytes) reading is the limit, not copying. Counted arithmetic is taken as it
+    is: an algorithm that needs less can pass 100 %. Nothing is refused by it (`floor` is for
+    that); None where the work is not known.
+    """
+    if work is None:
+        return None
+    at = target if ceilings is None else ceilings.applied(target)
+    gbps = at.dram_peak_gbps
+    if ceilings is not None and written <= _HARDLY * work.bytes:
+        gbps = max(gbps, ceilings.read_gbps)
+    memory = work.bytes / gbps / 1e3
+    tflops = peak_tflops(dtypes, precision, at) if dtypes else at.fp32_tflops
+    arithmetic = work.flops / tflops / 1e6
+    source = "datasheet" if ceilings is None else ceilings.source
+    if max(memory, arithmetic) <= 0:
+        return None
+    if memory >= arithmetic:
+        says = f"{work.bytes:.4g} bytes at {gbps:.4g} GB/s"
+        return Limit(us=memory, says=says, bound="memory", source=source)
+    says = f"{work.flops:.4g} operations at {tflops:.4g} TFLOP/s"
+    return Limit(us=arithmetic, says=says, bound="arithmetic", source=source)
 
 
 def peak_tflops(dtypes: Collection[str], precision: Precision, target: Target) -> float:

@@ -20,6 +20,20 @@ IDLE, APPLICATION_CLOCKS, DISPLAY_CLOCKS = 0x1, 0x2, 0x100
 """NVML's reasons for clocks below the maximum that are no throttling: nothing runs, or somebody
 set the clocks."""
 _HARMLESS = IDLE | APPLICATION_CLOCKS | DISPLAY_CLOCKS
+_HELD_BY = {
+    0x2: "application clocks",
+    0x4: "the power cap",
+    0x8: "hardware slowdown",
+    0x10: "another GPU's clocks",
+    0x20: "temperature (software)",
+    0x40: "temperature (hardware)",
+    0x80: "the power brake",
+    0x100: "display clocks",
+}
+"""NVML's bits in words (nvml.h, "Clocks Event Reasons")."""
+_HOT = 0x8 | 0x20 | 0x40 | 0x80
+"""Reasons that no workload causes by itself on a GPU that is cooled and fed as it should be; the
+power cap, which dense products reach everywhere, is none of them."""
 CLOCK_CHANGE = 0.02
 """Within a pair the SM clock may differ by so much (gate protocol, section 9)."""
 
@@ -133,12 +147,25 @@ def lock_name(device_index: int) -> str:
     return gpu.uuid if gpu else f"index-{device_index}"
 
 
+def held_by(throttle_reasons: int | None) -> tuple[str, ...]:
+    """What holds a GPU's clocks down, in words; nothing for an idle GPU."""
+    bits = throttle_reasons or 0
+    known = tuple(words for bit, words in _HELD_BY.items() if bits & bit)
+    rest = bits & ~IDLE & ~sum(_HELD_BY)
+    return (*known, f"NVML reasons {rest:#x}") if rest else known
+
+
+def hot(throttle_reasons: int | None) -> bool:
+    """Whether something is wrong with its cooling or power: what it reaches now is no ceiling."""
+    return bool((throttle_reasons or 0) & _HOT)
+
+
 def unsteady(states: Sequence[GpuState]) -> str:
     """Why calls between which these were read do not compare; empty when they do."""
     for state in states:
         held_down = (state.throttle_reasons or 0) & ~_HARMLESS
         if held_down:
-            return f"the GPU's clocks are held down (NVML reasons {held_down:#x})"
+            return f"the GPU's clocks are held down by {', '.join(held_by(held_down))}"
     clocks = [state.sm_clock_mhz for state in states if state.sm_clock_mhz]
     if clocks and max(clocks) > (1 + CLOCK_CHANGE) * min(clocks):
         return f"the SM clock moved between {min(clocks)} and {max(clocks)} MHz"

@@ -52,6 +52,26 @@ class Speed(Struct, frozen=True, kw_only=True):
         return f"{self.ratio:.3f}{interval} {self.kind}"
 
 
+class Limit(Struct, frozen=True, kw_only=True):
+    """The time that a problem's work would take at the best rates of a GPU (its roofline)."""
+
+    us: float
+    says: str
+    """`8.59e+09 bytes at 4271 GB/s`."""
+    bound: str
+    """`memory` or `arithmetic`."""
+    source: str
+    """`measured ceiling, 2026-11-29`, or `datasheet`."""
+
+    def share(self, time: Time) -> float:
+        """How much of the limit a time reaches: 1.0 is all of it."""
+        return self.us / time.microseconds
+
+    def words(self, time: Time) -> str:
+        """`71 % of limit (memory, datasheet)`."""
+        return f"{100 * self.share(time):.3g} % of limit ({self.bound}, {self.source})"
+
+
 class PairSamples(Struct, frozen=True, kw_only=True):
     """Every sample of one timing run, in the order of its rounds; nothing is trimmed."""
 

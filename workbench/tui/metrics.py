@@ -82,12 +82,14 @@ def _times(own: GateReport, parent: GateReport | None) -> list[Metric]:
 
 
 def roof_share(own: GateReport) -> float | None:
-    """How much of the memory roof is reached: the least time of the problem's bytes over the time.
+    """How much of the roof is reached (roofline: Williams, Waterman, Patterson 2009).
 
-    Roofline: Williams, Waterman, Patterson 2009, its bandwidth side. None where nobody counted
-    the problem's bytes.
+    Of a measured time, its report's own limit; of a modeled one the bandwidth side alone. None
+    where nobody counted the problem's work.
     """
     time = own.time
+    if time is not None and own.limit is not None:
+        return own.limit.share(time)
     if time is None or not time.detail.get(_FLOOR) or time.microseconds <= 0:
         return None
     return time.detail[_FLOOR] / time.microseconds

@@ -7,15 +7,17 @@ from msgspec import structs
 from workbench.gate.records import Blame, Finding, Outcome, Stage, StageReport
 from workbench.gate.timing.sides import CANDIDATE, REFERENCE
 from workbench.gate.timing.turns import SideFault
-from workbench.measure.records import Speed, Time
+from workbench.measure.records import Limit, Speed, Time
 
+_MEMORY = ("correctness.gpu-memory", "correctness.gpu-full")
+"""Where it is known whose fault it is."""
 _SMALLER = "a smaller full [[shape]] in the problem's sidecar"
 
 
 def blamed(fault: SideFault) -> tuple[Outcome, Finding]:
     """What a side's fault means for the candidate: only its own counts against it."""
     finding = fault.finding
-    if "out of memory" in finding.says.lower():
+    if finding.code not in _MEMORY and "out of memory" in finding.says.lower():
         says = f"the GPU's memory does not hold the full shape ({fault.side}): {finding.says}"
         return Outcome.UNPROVEN, Finding(
             code="profile.out-of-memory",
@@ -42,9 +44,12 @@ def timing_report(outcome: Outcome, says: str, findings: Sequence[Finding] = ())
     return StageReport(stage=Stage.PROFILE, outcome=outcome, says=says, findings=tuple(findings))
 
 
-def time_words(measured: Time | None) -> str:
-    """`38.2 us on NVIDIA H200`."""
-    return "" if measured is None else f"{measured.microseconds:.1f} us on {measured.device}"
+def time_words(measured: Time | None, limit: Limit | None = None) -> str:
+    """`38.2 us on NVIDIA H200, 71 % of limit (memory, datasheet)`."""
+    if measured is None:
+        return ""
+    share = "" if limit is None else f", {limit.words(measured)}"
+    return f"{measured.microseconds:.1f} us on {measured.device}{share}"
 
 
 def eager_words(versus: Speed | None) -> str:

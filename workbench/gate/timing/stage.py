@@ -15,11 +15,12 @@ from msgspec import Struct, structs
 from workbench.gate.candidate import Candidate
 from workbench.gate.correctness.cases import derive
 from workbench.gate.correctness.protocol import OpenReference
-from workbench.gate.problem.records import ProblemReport, ShapeReport
+from workbench.gate.problem.records import ProblemReport
 from workbench.gate.profile import Listen, Profiled, not_faster
 from workbench.gate.records import Blame, Evidence, Finding, Outcome
 from workbench.gate.timing.paired_run import Noisy, PairedRun
 from workbench.gate.timing.report import blamed, eager_words, time_words, timing_report
+from workbench.gate.timing.roof import Roof
 from workbench.gate.timing.sides import (
     CANDIDATE,
     PARENT,
@@ -31,9 +32,8 @@ from workbench.gate.timing.sides import (
 )
 from workbench.gate.timing.turns import SideFault
 from workbench.isolation.workshop import Workshop
-from workbench.kernels.target import target as known_target
-from workbench.measure import pairs
-from workbench.measure.floor import SHARE, Floor, floor
+from workbench.measure import ceilings, pairs
+from workbench.measure.floor import SHARE
 from workbench.measure.gpulock import GpuBusy, gpu_lock
 from workbench.measure.gpuwatch import Watch, lock_name, watching
 from workbench.measure.pairs import Answer, PairRule, PairSummary, next_look
@@ -41,7 +41,11 @@ from workbench.measure.records import PairSamples, Speed
 from workbench.measure.rounds import affordable
 from workbench.problems.records import Problem
 
-JOB_MODULES = ("workbench.gate.timing.ring_job", "workbench.gate.correctness.candidate_job")
+JOB_MODULES = (
+    "workbench.gate.timing.ring_job",
+    "workbench.gate.correctness.candidate_job",
+    ceilings.JOB_MODULE,
+)
 """Worth preloading in a workshop's forkservers."""
 
 LARGE_SPEEDUP = 10.0
@@ -99,6 +103,13 @@ class GpuTimer:
         self.seed_kernel = seed_kernel
         self.opened = opened
         self._hold = hold or partial(holding, settings.device_index or 0)
+        self.roof = Roof(
+            problem,
+            facts,
+            target=settings.target,
+            device_index=settings.device_index,
+            workshop=workshop,
+        )
 
     def __call__(
         self, candidate: Candidate, parent: Candidate | None, *, seed: bytes, listen: Listen
@@ -194,7 +205,7 @@ class _Sitting:
         """A seed: its time, beside eager PyTorch's."""
         played = self._play("alone", ((CANDIDATE, self._candidate),), swapped=False, eager=True)
         profiled = self._timed(played)
-        says = f"{time_words(profiled.time)}{eager_words(profiled.versus_reference)}"
+        says = time_words(profiled.time, profiled.limit) + eager_words(profiled.versus_reference)
         return structs.replace(profiled, report=timing_report(Outcome.PASSED, says))
 
     def _against(self, parent: Candidate) -> Profiled:
@@ -215,7 +226,7 @@ class _Sitting:
                 finding = structs.replace(finding, says=f"{finding.says} (at first {said})")
             report = timing_report(Outcome.FAILED, finding.says, [finding])
             return structs.replace(profiled, report=report)
-        says = f"{time_words(profiled.time)}, {speed.says()} over its parent"
+        says = f"{time_words(profiled.time, profiled.limit)}, {speed.says()} over its parent"
         return structs.replace(
             profiled,
             report=timing_report(Outcome.PASSED, says + eager_words(profiled.versus_reference)),
@@ -304,8 +315,7 @@ class _Sitting:
                 raise _Stop(Outcome.UNPROVEN, finding)
 
     def _check_floor(self, run: PairedRun, sides: Sides) -> None:
-        shape = self._timer.facts().full
-        least = self._floor(shape, sides)
+        least = self._timer.roof.floor(sides.prepared)
         us = pairs.measured_time(run.samples[CANDIDATE], self._rule, "").microseconds
         if self._timer.settings.device_index is None or us >= SHARE * least.us:
             return
@@ -316,18 +326,6 @@ class _Sitting:
         evidence: Evidence = {"microseconds": us, "floor": least.us}
         raise _Stop(
             Outcome.FAILED, Finding(code="profile.below-roofline", says=says, evidence=evidence)
-        )
-
-    def _floor(self, shape: ShapeReport, sides: Sides) -> Floor:
-        entries = (*shape.input_entries, *shape.state, *shape.output_entries)
-        return floor(
-            shape.work,
-            known_target(self._timer.settings.target),
-            dtypes={entry.dtype for entry in entries},
-            precision=self._timer.problem.precision,
-            counted=shape.counted,
-            sms=sides.prepared.sms,
-            l2_bytes=sides.prepared.l2_bytes,
         )
 
     def _opening(self, seed: bytes) -> OpenReference:
@@ -356,6 +354,9 @@ class _Sitting:
             self._flag(versus)
         if played.rival:
             speed = pairs.speed(played.summary(rule, over=played.rival), rule, played.seconds)
+        limit = self._timer.roof.limit()
+        if doubt := self._timer.roof.doubt:
+            self._note("profile.no-ceilings", f"its limit is the datasheet's: {doubt}")
         return Profiled(
             report=timing_report(Outcome.UNPROVEN, ""),
             time=measured(samples[CANDIDATE]),
@@ -363,6 +364,7 @@ class _Sitting:
             speed=speed,
             versus_reference=versus,
             reference=reference,
+            limit=limit,
         )
 
     def _flag(self, versus: Speed) -> None:

@@ -1,0 +1,83 @@
+"""What a problem's work can take on the GPU at hand: the limit that times are told against, and the
+floor below which they are refused."""
+
+from collections.abc import Callable
+
+from workbench.errors import WorkbenchError
+from workbench.gate.problem.records import ProblemReport, ShapeReport
+from workbench.gate.timing.ring_protocol import Prepared
+from workbench.isolation.workshop import Workshop
+from workbench.kernels.target import target as known_target
+from workbench.measure.ceilings import Ceilings, known_or_measured
+from workbench.measure.floor import Floor, floor, limit
+from workbench.measure.records import Limit
+from workbench.problems.records import Problem
+
+
+class Roof:
+    """Of one problem's full shape. `facts` gives what `inspect_problem` found.
+
+    Without a `device_index` nothing is known of a GPU: there is no limit.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        facts: Callable[[], ProblemReport],
+        *,
+        target: str,
+        device_index: int | None,
+        workshop: Workshop,
+    ) -> None:
+        self._problem = problem
+        self._facts = facts
+        self._target = known_target(target)
+        self._device_index = device_index
+        self._workshop = workshop
+        self._ceilings: Ceilings | None = None
+        self.doubt = ""
+        """Why the limit is the datasheet's although there is a GPU; empty until asked."""
+
+    def limit(self) -> Limit | None:
+        """The roofline at the rates this GPU reaches, which are measured if they never were.
+
+        To be asked while the GPU is held alone. None where the work is not known.
+        """
+        if self._device_index is None:
+            return None
+        shape = self._facts().full
+        return limit(
+            shape.work,
+            self._target,
+            dtypes=_dtypes(shape),
+            precision=self._problem.precision,
+            written=sum(entry.bytes for entry in shape.output_entries),
+            ceilings=self._reached(self._device_index),
+        )
+
+    def floor(self, prepared: Prepared) -> Floor:
+        """The least time that can be true, by the datasheet: a slow day of a GPU refuses nobody."""
+        shape = self._facts().full
+        return floor(
+            shape.work,
+            self._target,
+            dtypes=_dtypes(shape),
+            precision=self._problem.precision,
+            counted=shape.counted,
+            sms=prepared.sms,
+            l2_bytes=prepared.l2_bytes,
+        )
+
+    def _reached(self, device_index: int) -> Ceilings | None:
+        if self._ceilings is None and not self.doubt:
+            try:
+                self._ceilings = known_or_measured(device_index, self._workshop)
+            except WorkbenchError as fault:
+                self.doubt = str(fault)
+        return self._ceilings
+
+
+def _dtypes(shape: ShapeReport) -> set[str]:
+    """Of inputs, weights and outputs."""
+    entries = (*shape.input_entries, *shape.state, *shape.output_entries)
+    return {entry.dtype for entry in entries}

@@ -3,7 +3,9 @@
 # Jobs have one signature; a constexpr is written as Triton's users write it.
 # ruff: noqa: ARG001, N803
 
+import ctypes
 import subprocess
+import time
 
 import torch
 import triton
@@ -62,9 +64,21 @@ def spin(bench, request, blobs):
     return {}, []
 
 
+def wait(bench, request, blobs):
+    time.sleep(request["seconds"])
+    return {}, []
+
+
 def take(bench, request, blobs):
     torch.empty(request["bytes"], dtype=torch.uint8, device=bench.device)
     return {}, []
+
+
+def take_raw(bench, request, blobs):
+    """Past torch's allocator, and hold it."""
+    driver, place = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64()
+    size = ctypes.c_size_t(request["bytes"])
+    return {"status": driver.cuMemAlloc_v2(ctypes.byref(place), size)}, []
 
 
 def lend(bench, request, blobs):

@@ -78,6 +78,16 @@ def test_cheats_are_refused(gpu, body, code):
         assert told(report).code == f"correctness.{code}"
 
 
+def test_a_hoard_on_the_gpu_is_refused_by_name_and_an_ordinary_workspace_is_not(gpu):
+    out = OUT + "return launch(*inputs, out)"
+    hoard = "self.hoard = [torch.ones(64 << 20, device=inputs[0].device) for _ in range(24)]\n"
+    report = judged(gpu, ADD_RELU, ADD_RELU_KERNEL + model(hoard + out))
+    assert told(report).code == "correctness.gpu-memory", told(report)
+    assert told(report).evidence["limit_bytes"] < 3 << 30
+    workspace = "self.room = torch.empty(64 << 20, device=inputs[0].device)\n"
+    assert judged(gpu, ADD_RELU, ADD_RELU_KERNEL + model(workspace + out)).outcome is Outcome.PASSED
+
+
 def test_a_store_beside_an_input_breaks_its_guard(gpu):
     stray = ADD_RELU_KERNEL.replace(
         "    tl.store(", "    tl.store(y_ptr + n + 8 + offs, x, mask=offs < 8)\n    tl.store("

@@ -21,6 +21,8 @@ def workshop(request):
 
 
 def run(worker, job, request=None, blobs=(), **options):
+    # No job here takes long on a GPU that is well: a hang is to show as one.
+    options.setdefault("deadline", 30)
     return worker.call(f"isolation_cuda_jobs:{job}", request or {}, blobs, **options)
 
 
@@ -63,6 +65,37 @@ def test_device_memory_is_capped(workshop):
         with pytest.raises(JobFailed) as met:
             run(worker, "take", {"bytes": 2 << 30})
         assert met.value.kind == "OutOfMemoryError"
+
+
+def test_a_cap_moved_before_the_candidate_holds_in_its_allocator(workshop):
+    with workshop.worker(Flavor.CUDA) as worker:
+        worker.allow_device_bytes(1 << 30)
+        with pytest.raises(JobFailed) as met:
+            run(worker, "take", {"bytes": 2 << 30})
+        assert met.value.kind == "OutOfMemoryError"
+        use = worker.device_use()
+    print(use)
+    assert use is not None
+    assert use.limit == 1 << 30
+    assert use.free is not None
+    assert not use.starved
+
+
+def test_memory_past_the_allocator_ends_the_worker(workshop):
+    with workshop.worker(Flavor.CUDA) as worker:
+        watched = {layer.name: layer for layer in worker.layers}["gpu memory watch"]
+        print(watched)
+        worker.allow_device_bytes(1 << 30)
+        if not watched.ok:
+            pytest.skip(f"the driver does not tell: {watched.detail}")
+        assert run(worker, "take_raw", {"bytes": 6 << 30}).body == {"status": 0}
+        with pytest.raises(WorkerDied, match="gpu memory limit") as met:
+            # Past the least time between two looks at the driver's table.
+            run(worker, "wait", {"seconds": 1.0})
+        assert met.value.held > 6 << 30
+        assert met.value.limit == 1 << 30
+    with workshop.worker(Flavor.CUDA) as after:
+        assert run(after, "double", {"n": 100}).body["error"] == 0.0
 
 
 def test_a_reference_sees_the_gpu_too(workshop):

@@ -1,8 +1,11 @@
 """Start what a worker computes with, inside its sandbox, so that failing is the machine's fault."""
 
 import sys
+from typing import Any
 
+from workbench.isolation.context import JobContext
 from workbench.isolation.records import Limits
+from workbench.isolation.wire import Blob
 
 
 def start_device(device: str, limits: Limits) -> str:
@@ -21,12 +24,27 @@ def start_device(device: str, limits: Limits) -> str:
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call] # untyped in torch
         if limits.device_bytes is not None:
-            total = torch.cuda.get_device_properties(device).total_memory
-            fraction = min(1.0, limits.device_bytes / total)
-            torch.cuda.set_per_process_memory_fraction(fraction, device)
+            _cap(device, limits.device_bytes)
         torch.ones(1, device=device).add_(1)
         torch.cuda.synchronize(device)
     except (RuntimeError, AssertionError) as fault:
         # AssertionError: a torch built without CUDA.
         return f"{type(fault).__name__}: {fault}"
     return ""
+
+
+def cap(
+    bench: JobContext,
+    request: dict[str, Any],
+    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Job: what torch's allocator may take from now on, bytes."""
+    _cap(bench.device, int(request["bytes"]))
+    return {}, []
+
+
+def _cap(device: str, size: int) -> None:
+    import torch
+
+    total = torch.cuda.get_device_properties(device).total_memory
+    torch.cuda.set_per_process_memory_fraction(min(1.0, size / total), device)

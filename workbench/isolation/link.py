@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from workbench.isolation.keeper import STATUS
+from workbench.isolation.watch import Excess
 from workbench.isolation.wire import HEADER, WireFault, read_header
 
 _WATCH_SECONDS = 0.05
@@ -29,7 +30,11 @@ class Late(Exception):
 
 
 class OverLimit(Exception):
-    """The watchdog objected; the text says to what."""
+    """The watchdog objected to `excess`."""
+
+    def __init__(self, excess: Excess) -> None:
+        super().__init__(excess.how)
+        self.excess = excess
 
 
 class Link:
@@ -67,7 +72,7 @@ class Link:
         *,
         data_cap: int,
         seconds: float,
-        watch: Callable[[], str],
+        watch: Callable[[], Excess | None],
     ) -> tuple[bytearray, bytearray]:
         """Send `pieces`, return head and data of the one frame that answers with `nonce`.
 
@@ -85,7 +90,7 @@ class Link:
             if now >= until:
                 raise Late
             if now >= next_watch:
-                if excess := watch():
+                if (excess := watch()) is not None:
                     raise OverLimit(excess)
                 next_watch = now + _WATCH_SECONDS
             self._step(outgoing, incoming, until, min(until, next_watch) - now)

@@ -10,9 +10,10 @@ class WorkerFault(WorkbenchError):
 class WorkerDied(WorkerFault):
     """The worker ended before it answered. It is closed; its siblings are untouched.
 
-    `how` is `exited`, `killed by signal`, `memory limit`, `task limit`, `scratch limit`, `closed`
-    (by the judge, from another thread) or `lost` (its keeper vanished). `exit_code` and `signal`
-    are None where they do not apply; `stderr` is the tail of what it wrote there.
+    `how` is `exited`, `killed by signal`, `memory limit`, `gpu memory limit`, `task limit`,
+    `scratch limit`, `closed` (by the judge, from another thread) or `lost` (its keeper vanished).
+    `exit_code`, `signal`, and `held` and `limit` of a limit (bytes or tasks) are None where they
+    do not apply; `stderr` is the tail of what it wrote there.
     """
 
     def __init__(
@@ -21,9 +22,13 @@ class WorkerDied(WorkerFault):
         *,
         exit_code: int | None = None,
         signal: int | None = None,
+        held: int | None = None,
+        limit: int | None = None,
         stderr: str = "",
     ) -> None:
         self.how = how
+        self.held = held
+        self.limit = limit
         self.exit_code = exit_code
         self.signal = signal
         self.stderr = stderr

@@ -67,6 +67,9 @@ def use(pids: list[int]) -> Use:
         with contextlib.suppress(OSError):
             lines = (_PROC / str(pid) / "status").read_text().splitlines()
             fields = dict(line.split(":", 1) for line in lines)
+            if fields.get("State", "").split()[:1] == ["Z"]:
+                # Ended, if not yet buried; in a container without an init nobody ever may.
+                continue
             total.processes += 1
             total.tasks += int(fields.get("Threads", "0"))
             for name in ("RssAnon", "RssShmem"):

@@ -41,7 +41,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     threads: int = 1
     """Of torch's own thread pool on the CPU."""
     device_bytes: int | None = None
-    """GPU memory of torch's allocator; None: no cap. What is taken past it is not seen."""
+    """GPU memory: of torch's allocator, and of all its processes (their CUDA contexts apart) where
+    NVML tells; None: no cap. `Worker.allow_device_bytes` moves it."""
 
 
 class Layer(Struct, frozen=True, kw_only=True):

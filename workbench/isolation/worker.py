@@ -12,13 +12,14 @@ from typing import Any, Self
 
 from workbench.errors import WorkbenchError
 from workbench.isolation.forkserver import ended, pid_behind
+from workbench.isolation.gpumemory import DeviceUse, GpuMemory
 from workbench.isolation.link import Ended, Late, Link, OverLimit
 from workbench.isolation.outcome import JobFailed, WorkerBroke, WorkerDied, WorkerTimedOut
 from workbench.isolation.processes import descendants, use
 from workbench.isolation.records import Layer, Limits
 from workbench.isolation.sandbox import PID_NAMESPACE, in_force
 from workbench.isolation.scratch import remove_tree
-from workbench.isolation.watch import Watch
+from workbench.isolation.watch import Excess, Watch
 from workbench.isolation.wire import (
     NONCE_BYTES,
     Answer,
@@ -35,6 +36,8 @@ from workbench.isolation.wire import (
     heads,
 )
 
+CAP_JOB = "workbench.isolation.device:cap"
+_CAP_SECONDS = 30.0
 _HELLO_SECONDS = 120.0
 _SWEEP_SECONDS = 30.0
 """Given to a keeper without a PID namespace, which must find and kill what it adopted."""
@@ -67,6 +70,7 @@ class Worker:
         limits: Limits,
         *,
         shares_device_memory: bool = False,
+        gpu: GpuMemory | None = None,
     ) -> None:
         self.isolation = "process only"
         self.layers = ()
@@ -78,7 +82,8 @@ class Worker:
         self._limits = limits
         self._own_pid = 0
         self._shares = shares_device_memory
-        self._watch = Watch(self.keeper_pid, limits, scratch)
+        self._gpu = gpu
+        self._watch = Watch(self.keeper_pid, limits, scratch, gpu)
         self._closing = threading.Lock()
         self._closed = False
         self._busy = threading.RLock()
@@ -97,6 +102,28 @@ class Worker:
         self._own_pid = message.pid
         if message.fault:
             raise DeviceFault(message.fault)
+        if self._gpu is not None:
+            self.layers = (*self.layers, _memory_watch(self._gpu, self.pids))
+
+    @property
+    def pids(self) -> list[int]:
+        """Its processes, as this process would number them; those last seen once it is closed."""
+        return list(self._watch.pids)
+
+    def allow_device_bytes(self, size: int) -> None:
+        """Cap its GPU memory: here, by the driver's count, and in its own allocator.
+
+        To be called before any code that is not trusted runs there; later the allocator's part is
+        a courtesy, and the driver's count the wall. Without a GPU it does nothing. Raises as
+        `call` does.
+        """
+        if self._gpu is not None:
+            self._watch.device_bytes = size
+            self.call(CAP_JOB, {"bytes": size}, deadline=_CAP_SECONDS)
+
+    def device_use(self) -> DeviceUse | None:
+        """Its GPU memory at this moment; None without a GPU or a cap on it."""
+        return None if self._closed else self._watch.device_use()
 
     def call(
         self,
@@ -145,7 +172,7 @@ class Worker:
             except Late:
                 raise WorkerTimedOut(seconds, stderr=self._end()) from None
             except OverLimit as excess:
-                raise WorkerDied(str(excess), stderr=self._end()) from None
+                raise self._over(excess.excess) from None
             except WireFault as fault:
                 raise self._broke(str(fault)) from fault
             except BaseException:
@@ -153,9 +180,13 @@ class Worker:
                 self.close()
                 raise
 
-    def _excess(self) -> str:
+    def _excess(self) -> Excess | None:
         # Once the keeper has ended, its number may soon be another process's.
-        return "" if ended(self._pidfd, 0) else self._watch()
+        return None if ended(self._pidfd, 0) else self._watch()
+
+    def _over(self, excess: Excess) -> WorkerDied:
+        stderr = self._end()
+        return WorkerDied(excess.how, held=excess.held, limit=excess.limit, stderr=stderr)
 
     def _died(self, end: Ended) -> WorkerDied:
         how = "lost"
@@ -230,6 +261,13 @@ class Worker:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _memory_watch(gpu: GpuMemory, pids: list[int]) -> Layer:
+    """Whether the driver tells what this worker holds on the GPU."""
+    told = gpu.held(pids) is not None
+    detail = "" if told else gpu.fault or "the driver does not tell what a process holds"
+    return Layer(name="gpu memory watch", ok=told, detail=detail)
 
 
 def _remove_counters(pid: int) -> None:

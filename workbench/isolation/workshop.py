@@ -14,8 +14,9 @@ from msgspec import structs
 
 from workbench.errors import WorkbenchError
 from workbench.isolation.bubblewrap import program, wrapping
-from workbench.isolation.flavors import environment_of, setup_of
+from workbench.isolation.flavors import environment_of, setup_of, visible_device
 from workbench.isolation.forkserver import Forkserver, ForkserverGone
+from workbench.isolation.gpumemory import GpuMemory
 from workbench.isolation.link import Link
 from workbench.isolation.outcome import WorkerFault
 from workbench.isolation.records import Flavor, Limits
@@ -63,6 +64,7 @@ class Workshop:
         self._forkservers: dict[Flavor, Forkserver] = {}
         self._closed = False
         self._workers: list[Worker] = []
+        self._gpu: GpuMemory | None = None
         self._scratch = ScratchRoot()
 
     @property
@@ -160,8 +162,22 @@ class Workshop:
             their_leash.close()
             os.close(their_out)
             os.close(their_err)
-        shares = forkserver.setup.confinement.share_device_memory
-        return Worker(link, pidfd, scratch, limits, shares_device_memory=shares)
+        plan = forkserver.setup.confinement
+        return Worker(
+            link,
+            pidfd,
+            scratch,
+            limits,
+            shares_device_memory=plan.share_device_memory,
+            gpu=self._gpu_memory() if plan.gpu else None,
+        )
+
+    def _gpu_memory(self) -> GpuMemory:
+        """The driver's count of memory on this workshop's GPU, opened once."""
+        with self._lock:
+            if self._gpu is None:
+                self._gpu = GpuMemory(visible_device(self._device_index or 0, os.environ))
+            return self._gpu
 
     def _forkserver(self, setup: Setup) -> Forkserver:
         """Wrapped where bubblewrap is there and works, which shows by trying; else bare."""
@@ -225,6 +241,9 @@ class Workshop:
             if forkserver is not None:
                 forkserver.close()
         self._scratch.close()
+        with self._lock:
+            if self._gpu is not None:
+                self._gpu.close()
 
     def __enter__(self) -> Self:
         return self

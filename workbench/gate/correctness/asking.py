@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from workbench.errors import WorkbenchError
 from workbench.gate.correctness.protocol import decode, encode
+from workbench.gate.memory import over_limit
 from workbench.gate.records import Blame, Finding
 from workbench.isolation.outcome import (
     JobFailed,
@@ -59,6 +60,14 @@ def ask_candidate(
         raise Ended(_explain(fault)) from fault
 
 
+def cap_device(worker: Worker, size: int) -> None:
+    """Cap a candidate worker's GPU memory, bytes. Raises Ended."""
+    try:
+        worker.allow_device_bytes(size)
+    except WorkerFault as fault:
+        raise Ended(_explain(fault)) from fault
+
+
 def decoded(reply: Reply, kind: type[Message]) -> Message:
     """What a candidate's worker answered; anything else than `kind` is its fault: Ended."""
     try:
@@ -104,6 +113,8 @@ def _explain(fault: WorkerFault) -> Finding:
 
 def _death(fault: WorkerDied) -> Finding:
     stderr = fault.stderr[-500:]
+    if (memory := over_limit(fault)) is not None:
+        return memory
     if fault.signal is not None:
         says = f"the candidate's process was killed by {_signal_name(fault.signal)}"
         return blame("crashed", says, signal=fault.signal, stderr=stderr)

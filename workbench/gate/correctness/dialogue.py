@@ -9,7 +9,14 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from workbench.gate.correctness.asking import Ended, ask_candidate, ask_reference, blame, decoded
+from workbench.gate.correctness.asking import (
+    Ended,
+    ask_candidate,
+    ask_reference,
+    blame,
+    cap_device,
+    decoded,
+)
 from workbench.gate.correctness.cases import Call
 from workbench.gate.correctness.protocol import (
     Compare,
@@ -35,6 +42,8 @@ from workbench.gate.correctness.protocol import (
     decode,
 )
 from workbench.gate.correctness.structure import outputs_in_order
+from workbench.gate.memory import device_budget
+from workbench.isolation.gpumemory import DeviceUse
 from workbench.isolation.wire import Blob, Reply
 from workbench.isolation.worker import Worker
 
@@ -55,11 +64,25 @@ class Dialogue:
         self.lends = lends
         self._open_seconds = open_seconds
         self._state: tuple[TensorEntry, ...] = ()
+        self._budget = 0
 
-    def open(self, problem: OpenReference, source: str, target: str) -> tuple[Reference, Opened]:
-        """Build the reference and the candidate at one shape."""
+    @property
+    def device_use(self) -> DeviceUse | None:
+        """The candidate's GPU memory at this moment."""
+        return self._candidate.device_use()
+
+    def open(
+        self, problem: OpenReference, source: str, target: str, *, held_calls: int
+    ) -> tuple[Reference, Opened]:
+        """Build the reference and the candidate at one shape; on a GPU cap the latter's memory.
+
+        Outputs of `held_calls` calls will be kept.
+        """
         reference, init = self._ask_reference("open_reference", problem, Reference)
         self._state = reference.state
+        if self.lends:
+            self._budget = max(self._budget, device_budget(reference, held_calls))
+            cap_device(self._candidate, self._budget)
         message = OpenCandidate(
             source=source, init=reference.init, build_seed=problem.build_seed, target=target
         )

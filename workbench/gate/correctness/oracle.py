@@ -1,6 +1,6 @@
 """The reference at one shape: its weights, its native answers and its answers in fp64."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 import torch
@@ -72,6 +72,15 @@ class Oracle:
                 lambda given: invoke(self.model, rebuild(nest, given)),
             )
 
+    def memory(self, nest: Nest, inputs: list[torch.Tensor]) -> tuple[int, int]:
+        """GPU memory of one native call: its peak with inputs and weights, its outputs; bytes."""
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        answer = self.native(nest, inputs)
+        peak = torch.cuda.max_memory_allocated() - before
+        return peak + _bytes(self.weights.values()), _bytes(answer.outputs)
+
     def timed(self, nest: Nest, inputs: list[torch.Tensor], clock: Clock, *, bare: bool) -> Reading:
         """The native run on the clock; `inputs` stay untouched."""
         _put(self.model, self.weights)
@@ -113,6 +122,10 @@ class Oracle:
             self.why_not_fp64 = "its outputs have other shapes in float64"
             return native
         return gold
+
+
+def _bytes(tensors: Iterable[torch.Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def _put(model: nn.Module, weights: dict[str, torch.Tensor]) -> None:

@@ -61,6 +61,10 @@ class Reference(Struct, frozen=True, kw_only=True):
     state: tuple[TensorEntry, ...]
     float_inputs: bool
     """Whether any input is a floating-point tensor: value cases mean something."""
+    peak_bytes: int = 0
+    """Most GPU memory that one native call takes, inputs and weights included; 0 on the CPU."""
+    output_bytes: int = 0
+    """Of its outputs together; 0 on the CPU."""
 
 
 class Perturb(Struct, frozen=True, kw_only=True):

@@ -1,15 +1,22 @@
 """What it means that a candidate raised: its fault, a bad address, or a missing feature. Pure."""
 
 from workbench.gate.correctness.protocol import Raised
+from workbench.gate.memory import too_much
 from workbench.gate.records import Blame, Finding
+from workbench.isolation.gpumemory import DeviceUse
 from workbench.kernels.records import OutOfBounds
 
 _BAD_ADDRESS = ("illegal memory access", "misaligned address", "device-side assert")
 """How CUDA tells it."""
 
 
-def explain(raised: Raised, doing: str) -> Finding:
-    """The finding for what came out of the candidate while it was `doing` something."""
+def explain(raised: Raised, doing: str, use: DeviceUse | None = None) -> Finding:
+    """The finding for what came out of the candidate while it was `doing` something.
+
+    `use`: its GPU memory just then, where it runs on one.
+    """
+    if (memory := too_much(raised, doing, use)) is not None:
+        return memory
     if raised.out_of_bounds is not None:
         return _out_of_bounds(raised.out_of_bounds)
     if raised.not_judged:

@@ -94,9 +94,12 @@ def open_reference(
     bench.state["reference"] = reference
     init, tensors = init_arguments(reference.oracle.module, reference.message.build_seed)
     state = tuple(entry(name, t) for name, t in reference.weights.items())
-    _, inputs = reference.oracle.draw(reference.message.build_seed)
+    nest, inputs = reference.oracle.draw(reference.message.build_seed)
     floats = any(t.is_floating_point() for t in inputs)
-    reply = Reference(init=init, state=state, float_inputs=floats)
+    peak, made = (0, 0) if bench.device == "cpu" else reference.oracle.memory(nest, inputs)
+    reply = Reference(
+        init=init, state=state, float_inputs=floats, peak_bytes=peak, output_bytes=made
+    )
     return encode(reply), [to_blob(t) for t in tensors]
 
 

@@ -74,7 +74,11 @@ class Trial:
 
     def run(self, problem: OpenReference, source: str) -> None:
         """Make every call. Raises Wrong at the first that is wrong, Ended when a worker is lost."""
-        reference, opened = self._dialogue.open(problem, source, self._settings.target)
+        # How many calls a plan has does not hang on what is not yet known of the inputs.
+        most = plan(self._settings.seed, self._settings.shape, self._settings.effort, floats=True)
+        reference, opened = self._dialogue.open(
+            problem, source, self._settings.target, held_calls=len(most)
+        )
         if opened.raised is not None:
             raise Wrong([self._explain(opened.raised, "building ModelNew")])
         findings = check_state(reference.state, opened.state)
@@ -239,7 +243,7 @@ class Trial:
         return derive(self._settings.seed, self._settings.shape, *labels)
 
     def _explain(self, raised: Raised, doing: str) -> Finding:
-        return explain(raised, doing)
+        return explain(raised, doing, self._dialogue.device_use)
 
     def _placed(self, finding: Finding, call: Call) -> Finding:
         evidence: Evidence = {"case": str(call.case), "call": call.number}

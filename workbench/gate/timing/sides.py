@@ -11,7 +11,13 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from workbench.gate.correctness.asking import Ended, ask_candidate, ask_reference, decoded
+from workbench.gate.correctness.asking import (
+    Ended,
+    ask_candidate,
+    ask_reference,
+    cap_device,
+    decoded,
+)
 from workbench.gate.correctness.cases import Poison, derive
 from workbench.gate.correctness.dialogue import CANDIDATE_JOB, REFERENCE_JOB
 from workbench.gate.correctness.nest import Nest
@@ -27,6 +33,7 @@ from workbench.gate.correctness.protocol import (
     OpenReference,
     Perturb,
     PutWeights,
+    Raised,
     Reference,
     Returned,
     RunCall,
@@ -35,6 +42,7 @@ from workbench.gate.correctness.protocol import (
 )
 from workbench.gate.correctness.raising import explain
 from workbench.gate.correctness.structure import check_state, check_structure, outputs_in_order
+from workbench.gate.memory import device_budget
 from workbench.gate.records import Finding
 from workbench.gate.timing.ring_protocol import (
     Advance,
@@ -222,9 +230,11 @@ class CandidateSide:
 
     def open(self, message: OpenCandidate, init: Sequence[Blob], reference: Reference) -> None:
         """Build the candidate and give it the reference's weights."""
+        if self._desk.lends:
+            self._cap(device_budget(reference))
         opened = self._ask("open_candidate", message, Opened, init, seconds=_OPEN_SECONDS)
         if opened.raised is not None:
-            raise SideFault(self.name, explain(opened.raised, "building ModelNew"))
+            raise SideFault(self.name, self._explain(opened.raised, "building ModelNew"))
         findings = check_state(reference.state, opened.state)
         if findings:
             raise SideFault(self.name, findings[0])
@@ -262,7 +272,7 @@ class CandidateSide:
         returned = self._ask("call", message, Returned, inputs, seconds=seconds)
         judge_us = (time.perf_counter() - began) * 1e6
         if returned.raised is not None:
-            raise SideFault(self.name, explain(returned.raised, "forward"))
+            raise SideFault(self.name, self._explain(returned.raised, "forward"))
         if returned.reading is None:
             finding = Finding(code="profile.no-reading", says="its worker read no clock")
             raise SideFault(self.name, finding)
@@ -280,6 +290,15 @@ class CandidateSide:
             return findings
         ordered = outputs_in_order(made, self._returned, blobs)
         return check_numbers(self._desk.verify(self.name, ordered))
+
+    def _explain(self, raised: Raised, doing: str) -> Finding:
+        return explain(raised, doing, self._worker.device_use())
+
+    def _cap(self, size: int) -> None:
+        try:
+            cap_device(self._worker, size)
+        except Ended as end:
+            raise SideFault(self.name, end.finding) from end
 
     def _ask(
         self, job: str, message: Struct, kind: type[T], blobs: Sequence[Blob], *, seconds: float

@@ -1,0 +1,198 @@
+"""Asks a model over the chat-completions protocol: one reply, or a named ending; never a guess."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from msgspec import structs
+
+from workbench.agents.model_faults import Fault, fault_of, without_key
+from workbench.agents.model_settings import OWN_URL, ModelSettings, key_of
+from workbench.agents.model_stream import Gathered, Kind, Silence, TooLong, gather
+from workbench.agents.records import WORTH_A_RETRY, Ending, Message, Reply
+from workbench.agents.tokens import checked_usage
+
+_FINISHES = {
+    "length": Ending.TRUNCATED,
+    "max_tokens": Ending.TRUNCATED,
+    "content_filter": Ending.REFUSED,
+    "refusal": Ending.REFUSED,
+}
+_NO_KEY = "none"
+"""What the client is given where no key is wanted: it refuses to be made without one."""
+
+
+class Meter(Protocol):
+    """Who pays: told before each request, while it runs and after it."""
+
+    def asking(self, attempt: int) -> None:
+        """A request is about to be sent. May raise, and then it is not."""
+
+    def heard(self, kind: Kind, piece: str) -> None:
+        """A piece of the reply arrived."""
+
+    def answered(self, attempt: int, reply: Reply) -> None:
+        """The request ended, well or not."""
+
+    def waiting(self, seconds: float, reply: Reply) -> None:
+        """A passing fault; the next attempt comes after so many seconds."""
+
+
+class Model:
+    """One model, as one role asks it. Blocks; holds no key and no connection between calls."""
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        *,
+        rng: random.Random,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.settings = settings
+        self._rng = rng
+        self._sleep = sleep
+        self._refused: set[str] = set()
+        """Optional parts of the request that the endpoint does not take."""
+
+    def ask(self, messages: Sequence[Message], meter: Meter) -> Reply:
+        """The reply to a prompt. Faults that may pass are retried; the last one is returned.
+
+        Raises WorkbenchError when there is no key, and what `meter.asking` raises.
+        """
+        attempt = 1
+        while True:
+            meter.asking(attempt)
+            reply, refused = asyncio.run(self._request(messages, meter.heard))
+            meter.answered(attempt, reply)
+            if refused and refused not in self._refused:
+                # Not a fault that waiting cures, and not one that costs: ask again without it.
+                self._refused.add(refused)
+                attempt += 1
+                continue
+            if reply.ending not in WORTH_A_RETRY or attempt > self.settings.retries.times:
+                return reply
+            pause = self._pause(attempt, reply)
+            if pause is None:
+                return reply
+            meter.waiting(pause, reply)
+            self._sleep(pause)
+            attempt += 1
+
+    def _pause(self, attempt: int, reply: Reply) -> float | None:
+        """Seconds before the next attempt, never less than the endpoint asks; None to give up.
+
+        Full jitter: a random part of the backoff, so that many clients do not come back at once.
+        """
+        rule = self.settings.retries
+        asked = reply.retry_after or 0.0
+        if asked > rule.patience:
+            return None
+        backoff = min(rule.longest, rule.backoff * 2.0 ** (attempt - 1))
+        return asked + backoff * self._rng.random()
+
+    async def _request(
+        self, messages: Sequence[Message], hear: Callable[[Kind, str], None]
+    ) -> tuple[Reply, str]:
+        """One request: its reply, and which optional part of it was refused."""
+        key = key_of(self.settings)
+        gathered = Gathered(self.settings.reply_tokens, hear)
+        began = time.monotonic()
+        try:
+            await self._stream(messages, key, gathered)
+            fault = _ended(gathered)
+        except Silence as silence:
+            fault = Fault(ending=Ending.SLOW, says=str(silence))
+        except TooLong:
+            fault = Fault(ending=Ending.TRUNCATED, says="the reply is longer than its token limit")
+        except Exception as broken:  # noqa: BLE001 -- a foreign client's faults; each gets its name
+            fault = fault_of(broken, key, begun=gathered.events > 0)
+        reply = self._reply(messages, gathered, fault, key)
+        return structs.replace(reply, seconds=time.monotonic() - began), fault.parameter
+
+    async def _stream(self, messages: Sequence[Message], key: str, into: Gathered) -> None:
+        import openai
+
+        limits = self.settings.timeouts
+        began = asyncio.get_running_loop().time()
+        async with openai.AsyncOpenAI(
+            api_key=key or _NO_KEY,
+            base_url=self.settings.base_url,
+            max_retries=0,
+            timeout=openai.Timeout(limits.whole, connect=limits.connect),
+        ) as client:
+            try:
+                async with asyncio.timeout(limits.connect + limits.first_token):
+                    stream = await client.chat.completions.create(**self._parameters(messages))
+            except TimeoutError as fault:
+                raise Silence(f"no answer within {limits.first_token:g} s") from fault
+            try:
+                await gather(aiter(stream), into, limits, began)
+            finally:
+                await stream.close()
+
+    def _parameters(self, messages: Sequence[Message]) -> dict[str, Any]:
+        settings = self.settings
+        optional: dict[str, Any] = {
+            "stream_options": {"include_usage": True},
+            "temperature": settings.temperature,
+            "reasoning_effort": settings.reasoning_effort or None,
+            self._limit_name(): settings.reply_tokens,
+        }
+        return {
+            "model": settings.model,
+            "messages": [{"role": m.role, "content": m.content} for m in messages],
+            "stream": True,
+            **{
+                name: value
+                for name, value in optional.items()
+                if value is not None and name not in self._refused
+            },
+        }
+
+    def _limit_name(self) -> str:
+        """The newer name where it comes from, the older elsewhere; the other when it is refused."""
+        names = ["max_completion_tokens", "max_tokens"]
+        if self.settings.base_url.rstrip("/") != OWN_URL:
+            names.reverse()
+        return next((name for name in names if name not in self._refused), names[0])
+
+    def _reply(
+        self, messages: Sequence[Message], gathered: Gathered, fault: Fault, key: str
+    ) -> Reply:
+        written = gathered.reasoning + gathered.text + gathered.refusal
+        usage = checked_usage(gathered.usage, messages, written, self.settings.reply_tokens)
+        if not gathered.events and fault.ending is not Ending.SLOW:
+            # Refused before any work was done: no provider bills that.
+            usage = structs.replace(usage, prompt_tokens=0, reply_tokens=0, says="nothing was read")
+        return Reply(
+            ending=fault.ending,
+            text=gathered.text,
+            reasoning=gathered.reasoning,
+            usage=usage,
+            model=without_key(gathered.model, key) or self.settings.model,
+            says=fault.says,
+            retry_after=fault.retry_after,
+        )
+
+
+def _ended(gathered: Gathered) -> Fault:
+    """How a stream that was read to its end ended; the first case that holds."""
+    text = bool(gathered.text.strip())
+    ending = _FINISHES.get(gathered.finish)
+    refusal = without_key(gathered.refusal, "")
+    cases = (
+        (not gathered.events, Ending.UNREADABLE, "the endpoint answered without any event"),
+        (bool(refusal) and not text, Ending.REFUSED, f"the model refused: {refusal}"),
+        (ending is Ending.TRUNCATED, Ending.TRUNCATED, "the reply reached its token limit"),
+        (ending is Ending.REFUSED, Ending.REFUSED, "the provider's filter stopped the reply"),
+        (not gathered.finish, Ending.CUT, "the stream ended before the reply did"),
+        (not text, Ending.EMPTY, "the reply holds no text"),
+    )
+    found = next(((ending, says) for holds, ending, says in cases if holds), None)
+    return (
+        Fault(ending=Ending.COMPLETE, says="")
+        if found is None
+        else Fault(ending=found[0], says=found[1])
+    )

@@ -1,0 +1,159 @@
+"""What a fault of the `openai` package means: one named ending, in words without the key."""
+
+import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from msgspec import Struct
+
+from workbench.agents.records import Ending
+
+OPTIONAL = (
+    "stream_options",
+    "temperature",
+    "reasoning_effort",
+    "max_completion_tokens",
+    "max_tokens",
+)
+"""Parts of a request that some endpoints refuse and that it can do without."""
+
+_OVERFLOW = re.compile(
+    r"context.{0,12}(length|window|size)|maximum context|prompt (is )?too long"
+    r"|too many (input )?tokens|input.{0,20}too (long|large)",
+    re.IGNORECASE,
+)
+_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.IGNORECASE)
+_SECRET = re.compile(r"\b(sk|key|pk|xai|gsk|hf)[-_][\w*.-]{6,}", re.IGNORECASE)
+"""What looks like a key, should an endpoint repeat one that is not the whole of ours."""
+_LONGEST = 300
+
+
+_NOT_TAKEN = re.compile(r"['\"`]?(\w+)['\"`]?(?: \w+)? (?:is|are) not (?:supported|permitted)")
+_STATUS = {
+    401: Ending.FORBIDDEN,
+    402: Ending.QUOTA,
+    403: Ending.FORBIDDEN,
+    404: Ending.UNKNOWN_MODEL,
+    408: Ending.SERVER,
+    409: Ending.SERVER,
+    425: Ending.SERVER,
+    429: Ending.LIMITED,
+}
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """One refusal of an endpoint, or of the way to it."""
+
+    ending: Ending
+    says: str
+    retry_after: float | None = None
+    parameter: str = ""
+    """Which optional part of the request was refused."""
+
+
+def fault_of(fault: BaseException, key: str, *, begun: bool = False) -> Fault:
+    """Name a fault of the client. Nothing in the answer holds the key or what looks like one.
+
+    `begun`: parts of a reply had arrived, so a broken connection is one that was there.
+    """
+    import openai
+
+    says = without_key(_message(fault), key)
+    if isinstance(fault, openai.APIStatusError):
+        return _by_status(fault, says)
+    if isinstance(fault, openai.APIConnectionError) and not isinstance(
+        fault, openai.APITimeoutError
+    ):
+        why = without_key(str(fault.__cause__ or fault), key)
+        if begun:
+            return Fault(ending=Ending.CUT, says=f"the connection ended inside the reply: {why}")
+        return Fault(ending=Ending.UNREACHABLE, says=f"no connection to the endpoint: {why}")
+    kind = type(fault).__name__
+    ending, told = Ending.CUT, f"the reply broke off ({kind}: {says})"
+    if isinstance(fault, openai.APITimeoutError):
+        ending, told = Ending.SLOW, "the endpoint did not answer in time"
+    elif isinstance(fault, openai.APIError):
+        # Sent inside a stream that began well.
+        overflow = _OVERFLOW.search(says)
+        ending = Ending.OVERFLOW if overflow else Ending.SERVER
+        told = f"the endpoint stopped its reply: {says}"
+    elif isinstance(fault, ValueError):
+        ending, told = Ending.UNREADABLE, "a part of the reply is not JSON"
+    return Fault(ending=ending, says=told[:_LONGEST])
+
+
+def without_key(text: str, key: str) -> str:
+    """One line of text in which the key, whole or as an endpoint abbreviates it, is not found."""
+    if key:
+        text = text.replace(key, "(key)")
+    text = " ".join(_SECRET.sub("(key)", text).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _message(fault: BaseException) -> str:
+    """The endpoint's own words, rather than the client's rendering of the whole body."""
+    body = getattr(fault, "body", None)
+    if isinstance(body, dict):
+        for holder in (body.get("error"), body):
+            if isinstance(holder, dict) and isinstance(holder.get("message"), str):
+                return str(holder["message"])
+    return str(fault)
+
+
+def _by_status(fault: object, says: str) -> Fault:
+    status = int(getattr(fault, "status_code", 0))
+    told = f"{getattr(fault, 'code', None) or ''} {says}"
+    ending = _STATUS.get(status, Ending.SERVER if status >= 500 else Ending.BAD_REQUEST)
+    if ending is Ending.LIMITED and _QUOTA.search(told):
+        ending = Ending.QUOTA
+    if ending is Ending.BAD_REQUEST and ("context_length" in told or _OVERFLOW.search(says)):
+        ending = Ending.OVERFLOW
+    response = getattr(fault, "response", None)
+    refused = ending is Ending.BAD_REQUEST
+    return Fault(
+        ending=ending,
+        says=f"{status}: {says}",
+        retry_after=retry_after(getattr(response, "headers", {})),
+        parameter=_refused_parameter(str(getattr(fault, "param", "")), says) if refused else "",
+    )
+
+
+def _refused_parameter(named: str, says: str) -> str:
+    if named in OPTIONAL:
+        return named
+    # The longer name first: `max_tokens` may be refused in favour of `max_completion_tokens`.
+    refused = re.search(
+        r"['\"`]?(\w+)['\"`]?(?: \w+)? (?:is|are) not (?:supported|permitted)", says
+    )
+    if refused and refused.group(1) in OPTIONAL:
+        return refused.group(1)
+    found = [(says.find(name), name) for name in OPTIONAL if name in says]
+    return min(found)[1] if found else ""
+
+
+def retry_after(headers: object) -> float | None:
+    """Seconds that a Retry-After header asks for: a number, or a date; None without one."""
+    get = getattr(headers, "get", None)
+    if get is None:
+        return None
+    milliseconds = _seconds(get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = get("retry-after")
+    seconds = _seconds(value)
+    if seconds is not None or not value:
+        return seconds
+    try:
+        at = parsedate_to_datetime(str(value))
+    except ValueError:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return max(0.0, (at - datetime.now(UTC)).total_seconds())
+
+
+def _seconds(value: object) -> float | None:
+    try:
+        seconds = float(str(value))
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < 1e9 else None

@@ -139,6 +139,25 @@ class SessionWorkplace:
             versus_reference=None if reference is None else modeled_speed(reference, report.time),
         )
 
+    def gate_beside(
+        self, source: str, state: str, before: GateReport, floor: float
+    ) -> GateReport:
+        """The gate's report on a kernel that may be no slower than `floor` of another.
+
+        `before` is the other's own report.
+        """
+        settings = structs.replace(self._gate_settings, threshold=floor)
+        return judge(
+            candidate_of(source),
+            self._problem,
+            lambda: self._facts,
+            settings,
+            self._workshop,
+            parent=candidate_of(state),
+            parent_time=before.time,
+            timer=timer_of(self._problem, lambda: self._facts, settings, self._workshop),
+        )
+
     def _root(self, transition: Transition) -> Transition:
         """The seed that a transition descends from."""
         while transition.parent is not None:

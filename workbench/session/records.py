@@ -89,6 +89,31 @@ class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     toolchain: dict[str, str] = {}
 
 
+class BackwardStep(Struct, frozen=True, kw_only=True):
+    """Of a lineage session: how a step was found by walking back from an expert."""
+
+    category: str
+    """The mechanism: `persistent-programs`."""
+    locus: str
+    """Where in the kernel, in words that hold in other kernels too."""
+    before: str
+    """`normalized_sha256` of the kernel without the mechanism."""
+    after: str
+    """Of the kernel with it."""
+    backward: str
+    """Unified diff that takes it out."""
+    forward: str = ""
+    """Unified diff of the forward edit on the kernel without it; empty where it was not made."""
+    same_text: bool = False
+    """Whether the forward edit gives the very kernel that the walk came from."""
+    predecessor: str = ""
+    """What the gate said of the kernel without the mechanism."""
+    roundtrip: str = ""
+    """What the gate said of the forward edit's kernel beside the one that the walk came from."""
+    ratio: float | None = None
+    """Time of the kernel that the walk came from over that of the forward edit's."""
+
+
 class Transition(Struct, frozen=True, kw_only=True):
     """`transition.toml`: one step parent -> candidate. Number 0 is the seed."""
 
@@ -104,3 +129,5 @@ class Transition(Struct, frozen=True, kw_only=True):
     """UTC, ISO 8601."""
     origin: str = ""
     """Where the source came from: `edit block-size`, `shipped seed`, `--kernel mine.py`."""
+    backward: BackwardStep | None = None
+    """Of a lineage session's steps; None in a run."""

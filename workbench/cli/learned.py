@@ -1,0 +1,66 @@
+"""A backward walk in plain text: a line an attempt while it runs, and the chain at its end."""
+
+import time
+from pathlib import Path
+
+from workbench.cli import emit
+from workbench.cli.report import time_words
+from workbench.cli.say import note
+from workbench.engine import events as ev
+from workbench.lineage.records import Attempt, Ended, Expert, Line
+from workbench.session.reader import SessionReader
+from workbench.session.records import Answer, Transition
+
+
+class Telling:
+    """Prints a walk as it goes: text on stderr, or a JSON object a line on stdout."""
+
+    def __init__(self, *, json: bool) -> None:
+        self._json = json
+        self._began = time.monotonic()
+
+    def line(self, line: Line) -> None:
+        """Print what the walk has just put on disk."""
+        if self._json:
+            emit.json(line)
+            return
+        if not isinstance(line, Ended):
+            note(f"[{time.monotonic() - self._began:6.1f} s] {_words(line)}")
+
+    def event(self, event: ev.AnyEvent) -> None:
+        """Print what the gate has to say beside its reports."""
+        if isinstance(event, ev.Note) and not self._json:
+            note(event.says)
+
+
+def _words(line: Expert | Attempt) -> str:
+    if isinstance(line, Expert):
+        return f"the expert passes its gate: {line.report.says}"
+    what = f"{line.category} out of {line.kernel} ({line.says})"
+    if not line.accepted:
+        return f"not {what}: {line.why} [{line.code}]"
+    back = "the same text" if line.same_text else f"{line.ratio:.3f}x of what there was"
+    return f"{what}: right without it, {line.predecessor.says}; put back: {back}"
+
+
+def report(path: Path) -> str:
+    """The chain from naive to expert, and what was tried in vain."""
+    store = SessionReader(path)
+    every = [store.transition(version.number) for version in store.overview().versions]
+    chain = [t for t in every if t.decision.answer is Answer.ACCEPTED]
+    rejected = [t for t in every if t.decision.answer is Answer.REJECTED]
+    lines = [f"lineage   {path.name}  ({path})", *(_row(t) for t in chain)]
+    if rejected:
+        lines += ["in vain:", *(_row(t) for t in rejected)]
+    return "\n".join(lines)
+
+
+def _row(transition: Transition) -> str:
+    plan, gate = transition.plan, transition.gate
+    title = plan.title if plan is not None else "naive"
+    kernel = plan.kernel if plan is not None else transition.origin
+    told = "-" if gate.time is None else time_words(gate.time)
+    if transition.decision.answer is Answer.REJECTED:
+        told = f"{gate.says} [{gate.code}]"
+    step = "" if gate.speed is None else f"{gate.speed.says()}"
+    return f"v{transition.number:<3} {title:<28} {kernel:<24} {told}  {step}".rstrip()

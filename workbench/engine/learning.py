@@ -1,0 +1,152 @@
+"""Learning from an expert: a walk backwards that survives its process, written as a session."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from workbench.engine.create import note_seed, noted_seed, toolchain
+from workbench.engine.devices import choose_place
+from workbench.engine.history import History
+from workbench.engine.opening import lock_path
+from workbench.engine.workplace import Emit, SessionWorkplace
+from workbench.errors import WorkbenchError
+from workbench.gate.candidate import read_candidate
+from workbench.gate.records import GateReport
+from workbench.lineage.chain import transitions
+from workbench.lineage.records import Ended, Line, WalkLimits
+from workbench.lineage.walk import Walk
+from workbench.problems.load import load_problem
+from workbench.session.journal import Journal, Tail
+from workbench.session.lock import EngineLock
+from workbench.session.names import check_name, fresh_name
+from workbench.session.records import Budget, Mode, SessionSettings
+from workbench.session.store import SessionStore
+
+Listen = Callable[[Line], None]
+
+
+class LearnRequest(Struct, frozen=True, kw_only=True):
+    """What a person asked `learn` for."""
+
+    expert: Path
+    problem: str
+    device: str
+    target: str
+    name: str
+    sessions: Path
+
+
+def create_lineage(request: LearnRequest) -> Path:
+    """Make the lineage session's repository and return its folder; nothing is judged yet.
+
+    Raises WorkbenchError for an expert, problem, device, name or folder that cannot be used.
+    """
+    problem = load_problem(request.problem)
+    expert = read_candidate(request.expert).source
+    place = choose_place(request.device, request.target)
+    name = request.name or fresh_name(f"{problem.name}-lineage", request.sessions)
+    settings = SessionSettings(
+        name=check_name(name),
+        kind="lineage",
+        problem=problem.name,
+        mode=Mode.AUTO,
+        device=place.device,
+        device_index=place.index,
+        target=place.target,
+        budget=Budget(),
+        created=_now(),
+        toolchain=toolchain(),
+    )
+    store = SessionStore.create(request.sessions / name, settings, problem.source, problem.sidecar)
+    note_seed(store, expert, request.expert)
+    return store.folder
+
+
+def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:
+    """Walk the session's expert back to a naive kernel, or go on where a walk was interrupted.
+
+    Every attempt is on disk before the next begins; the commits are written at the end, naive
+    first. Raises WorkbenchError when the session is no lineage, another process holds it, or the
+    expert fails its own gate or has nothing to take out.
+    """
+    store = SessionStore.open(path)
+    settings = store.settings()
+    given = noted_seed(store)
+    if settings.kind != "lineage" or given is None:
+        raise WorkbenchError(
+            f"session {path.name} is a {settings.kind}, not a lineage",
+            where=str(path),
+            todo="workbench learn EXPERT --problem PROBLEM begins one",
+        )
+    with (
+        EngineLock(lock_path(store), session=path.name),
+        Journal(walk_path(store)) as journal,
+    ):
+        store.recover()
+        workplace = SessionWorkplace(store, settings, given, tell)
+        try:
+            walk = Walk(
+                _Bench(workplace), limits, _noting(journal, listen), walked(walk_path(store))
+            )
+            ended = walk.run(*given)
+        finally:
+            workplace.close()
+        _commit(store, walk.lines)
+    return ended
+
+
+class _Bench:
+    """The session's own gate, as a walk asks it."""
+
+    def __init__(self, workplace: SessionWorkplace) -> None:
+        self._workplace = workplace
+
+    def judge(self, source: str) -> GateReport:
+        return self._workplace.gate(source, None, 0)
+
+    def beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
+        return self._workplace.gate_beside(source, state, before, floor)
+
+
+def walk_path(store: SessionStore) -> Path:
+    """The journal of a walk: what is not in git yet."""
+    return store.state / "walk.jsonl"
+
+
+def walked(path: Path) -> list[Line]:
+    """The lines of an interrupted or finished walk. Raises WorkbenchError for lines of no walk."""
+    decoder = msgspec.json.Decoder(Line)
+    try:
+        return [decoder.decode(line) for line in Tail(path).poll()]
+    except msgspec.DecodeError as fault:
+        raise WorkbenchError(
+            f"the walk's journal cannot be read: {fault}",
+            where=str(path),
+            todo="begin another session; nothing of this one is in git before its walk has ended",
+        ) from fault
+
+
+def _noting(journal: Journal, listen: Listen) -> Listen:
+    def note(line: Line) -> None:
+        journal.append(lambda _number: msgspec.json.encode(line), durable=True)
+        listen(line)
+
+    return note
+
+
+def _commit(store: SessionStore, lines: list[Line]) -> None:
+    """Write the chain and what hangs off it; what an interrupted call has written stays."""
+    there = {version.number for version in store.overview().versions}
+    history = History()
+    for transition, source in transitions(lines, _now()):
+        history = history.plus(transition)
+        if transition.number not in there:
+            best = history.best is transition
+            store.record(transition, source, best=best)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,162 @@
+"""A finished walk as the transitions of a lineage session, in forward order: naive to expert."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+
+from msgspec import structs
+
+from workbench.gate.records import Finding, GateReport, Outcome, Stage, StageReport, Verdict
+from workbench.kernels.edits.registry import EDITS
+from workbench.kernels.source import normalized_sha256
+from workbench.lineage.records import Attempt, Expert, Line
+from workbench.measure.records import Kind, Speed, Time
+from workbench.session.records import Answer, BackwardStep, Decision, Transition
+from workbench.skills.records import Plan
+
+
+def transitions(lines: Sequence[Line], at: str) -> Iterator[tuple[Transition, str]]:
+    """Every transition with its kernel: the accepted chain first, then what hangs off its states.
+
+    `at` is when they are written, UTC in ISO 8601. Raises ValueError for lines that do not begin
+    with an expert.
+    """
+    expert, attempts = _parts(lines)
+    kept = [a for a in attempts if a.accepted]
+    states = [(expert.source, expert.report), *((a.source, a.predecessor) for a in kept)]
+    naive = states[-1][1]
+    yield _seed(states[-1], expert, at), states[-1][0]
+    for number, attempt in enumerate(reversed(kept), start=1):
+        source, report = states[attempt.state]
+        yield _forward(number, attempt, source, report, naive, at), source
+    number = len(kept)
+    for attempt in attempts:
+        if not attempt.accepted:
+            number += 1
+            parent = len(kept) - attempt.state
+            yield _rejected(number, parent, attempt, states[attempt.state][0], at), attempt.source
+
+
+def _parts(lines: Sequence[Line]) -> tuple[Expert, list[Attempt]]:
+    if not lines or not isinstance(lines[0], Expert):
+        raise ValueError("a walk's lines begin with its expert")
+    return lines[0], [line for line in lines if isinstance(line, Attempt)]
+
+
+def _seed(naive: tuple[str, GateReport], expert: Expert, at: str) -> Transition:
+    origin = f"walked back from {expert.origin}"
+    return Transition(
+        number=0,
+        gate=naive[1],
+        decision=Decision(answer=Answer.ACCEPTED, by="gate", reason=origin, at=at),
+        cost=expert.cost,
+        created=at,
+        origin=origin,
+    )
+
+
+def _forward(
+    number: int, attempt: Attempt, source: str, report: GateReport, naive: GateReport, at: str
+) -> Transition:
+    """The step from the kernel without the mechanism to the one with it."""
+    gate = structs.replace(
+        report,
+        against=attempt.predecessor.time,
+        speed=_speed(attempt.predecessor.time, report.time),
+        versus_seed=_speed(naive.time, report.time),
+    )
+    return Transition(
+        number=number,
+        parent=number - 1,
+        plan=_plan(attempt),
+        gate=gate,
+        decision=Decision(answer=Answer.ACCEPTED, by="gate", reason=_kept(attempt), at=at),
+        cost=attempt.cost,
+        created=at,
+        origin=f"edit {attempt.edit}",
+        backward=_step(attempt, source),
+    )
+
+
+def _kept(attempt: Attempt) -> str:
+    if attempt.same_text:
+        return "taken out and put back: the very kernel"
+    return f"taken out and put back: {attempt.ratio:.3f}x of what there was"
+
+
+def _rejected(number: int, parent: int, attempt: Attempt, state: str, at: str) -> Transition:
+    """A simplification that did not hold, under the kernel that it was tried on."""
+    return Transition(
+        number=number,
+        parent=parent,
+        plan=structs.replace(_plan(attempt), title=f"without {attempt.category}"),
+        gate=_rejecting(attempt),
+        decision=Decision(answer=Answer.REJECTED, by="gate", reason=attempt.why, at=at),
+        cost=attempt.cost,
+        created=at,
+        origin=f"inverse of {attempt.edit}",
+        backward=_step(attempt, state),
+    )
+
+
+def _rejecting(attempt: Attempt) -> GateReport:
+    """The report that speaks against it; the walk's own word where both gates passed."""
+    for report in (attempt.predecessor, attempt.roundtrip):
+        if report is not None and report.verdict is not Verdict.ACCEPTED:
+            return report
+    found = Finding(code=attempt.code, says=attempt.why)
+    stage = StageReport(
+        stage=Stage.PROFILE, outcome=Outcome.FAILED, says=attempt.why, findings=(found,)
+    )
+    stages = tuple(s for s in attempt.predecessor.stages if s.stage is not Stage.PROFILE)
+    return structs.replace(
+        attempt.predecessor,
+        verdict=Verdict.REJECTED,
+        stage=Stage.PROFILE,
+        code=attempt.code,
+        says=attempt.why,
+        stages=(*stages, stage),
+    )
+
+
+def _plan(attempt: Attempt) -> Plan:
+    return Plan(
+        card="",
+        title=attempt.category,
+        intent=EDITS[attempt.edit].says,
+        kernel=attempt.kernel,
+        edit=attempt.edit,
+        parameters=attempt.parameters,
+        reason=f"the expert has it: {attempt.says}",
+    )
+
+
+def _step(attempt: Attempt, state: str) -> BackwardStep:
+    roundtrip = "the same text" if attempt.same_text else ""
+    if attempt.roundtrip is not None:
+        roundtrip = attempt.roundtrip.says
+    return BackwardStep(
+        category=attempt.category,
+        locus=attempt.locus,
+        before=normalized_sha256(attempt.source),
+        after=normalized_sha256(state),
+        backward=_diff(state, attempt.source),
+        forward=_diff(attempt.source, attempt.forward) if attempt.forward else "",
+        same_text=attempt.same_text,
+        predecessor=attempt.predecessor.says,
+        roundtrip=roundtrip,
+        ratio=attempt.ratio,
+    )
+
+
+def _diff(before: str, after: str) -> str:
+    lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), n=1)
+    return "".join(lines)
+
+
+def _speed(before: Time | None, after: Time | None) -> Speed | None:
+    """Ratio of two modeled times; measured ones of different runs make none."""
+    if before is None or after is None:
+        return None
+    if before.kind is not Kind.MODELED or after.kind is not Kind.MODELED:
+        return None
+    return Speed(kind=Kind.MODELED, ratio=before.microseconds / after.microseconds)

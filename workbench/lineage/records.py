@@ -1,0 +1,81 @@
+"""What a backward walk leaves: the expert, every attempt to take a mechanism out, and its end."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from workbench.gate.records import GateReport
+from workbench.session.records import Cost
+from workbench.skills.records import Parameter
+
+
+class Expert(Struct, frozen=True, kw_only=True, tag="expert"):
+    """Where a walk starts: a kernel that has passed its own gate."""
+
+    source: str
+    origin: str
+    """The file it was read from, as a person named it."""
+    report: GateReport
+    cost: Cost = Cost()
+
+
+class Attempt(Struct, frozen=True, kw_only=True, tag="attempt"):
+    """One mechanism taken out of one state, and what both gates said."""
+
+    state: int
+    """How many mechanisms were out before it: 0 is the expert."""
+    category: str
+    locus: str
+    kernel: str
+    says: str
+    edit: str
+    """Of the forward step."""
+    parameters: dict[str, Parameter] = {}
+    source: str
+    """The kernel without the mechanism: the predecessor."""
+    predecessor: GateReport
+    """Of the predecessor, which must be right and may be slower."""
+    forward: str = ""
+    """What the edit made of the predecessor; empty where it was not asked or refused."""
+    roundtrip: GateReport | None = None
+    """Of `forward` beside the state; None where its text is the state's, or was not asked."""
+    same_text: bool = False
+    """Whether `forward` means the very text of the state."""
+    ratio: float | None = None
+    """Time of the state over time of `forward`; 1.0 where the text is the same."""
+    accepted: bool
+    why: str = ""
+    """Why it was rejected, in a sentence; empty when accepted."""
+    code: str = ""
+    """`lineage.same-code`, ..., or the gate's own; empty when accepted."""
+    cost: Cost = Cost()
+
+
+class Termination(StrEnum):
+    """How a walk ended. Only the first counts as having reached a naive kernel."""
+
+    COMPLETE = "complete"
+    STEP_LIMIT = "step limit"
+    REJECTION_LIMIT = "rejection limit"
+
+
+class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
+    """The last line of a walk's journal."""
+
+    how: Termination
+    says: str
+
+
+Line = Expert | Attempt | Ended
+"""One line of the journal."""
+
+
+class WalkLimits(Struct, frozen=True, kw_only=True):
+    """When a walk stops before there is nothing left to take out."""
+
+    steps: int = 15
+    """Accepted removals (KLineage's default, spec 1.1)."""
+    rejections: int = 12
+    """In all. KLineage stops at 4, but each of its attempts is paid for; ours are edits."""
+    floor: float = 0.99
+    """Least ratio of the forward step against the state it leads to (KLineage, spec 1.1)."""

@@ -1,0 +1,205 @@
+"""Walks an expert kernel backwards, one mechanism at a time, each step gated in both directions.
+
+After KLineage (spec C1.3): a removal is accepted when the kernel without the mechanism is right,
+however slow, *and* the forward edit, applied to that kernel and not reversed from the change, gives
+back a kernel that passes the gate and is no slower than `floor` of what there was.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from msgspec import structs
+
+from workbench.errors import WorkbenchError
+from workbench.gate.records import GateReport, Verdict
+from workbench.kernels.edits.base import EditRefused
+from workbench.kernels.edits.registry import EDITS
+from workbench.kernels.inverses.registry import INVERSES, Inverse, Removable
+from workbench.kernels.source import normalized_sha256, read_source
+from workbench.lineage.records import Attempt, Ended, Expert, Line, Termination, WalkLimits
+from workbench.session.records import Cost
+
+
+class Bench(Protocol):
+    """What judges kernels for a walk. Methods block and never raise for what a kernel does."""
+
+    def judge(self, source: str) -> GateReport:
+        """The gate's answer without a word on speed."""
+
+    def beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
+        """The gate's answer on a kernel that may be no slower than `floor` of a state.
+
+        `before` is the state's own report; the answer's `speed` is against the state.
+        """
+
+
+L = TypeVar("L", bound=Line)
+Note = Callable[[Line], None]
+"""Called with every line before the next kernel is judged; what it writes survives a kill."""
+
+
+class Walk:
+    """One walk. `lines` are those of an interrupted one: nothing that they hold is judged again."""
+
+    def __init__(
+        self, bench: Bench, limits: WalkLimits, note: Note, lines: Sequence[Line] = ()
+    ) -> None:
+        self._bench = bench
+        self._limits = limits
+        self._note = note
+        self.lines: list[Line] = list(lines)
+
+    def run(self, source: str, origin: str) -> Ended:
+        """Walk until nothing is left or a limit is met; returns how it ended.
+
+        Raises WorkbenchError when the expert fails its own gate, or has nothing to take out.
+        """
+        expert = self._expert(source, origin)
+        ended = self.ended
+        while ended is None:
+            ended = self._step(expert)
+        return ended
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """Every attempt so far."""
+        return [line for line in self.lines if isinstance(line, Attempt)]
+
+    @property
+    def ended(self) -> Ended | None:
+        """The end, once there is one."""
+        last = self.lines[-1] if self.lines else None
+        return last if isinstance(last, Ended) else None
+
+    def _expert(self, source: str, origin: str) -> Expert:
+        if self.lines:
+            first = self.lines[0]
+            if isinstance(first, Expert):
+                return first
+            raise WorkbenchError("the walk's journal does not begin with its expert")
+        began = time.monotonic()
+        report = self._bench.judge(source)
+        if report.verdict is not Verdict.ACCEPTED:
+            raise WorkbenchError(
+                f"the expert is {report.verdict} at {report.stage}: {report.says} [{report.code}]",
+                where=origin,
+                todo="an expert must pass its own gate before anything is learned from it",
+            )
+        if not any(True for _ in removable(source)):
+            raise WorkbenchError(
+                "nothing in the expert can be taken out",
+                where=origin,
+                todo=f"the walk knows {', '.join(i.category for i in INVERSES)}",
+            )
+        expert = Expert(source=source, origin=origin, report=report, cost=_cost(report, began))
+        return self._write(expert)
+
+    def _step(self, expert: Expert) -> Ended | None:
+        """One attempt, or the end."""
+        kept = [a for a in self.attempts if a.accepted]
+        rejected = len(self.attempts) - len(kept)
+        state = kept[-1].source if kept else expert.source
+        report = kept[-1].predecessor if kept else expert.report
+        if len(kept) >= self._limits.steps:
+            return self._end(Termination.STEP_LIMIT, f"after {len(kept)} steps")
+        if rejected >= self._limits.rejections:
+            return self._end(Termination.REJECTION_LIMIT, f"after {rejected} rejections")
+        tried = {(a.category, a.kernel, a.locus) for a in self.attempts if a.state == len(kept)}
+        for inverse, kernel, found in removable(state):
+            if (inverse.category, kernel, found.locus) not in tried:
+                self._write(self._attempt(len(kept), state, report, (inverse, kernel, found)))
+                return None
+        says = "no inverse finds anything more to take out"
+        return self._end(Termination.COMPLETE, f"{says}; {len(kept)} steps, {rejected} rejections")
+
+    def _end(self, how: Termination, says: str) -> Ended:
+        return self._write(Ended(how=how, says=says))
+
+    def _write(self, line: L) -> L:
+        self._note(line)
+        self.lines.append(line)
+        return line
+
+    def _attempt(
+        self, number: int, state: str, before: GateReport, what: tuple[Inverse, str, Removable]
+    ) -> Attempt:
+        inverse, kernel, found = what
+        began = time.monotonic()
+        predecessor = self._bench.judge(found.source)
+        said = Attempt(
+            state=number,
+            category=inverse.category,
+            locus=found.locus,
+            kernel=kernel,
+            says=found.says,
+            edit=inverse.edit,
+            parameters=dict(found.parameters),
+            source=found.source,
+            predecessor=predecessor,
+            accepted=False,
+            cost=_cost(predecessor, began),
+        )
+        if predecessor.verdict is not Verdict.ACCEPTED:
+            return _rejected(said, predecessor.code, f"without it: {predecessor.says}")
+        if same_code(before, predecessor):
+            why = "the compiler makes the same code without it"
+            return _rejected(said, "lineage.same-code", why)
+        return self._forward(said, state, before, began)
+
+    def _forward(self, said: Attempt, state: str, before: GateReport, began: float) -> Attempt:
+        """The attempt with its way back up, accepted when that leads to what there was."""
+        try:
+            forward = EDITS[said.edit].apply(said.source, said.kernel, said.parameters).source
+        except EditRefused as refused:
+            why = f"the edit {said.edit} does not put it back: {refused.why}"
+            return _rejected(said, "lineage.forward-refused", why)
+        if normalized_sha256(forward) == normalized_sha256(state):
+            return _with(said, forward=forward, same_text=True, ratio=1.0, accepted=True)
+        report = self._bench.beside(forward, state, before, self._limits.floor)
+        ratio = None if report.speed is None else report.speed.ratio
+        spent = _cost_of(said.cost.gpu_seconds + report.gpu_seconds, began)
+        said = _with(said, forward=forward, roundtrip=report, ratio=ratio, cost=spent)
+        if report.verdict is not Verdict.ACCEPTED:
+            return _rejected(said, report.code, f"put back: {report.says}")
+        return _with(said, accepted=True)
+
+
+def removable(source: str) -> Iterator[tuple[Inverse, str, Removable]]:
+    """Everything that can be taken out, dependents first; each with its kernel."""
+    launched = read_source(source).launched
+    for inverse in INVERSES:
+        for kernel in launched:
+            for found in inverse.removables(source, kernel):
+                yield inverse, kernel, found
+
+
+def same_code(before: GateReport, after: GateReport) -> bool:
+    """Whether the compiler made the same of two kernels: then nothing was taken out.
+
+    Compared are the launches' grids, options and static profiles; not the binaries, which hold
+    line numbers.
+    """
+    return _code(before) == _code(after)
+
+
+def _code(report: GateReport) -> list[object]:
+    return [
+        (one.kernel, one.grid, one.num_warps, one.num_ctas, one.static) for one in report.launches
+    ]
+
+
+def _rejected(attempt: Attempt, code: str, why: str) -> Attempt:
+    return _with(attempt, accepted=False, code=code, why=why)
+
+
+def _with(attempt: Attempt, **changes: object) -> Attempt:
+    return structs.replace(attempt, **changes)
+
+
+def _cost(report: GateReport, began: float) -> Cost:
+    return _cost_of(report.gpu_seconds, began)
+
+
+def _cost_of(gpu_seconds: float, began: float) -> Cost:
+    return Cost(gpu_seconds=gpu_seconds, wall_seconds=time.monotonic() - began)

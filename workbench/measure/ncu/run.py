@@ -1,0 +1,188 @@
+"""One run of Nsight Compute over a program: a record, whatever happens."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from workbench.measure.ncu.command import (
+    CACHE_CONTROL,
+    CLOCK_CONTROL,
+    find_ncu,
+    profile_command,
+    read_command,
+    version_of,
+)
+from workbench.measure.ncu.parse import Printed, parse_raw
+from workbench.measure.ncu.reaper import TIMED_OUT
+from workbench.measure.ncu.records import NcuRecord, NcuState
+from workbench.measure.ncu.states import state_of, without_profile
+
+SECONDS = 120.0
+"""Deadline of one run: the gate protocol's of the sanitizer, which is as slow."""
+_READ_SECONDS = 60.0
+_GRACE = 40.0
+"""Beyond the deadline, for the reaper's sweep."""
+_UNKNOWN_METRIC = re.compile(r"[Ff]ailed to find metric[:\s]+(?:regex:)?([\w.]+)")
+_LOG_BYTES = 1 << 20
+
+
+class NcuJob(Struct, frozen=True, kw_only=True):
+    """What is profiled, and where what comes of it is put."""
+
+    program: tuple[str, ...]
+    """Calls the candidate between cuProfilerStart and cuProfilerStop."""
+    environment: Mapping[str, str]
+    """All of it: nothing of ours comes along."""
+    kernels: tuple[str, ...]
+    """Names of the candidate's own kernels."""
+    folder: Path
+    """A private folder of this run, which the program cannot write to; it must exist."""
+    working: Path
+    """Working directory of the program."""
+    seconds: float = SECONDS
+
+
+def profile(job: NcuJob, *, ncu: Path | None = None) -> NcuRecord:
+    """Profile a program. Never raises for what it or ncu does; the record says how it ended.
+
+    `ncu` is the program to use; by default the one that is installed. The `.ncu-rep` is left in
+    the job's folder as `report.ncu-rep`, and its path in the record.
+    """
+    began = time.monotonic()
+    program = ncu or find_ncu()
+    if program is None:
+        return without_profile(NcuState.MISSING, "")
+    record, unknown = _attempt(job, program, ())
+    if unknown:
+        record, _ = _attempt(job, program, unknown)
+        record = structs.replace(record, without=unknown)
+    return structs.replace(record, seconds=time.monotonic() - began)
+
+
+def keep_report(record: NcuRecord, place: Path) -> NcuRecord:
+    """Move the report to where it is kept; one that cannot be kept is told, not raised."""
+    if not record.report:
+        return record
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(record.report, place)
+        return structs.replace(record, report=str(place), report_bytes=place.stat().st_size)
+    except OSError as fault:
+        says = f"{record.says}; its report was not kept: {fault.strerror or fault}"
+        return structs.replace(record, report="", report_bytes=0, says=says)
+
+
+def _attempt(job: NcuJob, ncu: Path, without: tuple[str, ...]) -> tuple[NcuRecord, tuple[str, ...]]:
+    """The record of one run, and the metrics for whose absence it ended, if it did."""
+    report, log = job.folder / "report.ncu-rep", job.folder / "ncu.log"
+    for path in (report, log):
+        path.unlink(missing_ok=True)
+    command = profile_command(
+        ncu, job.program, kernels=job.kernels, report=report, log=log, without=without
+    )
+    version = version_of(ncu)
+    try:
+        exit_code, stderr = _run(command, job)
+    except OSError as fault:
+        return without_profile(NcuState.CRASHED, str(fault), version=version), ()
+    if exit_code == TIMED_OUT:
+        says = f"stopped after {job.seconds:g} s"
+        return without_profile(NcuState.TIMED_OUT, says, version=version), ()
+    said = parse_raw(_tail(log) + "\n" + stderr)
+    unknown = tuple(m.group(1) for text in said.errors() if (m := _UNKNOWN_METRIC.search(text)))
+    if unknown and not without and not report.exists():
+        return without_profile(NcuState.UNREADABLE, said.errors()[0], version=version), unknown
+    printed = _read_back(ncu, report, job) if report.exists() else Printed()
+    state = state_of(said.errors(), exit_code=exit_code, launches=len(printed.launches))
+    if report.exists() and not printed.launches and state is NcuState.NO_KERNEL:
+        state = NcuState.UNREADABLE
+    if state is not NcuState.PROFILED:
+        return without_profile(state, _first_error(said, stderr), version=version), ()
+    return _profiled(job, printed, report, version), ()
+
+
+def _profiled(job: NcuJob, printed: Printed, report: Path, version: str) -> NcuRecord:
+    names = dict.fromkeys(launch.kernel for launch in printed.launches)
+    unseen = [name for name in dict.fromkeys(job.kernels) if name not in names]
+    says = f"{len(printed.launches)} launches of {', '.join(names)} profiled"
+    if unseen:
+        says += f"; not seen: {', '.join(unseen)}"
+    return NcuRecord(
+        state=NcuState.PROFILED,
+        says=says,
+        launches=printed.launches,
+        version=version,
+        cache_control=CACHE_CONTROL,
+        clock_control=CLOCK_CONTROL,
+        report=str(report),
+        report_bytes=report.stat().st_size,
+    )
+
+
+def _run(command: Sequence[str], job: NcuJob) -> tuple[int, str]:
+    """Exit code and stderr of ncu; the program's own output goes nowhere."""
+    words = [sys.executable, "-m", "workbench.measure.ncu.reaper", str(job.seconds), *command]
+    # The pipe to its stdin is the leash: when we die it closes, and the reaper ends everything.
+    with (job.folder / "ncu.err").open("w+b") as err:
+        ran = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=err,
+            env=dict(job.environment),
+            cwd=job.working,
+            start_new_session=True,
+        )
+        try:
+            code = ran.wait(job.seconds + _GRACE)
+        except subprocess.TimeoutExpired:
+            ran.kill()
+            code = TIMED_OUT
+        finally:
+            if ran.stdin is not None:
+                ran.stdin.close()
+            ran.wait()
+    return code, _tail(job.folder / "ncu.err")
+
+
+def _read_back(ncu: Path, report: Path, job: NcuJob) -> Printed:
+    """The report as records. The program that was profiled has no part in this."""
+    environment = {"PATH": os.defpath, "LC_ALL": "C", "HOME": str(job.folder)}
+    try:
+        ran = subprocess.run(
+            read_command(ncu, report),
+            capture_output=True,
+            check=False,
+            timeout=_READ_SECONDS,
+            env=environment,
+            cwd=job.folder,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return Printed()
+    return parse_raw(ran.stdout.decode("utf-8", "replace"))
+
+
+def _tail(path: Path) -> str:
+    """The end of a text file; empty when there is none."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _LOG_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _first_error(said: Printed, stderr: str) -> str:
+    errors = said.errors()
+    if errors:
+        return errors[0][:300]
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else ""

@@ -12,6 +12,7 @@ from workbench.search.grid import patience, points
 from workbench.search.line import line_of
 from workbench.search.proposer import NoProposal, Proposal, ProposerState, Tried, propose
 from workbench.skills.library import load_library
+from workbench.skills.policy_table import shipped_policy
 from workbench.skills.records import Truth
 
 SM90 = target("sm90")
@@ -174,13 +175,15 @@ def test_unknown_conditions_wait_until_no_other_card_is_left(library):
     assert "no card is left whose conditions are all known" in last.reason
 
 
-def test_a_known_risk_is_told_and_leaves_the_order_of_techniques(library):
+def test_a_known_risk_is_told_and_outranks_neither_case_nor_level(library):
     spilled = softmax_launch(static=static(occupancy=0.25))
     done, _ = run(library, lambda _plan: False, steps=80, launches=(spilled,))
     plans = [p.plan for p, _ in done]
     known = [p for p in plans if all(c.truth is Truth.YES for c in p.checks)]
-    orders = [library.skill(p.card).card.order for p in known]
-    assert orders == sorted(orders)
+    for case in {p.policy.chosen_by for p in known}:
+        orders = [library.skill(p.card).card.order for p in known if p.policy.chosen_by == case]
+        levels = [shipped_policy().level_of(order) for order in orders]
+        assert levels == sorted(levels), case
     risky = [any(r.truth is Truth.YES for r in p.risks) for p in known]
     assert risky != sorted(risky), "a risky technique is tried before a later one without risk"
     assert all(("at a risk:" in p.reason) == risk for p, risk in zip(known, risky, strict=True))

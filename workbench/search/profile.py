@@ -1,5 +1,6 @@
 """Facts that come from the session instead of the kernel: problem, time and history."""
 
+from workbench.measure.model import CannotModel, modeled_time
 from workbench.search.line import Line
 from workbench.search.records import ProposerState
 
@@ -8,7 +9,7 @@ def session_facts(
     state: ProposerState, line: Line
 ) -> dict[str, "int | float | str | tuple[str, ...] | None"]:
     """The catalogue's `problem`, `profile` and `history` parts, by full name."""
-    parts = {} if state.time is None else {n: t for n, t in state.time.detail.items() if t > 0}
+    parts = {name: time for name, time in _parts(state).items() if time > 0}
     largest = max(parts, key=lambda name: parts[name], default=None)
     total = sum(parts.values())
     floor = _floor_us(state)
@@ -27,6 +28,19 @@ def session_facts(
         "history.accepted": line.cards,
         "history.failures": line.failures,
     }
+
+
+def _parts(state: ProposerState) -> dict[str, float]:
+    """Parts of the modeled time, microseconds; a measured time has none of its own, so that they
+    are modeled beside it. Empty where nothing was traced."""
+    if state.time is not None and state.time.detail:
+        return state.time.detail
+    if not state.launches or not state.traces:
+        return {}
+    try:
+        return modeled_time(state.launches, state.traces, state.target).detail
+    except CannotModel:
+        return {}
 
 
 def _floor_us(state: ProposerState) -> float | None:

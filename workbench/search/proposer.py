@@ -1,51 +1,57 @@
-"""Chooses the next step from the cards: one technique at a time, in a plain order, deterministic.
+"""Chooses the next step from the cards by the decision policy: one card a step, deterministic.
 
-The order runs from algorithm to decomposition, tiles, warps, masks and hints, since each decides
-what the next can do. A card is a draft until a held-out trial admits it; this proposer may choose
-drafts, and says so in the plan.
+Facts of every launched kernel give a ruling (`skills.policy`); the cards that fit are ranked by it,
+by evidence and by what this session tried (`search.ranking`); the first that gives a source nobody
+has gated is the step. The plan keeps the whole trail.
 """
 
 from collections.abc import Iterator, Mapping
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from workbench.kernels.edits.base import Anchor, Edit, EditRefused
+from workbench.kernels.edits.base import Anchor, EditRefused
 from workbench.kernels.facts import read_facts
 from workbench.kernels.records import Fact
 from workbench.kernels.source import normalized_sha256, read_source
 from workbench.search.grid import Axes, Point, patience, points
 from workbench.search.line import Line, bound_to, line_of
 from workbench.search.profile import session_facts
+from workbench.search.ranking import Choice, Ranked, in_order, methods_of, rank
 from workbench.search.records import NoProposal, Proposal, ProposerState, Tried
+from workbench.search.scope import blocked
 from workbench.skills.card import Skill
 from workbench.skills.conditions import Unknown, check, evaluate_value, parse_value
-from workbench.skills.records import Check, Effect, Parameter, Plan, Truth
+from workbench.skills.policy import Ruling, decide, told
+from workbench.skills.policy_table import PolicyTable, shipped_policy
+from workbench.skills.records import Effect, Parameter, Plan, PolicyRecord, Truth
 
-__all__ = ["NoProposal", "Proposal", "ProposerState", "Tried", "propose"]
+__all__ = ["NoProposal", "Proposal", "ProposerState", "Tried", "consider", "propose"]
 
 
-class Choice(Struct, frozen=True):
-    """A card that could be taken on one kernel, with what was checked."""
+class Considered(Struct, frozen=True, kw_only=True):
+    """One launched kernel: its facts, the policy's ruling, and what became of every card."""
 
-    skill: Skill
-    edit: Edit
     kernel: str
-    place: int
-    """Of the kernel among those launched, the one that moves most bytes first."""
-    checks: tuple[Check, ...]
-    risks: tuple[Check, ...]
+    facts: dict[str, Fact]
+    ruling: Ruling
+    ranked: tuple[Ranked, ...]
+    """The cards that fit, best first."""
+    refused: dict[str, str]
+    """Why each of the other cards is out of the question, by id."""
+    vetoed: tuple[str, ...]
+    """Of those, the ones that fit and that the policy closes."""
 
     @property
-    def rank(self) -> tuple[bool, int, bool, int, str]:
-        """Unknown conditions last, then the plain order; a known risk only breaks its ties.
-
-        On an H200, a risk that came before the order kept three-product TF32, worth 1.5x and more
-        for fp32 attention, behind every small step: the gate is what tells whether a risk is met.
-        """
-        unknown = any(c.truth is Truth.UNKNOWN for c in self.checks)
-        risky = any(r.truth is Truth.YES for r in self.risks)
-        return unknown, self.skill.card.order, risky, self.place, self.skill.card.id
+    def record(self) -> PolicyRecord:
+        """The ruling with the cards it concerns."""
+        first = self.ruling.cases[0].case.id if self.ruling.cases else ""
+        return structs.replace(
+            self.ruling.record,
+            allowed=tuple(r.choice.skill.card.id for r in self.ranked if first and r.case == 0),
+            forbidden=tuple(f"{card}: {self.refused[card]}" for card in self.vetoed),
+            ranking=tuple(r.says for r in self.ranked),
+        )
 
 
 def propose(state: ProposerState) -> Proposal | NoProposal:
@@ -55,30 +61,49 @@ def propose(state: ProposerState) -> Proposal | NoProposal:
     never proposed again.
     """
     line = line_of(state.history, state.number)
-    trail: list[str] = []
-    choices: list[Choice] = []
-    facts: dict[str, dict[str, Fact]] = {}
+    kernels = {one.kernel: one for one in consider(state, line)}
+    trail = [
+        f"{card} on {one.kernel}: {why}"
+        for one in kernels.values()
+        for card, why in one.refused.items()
+    ]
+    ranked = in_order([r for one in kernels.values() for r in one.ranked])
+    for candidate in ranked:
+        found = _first_new(candidate, state, line, kernels[candidate.choice.kernel], trail)
+        if found is not None:
+            return found
+    policy = [line for one in kernels.values() for line in told(one.record)]
+    reason = _nothing_left(state, [r.choice for r in ranked])
+    return NoProposal(reason=reason, trail=(*policy, *trail))
+
+
+def consider(state: ProposerState, line: Line) -> Iterator[Considered]:
+    """Every launched kernel against every card, the one that moves most bytes first."""
+    table = shipped_policy()
+    about = session_facts(state, line)
     for place, kernel in enumerate(_kernels(state)):
-        facts[kernel] = read_facts(
-            state.source,
-            kernel,
-            state.launches,
-            state.traces,
-            session_facts(state, line),
-            state.target,
-        )
+        facts = read_facts(state.source, kernel, state.launches, state.traces, about, state.target)
+        ruling = decide(facts, table)
+        ranked: list[Ranked] = []
+        refused: dict[str, str] = {}
+        vetoed: list[str] = []
         for skill in state.library.skills.values():
-            refusal = _blocked(skill, state, line)
-            found = None if refusal else _choice(skill, kernel, place, state, facts[kernel])
-            if isinstance(found, Choice):
-                choices.append(found)
+            found = _judged(skill, kernel, state, line, facts, table)
+            veto = ruling.veto(methods_of(skill, table)) if isinstance(found, Choice) else ""
+            if veto:
+                vetoed.append(skill.card.id)
+            if isinstance(found, str) or veto:
+                refused[skill.card.id] = veto or str(found)
             else:
-                trail.append(f"{skill.card.id} on {kernel}: {found or refusal}")
-    for choice in sorted(choices, key=lambda c: c.rank):
-        proposal = _first_new(choice, state, line, facts[choice.kernel], trail)
-        if proposal is not None:
-            return proposal
-    return NoProposal(reason=_nothing_left(state, choices), trail=tuple(trail))
+                ranked.append(rank(found, ruling, state, line, table, place=place))
+        yield Considered(
+            kernel=kernel,
+            facts=facts,
+            ruling=ruling,
+            ranked=tuple(in_order(ranked)),
+            refused=refused,
+            vetoed=tuple(vetoed),
+        )
 
 
 def _nothing_left(state: ProposerState, choices: list[Choice]) -> str:
@@ -102,38 +127,18 @@ def _kernels(state: ProposerState) -> list[str]:
     return sorted(launched, key=lambda name: -moved.get(name, 0))
 
 
-def _blocked(skill: Skill, state: ProposerState, line: Line) -> str:
-    """Why a card is out of its scope here; empty when it is in."""
-    scope, card = skill.card.scope, skill.card
-    on_line = set(line.cards)
-    features = line.features(state.library)
-    reasons = [
-        (not _in(state.family, scope.families), f"made for {', '.join(scope.families)}"),
-        ("triton" not in scope.languages, f"made for {', '.join(scope.languages)}"),
-        (not _in(state.target.name, scope.platforms), f"made for {', '.join(scope.platforms)}"),
-        (bool(set(scope.after) - on_line), f"comes after {', '.join(scope.after)}"),
-        (bool(set(scope.not_after) & on_line), f"does not follow {', '.join(scope.not_after)}"),
-        (bool(set(card.requires) - features), f"requires {', '.join(card.requires)}"),
-        (bool(set(card.conflicts) & features), f"conflicts with {', '.join(card.conflicts)}"),
-        (skill.edit is None, "is a sketch for a model"),
-    ]
-    return next((reason for holds, reason in reasons if holds), "")
-
-
-def _in(name: str, names: tuple[str, ...]) -> bool:
-    """Whether a scope covers a name; an unnamed family is covered by `*` only."""
-    return "*" in names or name in names
-
-
-def _choice(
-    skill: Skill, kernel: str, place: int, state: ProposerState, facts: Mapping[str, Fact]
+def _judged(
+    skill: Skill,
+    kernel: str,
+    state: ProposerState,
+    line: Line,
+    facts: Mapping[str, Fact],
+    table: PolicyTable,
 ) -> Choice | str:
     """The card with its conditions checked, or why it is out of the question."""
+    refusal = blocked(skill, state, line, table.file.standing)
     edit = skill.edit
-    if edit is None:
-        return "is a sketch for a model"
-    refusal = edit.refusal(state.source, kernel)
-    if refusal:
+    if refusal or edit is None:
         return refusal
     checks = tuple(
         check(p.says, when, facts, p.category)
@@ -142,22 +147,23 @@ def _choice(
     failed = [c for c in checks if c.truth is Truth.NO]
     if failed:
         return f"{failed[0].says}: {failed[0].because}"
+    # Last, because it reads the text: what the facts rule out needs no anchor.
+    refusal = edit.refusal(state.source, kernel)
+    if refusal:
+        return refusal
     risks = tuple(
         check(r.says, when, facts)
         for r, when in zip(skill.card.risk, skill.risks, strict=True)
         if when is not None
     )
-    return Choice(skill, edit, kernel, place, checks, risks)
+    return Choice(skill, edit, kernel, checks, risks)
 
 
 def _first_new(
-    choice: Choice,
-    state: ProposerState,
-    line: Line,
-    facts: Mapping[str, Fact],
-    trail: list[str],
+    ranked: Ranked, state: ProposerState, line: Line, considered: Considered, trail: list[str]
 ) -> Proposal | None:
     """The first point of a card's grid that gives a source nobody has gated."""
+    choice, facts = ranked.choice, considered.facts
     name = f"{choice.skill.card.id} on {choice.kernel}"
     trials = line.trials(choice.skill.card.id, choice.kernel, state.library)
     last = ""
@@ -183,7 +189,12 @@ def _first_new(
             if normalized_sha256(applied.source) in line.seen:
                 last = "every value left gives a source that was tried"
                 continue
-            plan = _plan(choice, anchor, point, here, facts, (*trail, f"{name}: chosen"))
+            policy = structs.replace(
+                considered.record, chosen_by=ranked.ruling.case_at(ranked.case)
+            )
+            plan = _plan(ranked, anchor, point, here, facts)
+            chosen = (*told(policy), *trail, ranked.says, f"{name}: chosen")
+            plan = structs.replace(plan, policy=policy, trail=chosen)
             return Proposal(plan=plan, source=applied.source)
     trail.append(f"{name}: {last or 'every value was tried'}")
     return None
@@ -220,13 +231,13 @@ def _worked_out(value: Parameter, kind: str, facts: Mapping[str, Fact]) -> Param
 
 
 def _plan(
-    choice: Choice,
+    ranked: Ranked,
     anchor: Anchor,
     point: Point,
     trials: tuple[Tried, ...],
     facts: Mapping[str, Fact],
-    trail: tuple[str, ...],
 ) -> Plan:
+    choice = ranked.choice
     card = choice.skill.card
     bottleneck = facts["profile.bottleneck"].value
     return Plan(
@@ -241,8 +252,7 @@ def _plan(
         risks=choice.risks,
         bottleneck=bottleneck if isinstance(bottleneck, str) else "",
         expected="; ".join(_expected(card.effect)),
-        reason=_reason(choice, anchor, point, trials),
-        trail=trail,
+        reason=_reason(ranked, anchor, point, trials),
     )
 
 
@@ -255,8 +265,9 @@ def _expected(effects: tuple[Effect, ...]) -> Iterator[str]:
         yield f"{effect.metric} {effect.direction} {' to '.join(ends)}".strip()
 
 
-def _reason(choice: Choice, anchor: Anchor, point: Point, trials: tuple[Tried, ...]) -> str:
+def _reason(ranked: Ranked, anchor: Anchor, point: Point, trials: tuple[Tried, ...]) -> str:
     """Why this card and these values now, in a sentence."""
+    choice = ranked.choice
     wanted = ", ".join(f"{name} {value}" for name, value in point.items())
     if trials and trials[-1].accepted:
         speed = trials[-1].speed
@@ -265,11 +276,13 @@ def _reason(choice: Choice, anchor: Anchor, point: Point, trials: tuple[Tried, .
     elif trials:
         said = f"other values did not help; now {wanted}"
     else:
-        said = f"first technique in the plain order that fits {anchor.says}"
+        said = f"{ranked.ruling.case_at(ranked.case)}; the first card there that fits {anchor.says}"
+    if ranked.pinned:
+        said = f"pinned by you; {said}"
     unknown = [c.because for c in choice.checks if c.truth is Truth.UNKNOWN]
     if unknown:
         said += f"; no card is left whose conditions are all known ({unknown[0]})"
     risky = [r.says for r in choice.risks if r.truth is Truth.YES]
     if risky:
         said += f"; at a risk: {risky[0]}"
-    return said if choice.skill.admitted else f"{said}; a draft: no held-out trial yet"
+    return f"{said}; a draft: no recorded transition of it was kept" if ranked.draft else said

@@ -5,7 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import get_type_hints
+from typing import Literal, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -59,6 +59,15 @@ class Skill(Struct, frozen=True, kw_only=True):
     def admitted(self) -> bool:
         """Whether a held-out roundtrip proved it: otherwise the card is a draft."""
         return any(a.held_out and a.accepted and a.effect_observed for a in self.card.admission)
+
+    @property
+    def standing(self) -> Literal["admitted", "tried", "draft"]:
+        """`admitted` by a held-out roundtrip; `tried`: a recorded transition of it was kept;
+        else a draft."""
+        if self.admitted:
+            return "admitted"
+        kept = any(row.verdict == "accepted" for row in self.card.evidence)
+        return "tried" if kept else "draft"
 
     @property
     def edit(self) -> Edit | None:

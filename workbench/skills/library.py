@@ -16,6 +16,10 @@ class Library(Struct, frozen=True):
     """Skills by card id, in the plain order of techniques."""
 
     skills: dict[str, Skill]
+    disabled: frozenset[str] = frozenset()
+    """Ids that a person never wants chosen."""
+    pinned: frozenset[str] = frozenset()
+    """Ids that a person wants chosen first, where their conditions hold."""
 
     def skill(self, card_id: str) -> Skill:
         """The skill of a card; WorkbenchError with the nearest id when there is none."""

@@ -82,6 +82,19 @@ class EvidenceRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     before_us: float | None = None
     after_us: float | None = None
     verdict: Literal["accepted", "rejected", "unproven"]
+    problem: str = ""
+    family: str = ""
+    target: str = ""
+    """`sm90`."""
+    says: str = ""
+    """What the gate said of it, where it was not accepted."""
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster it became; None where it was not timed."""
+        if not self.before_us or not self.after_us:
+            return None
+        return self.before_us / self.after_us
 
 
 class Admission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -115,9 +128,51 @@ class Card(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     conflicts: tuple[str, ...] = ()
     evidence: tuple[EvidenceRow, ...] = ()
     admission: tuple[Admission, ...] = ()
+    methods: tuple[str, ...] = ()
+    """Methods of the policy that it belongs to besides those its edit and features give it."""
 
 
 Parameter = int | float | str | bool
+
+
+class PolicyRecord(Struct, frozen=True, kw_only=True):
+    """How the decision policy read one kernel: every rule that decided, with the values it saw."""
+
+    structure: str = ""
+    """`S3: reduction or scan`; empty when no rule held."""
+    headroom: str = ""
+    limit: str = ""
+    """What holds the kernel back, as the profile or the model has it; `unknown` without one."""
+    limit_because: str = ""
+    """With its number, and whether that was measured or modeled."""
+    predicates: tuple[Check, ...] = ()
+    """Those that hold, and those that an unknown fact leaves open."""
+    bottleneck: str = ""
+    bottleneck_because: str = ""
+    signature: bool = False
+    """The code itself told the bottleneck, before any profile was asked."""
+    case: str = ""
+    """The first that holds; empty when none does."""
+    case_says: str = ""
+    case_because: str = ""
+    cases: tuple[str, ...] = ()
+    """All that hold, in their order: what comes when the first has nothing left."""
+    size: str = ""
+    """What may be expected of the case: small, medium or large."""
+    allowed_methods: tuple[str, ...] = ()
+    forbidden_methods: tuple[str, ...] = ()
+    chosen_by: str = ""
+    """The case, or the rest beyond all cases, that allowed the chosen card."""
+    allowed: tuple[str, ...] = ()
+    """Cards that fit the kernel now and that the first case allows."""
+    forbidden: tuple[str, ...] = ()
+    """Cards that fit and are closed, each with what closes it."""
+    ranking: tuple[str, ...] = ()
+    """The cards that fit, best first, each with what placed it."""
+    missing: tuple[str, ...] = ()
+    """Facts that would have decided more."""
+    defaults: tuple[str, ...] = ()
+    """What had to be assumed, in words."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -142,3 +197,5 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Why this one now, in a sentence."""
     trail: tuple[str, ...] = ()
     """How the policy came to it, a line a decision."""
+    policy: PolicyRecord | None = None
+    """The same as data; None for a candidate that no policy chose."""

@@ -1,0 +1,127 @@
+"""Which of the cards that fit goes first, and the words for why."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from workbench.kernels.edits.base import Edit
+from workbench.search.expectation import Expected, expected_gain, size_word
+from workbench.search.line import Line
+from workbench.search.records import ProposerState
+from workbench.skills.card import Skill
+from workbench.skills.policy import Ruling
+from workbench.skills.policy_table import PolicyTable
+from workbench.skills.records import Check, Truth
+
+
+class Choice(Struct, frozen=True):
+    """A card that could be taken on one kernel, with what was checked."""
+
+    skill: Skill
+    edit: Edit
+    kernel: str
+    checks: tuple[Check, ...]
+    risks: tuple[Check, ...]
+
+
+class Ranked(Struct, frozen=True, kw_only=True):
+    """A choice with its place."""
+
+    choice: Choice
+    ruling: Ruling
+    expected: Expected
+    pinned: bool
+    unknown: bool
+    case: int
+    """Place of the case that allows it."""
+    level: int
+    draft: bool
+    risky: bool
+    kernel: int
+    """Of the kernel among those launched, the one that moves most bytes first."""
+    says: str
+
+    @property
+    def key(self) -> tuple[bool, bool, int, int, bool, float, int, bool, int, str]:
+        """What a person asked for; conditions that are known; the case; coarse to fine; evidence;
+        the expected gain. A known risk only breaks ties.
+
+        On an H200, a risk that came before the order kept three-product TF32, worth 1.5x and more
+        for fp32 attention, behind every small step: the gate is what tells whether a risk is met.
+        """
+        card = self.choice.skill.card
+        return (
+            not self.pinned,
+            self.unknown,
+            self.case,
+            self.level,
+            self.draft,
+            -self.expected.ratio,
+            card.order,
+            self.risky,
+            self.kernel,
+            card.id,
+        )
+
+
+def rank(
+    choice: Choice,
+    ruling: Ruling,
+    state: ProposerState,
+    line: Line,
+    table: PolicyTable,
+    *,
+    place: int,
+) -> Ranked:
+    """A choice with everything that decides its place; `place` is its kernel's."""
+    card = choice.skill.card
+    trials = line.trials(card.id, choice.kernel, state.library)
+    expected = expected_gain(card, table, state.family, state.target.name, trials)
+    case = ruling.place(methods_of(choice.skill, table))
+    level = table.level_of(card.order)
+    ranked = Ranked(
+        choice=choice,
+        ruling=ruling,
+        expected=expected,
+        pinned=card.id in state.library.pinned,
+        unknown=any(c.truth is Truth.UNKNOWN for c in choice.checks),
+        case=case,
+        level=level,
+        draft=choice.skill.standing == "draft",
+        risky=any(r.truth is Truth.YES for r in choice.risks),
+        kernel=place,
+        says="",
+    )
+    return _worded(ranked, table)
+
+
+def methods_of(skill: Skill, table: PolicyTable) -> frozenset[str]:
+    """Methods that a card belongs to, by itself or by the policy's table."""
+    card = skill.card
+    return table.methods_of(card.id, card.carrier.edit, card.provides) | set(card.methods)
+
+
+def _worded(ranked: Ranked, table: PolicyTable) -> Ranked:
+    from msgspec import structs
+
+    card = ranked.choice.skill.card
+    levels = table.file.level
+    level = levels[ranked.level].id if ranked.level < len(levels) else "hints"
+    place = ranked.ruling.case_at(ranked.case).partition(":")[0]
+    size = size_word(ranked.expected.ratio, table)
+    notes = [
+        *(["pinned by you"] if ranked.pinned else []),
+        place,
+        level,
+        f"{ranked.expected.ratio:.2f}x expected, {size} ({ranked.expected.says})",
+        *(["a condition is unknown"] if ranked.unknown else []),
+        *(["draft"] if ranked.draft else []),
+        *(["at a known risk"] if ranked.risky else []),
+    ]
+    says = f"{card.id} on {ranked.choice.kernel}: {'; '.join(notes)}"
+    return structs.replace(ranked, says=says)
+
+
+def in_order(choices: Sequence[Ranked]) -> list[Ranked]:
+    """Best first; the same choices give the same order, however they came."""
+    return sorted(choices, key=lambda ranked: ranked.key)

@@ -220,7 +220,7 @@ def test_a_decision_without_an_engine_is_refused_in_words(saved):
         (("gate", "x", "--problem", "softmax", "--seed", "xyz"), "no hex seed"),
         (("import", "nothing.bundle"), "nothing.bundle"),
         (("skills", "show", "more-warp"), "more-warps"),
-        (("bench", "everything"), "no benchmark"),
+        (("bench", "everything"), "No such command"),
         (("frobnicate",), "frobnicate"),
         (("run", "softmax", "--steps", "-1"), "--steps"),
     ],

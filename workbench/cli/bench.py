@@ -1,28 +1,25 @@
 """`bench`: print the README's tables from measurements made here and now."""
 
-from typing import Annotated
-
 import typer
 
-from workbench.cli import emit, options
+from workbench.cli import bench_gpu, emit, options
 from workbench.cli.say import Exit
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(epilog="Example: workbench bench start")(bench)
+    """Add the commands."""
+    benches = typer.Typer(
+        help="Measure what the README claims, on this machine.",
+        epilog="Example: workbench bench start",
+    )
+    benches.command(epilog="Example: workbench bench start")(start)
+    bench_gpu.register(benches)
+    app.add_typer(benches, name="bench", no_args_is_help=True)
 
 
-def bench(
-    what: Annotated[str, typer.Argument(help="start: what a person waits for. More comes later.")],
-    json: options.Json = False,
-) -> None:
-    """Measure what the README claims on this machine; leaves with 1 if a goal is missed."""
+def start(json: options.Json = False) -> None:
+    """What a person waits for; leaves with 1 if a goal is missed."""
     from workbench.bench.start import Row, measure_start
-    from workbench.errors import WorkbenchError
-
-    if what != "start":
-        raise WorkbenchError(f"there is no benchmark {what!r}", todo="there is: start")
 
     def show(row: Row) -> None:
         if json:

@@ -1,0 +1,45 @@
+"""What there is to beat on this GPU: every problem, eager and compiled, beside its limit."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from workbench.engine.baselines import JOB_MODULES, baselines_of
+from workbench.engine.devices import Place
+from workbench.errors import WorkbenchError
+from workbench.gate.judge import JOB_MODULES as GATE_MODULES
+from workbench.gate.problem.inspect import inspect_problem
+from workbench.isolation.workshop import Workshop
+from workbench.measure.baselines import Baselines
+from workbench.problems.load import load_problem, shipped_problems
+
+
+def measure_baselines(
+    names: Sequence[str],
+    place: Place,
+    *,
+    anew: bool = False,
+    waits: Callable[[], None] = lambda: None,
+) -> Iterator[Baselines]:
+    """One problem after another, the shipped ones where none is named.
+
+    Raises WorkbenchError without a GPU, and for a problem that cannot be used.
+    """
+    index = place.index
+    if index is None:
+        raise WorkbenchError(
+            "baselines are measured, and there is no GPU to measure on",
+            where=f"device {place.device}",
+            todo="run it where a GPU is; sessions without one model what eager would take",
+        )
+    problems = [load_problem(name) for name in names or sorted(shipped_problems())]
+    with Workshop(
+        device_index=index, preload=(*GATE_MODULES, *JOB_MODULES), share_device_memory=True
+    ) as workshop:
+        for problem in problems:
+            yield baselines_of(
+                problem,
+                lambda problem=problem: inspect_problem(problem, workshop),  # type: ignore[misc]
+                index,
+                workshop,
+                anew=anew,
+                waits=waits,
+            )

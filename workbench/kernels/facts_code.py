@@ -61,13 +61,7 @@ def _accesses(kernel: JitKernel) -> Iterator[Row]:
     inside = [a for a in masked if a.kind == "load" and a.loops]
     yield "code.mask_in_loop", bool(inside), _lines(a.line for a in inside)
     descriptors = kernel.calls("make_tensor_descriptor", "make_block_ptr")
-    methods = [
-        a
-        for a in kernel.accesses
-        if isinstance(a.call.func, ast.Attribute)
-        and a.op in {"load", "store"}
-        and not kernel.names.op(a.call)
-    ]
+    methods = [a for a in kernel.accesses if kernel.by_descriptor(a)]
     yield "code.uses_descriptors", bool(descriptors or methods), ""
     stated = [
         a for a in kernel.accesses if a.option("eviction_policy") or a.option("cache_modifier")

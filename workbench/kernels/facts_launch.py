@@ -1,6 +1,7 @@
 """Facts of a kernel as it was launched: grid, options, loops with their trip counts, arguments."""
 
 import math
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from workbench.kernels.facts_code import Row
@@ -48,7 +49,7 @@ def launch_facts(
         yield "launch.waves", waves, f"{launch.programs} / {at_once}"
         if waves:
             yield "launch.tail", 1 - waves / math.ceil(waves), f"{waves:.3g} waves"
-    elements = _block_elements(kernel, known)
+    elements = _block_elements(kernel, launch, known)
     if elements is not None:
         yield "launch.block_elements", elements, ""
         yield "launch.elements_per_thread", elements / (32 * max(launch.num_warps, 1)), ""
@@ -57,8 +58,14 @@ def launch_facts(
     yield from _divisibility(kernel, known)
 
 
-def _block_elements(kernel: JitKernel, known: Mapping[str, Number]) -> int | None:
-    sizes = [_elements(kernel, a.pointer, known) for a in kernel.accesses]
+def _block_elements(kernel: JitKernel, launch: Launch, known: Mapping[str, Number]) -> int | None:
+    described = {n: a for n, a in launch.arguments.items() if isinstance(a, DescriptorArgument)}
+    sizes = [
+        math.prod(described[a.base].block)
+        if a.base in described
+        else _elements(kernel, a.pointer, known)
+        for a in kernel.accesses
+    ]
     counted = [size for size in sizes if size is not None]
     return max(counted, default=None)
 

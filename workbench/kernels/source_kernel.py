@@ -201,6 +201,10 @@ class JitKernel:
             loops=self.loops_of(call),
         )
 
+    def by_descriptor(self, access: Access) -> bool:
+        """Whether an access is a method of a tensor descriptor."""
+        return not self.names.op(access.call) and isinstance(access.call.func, ast.Attribute)
+
     def base(self, pointer: ast.expr) -> str:
         """The parameter that an address starts from: leftmost term of its sums, names followed."""
         return self._base(pointer, frozenset())
@@ -261,9 +265,16 @@ class JitKernel:
 
     @cached_property
     def blocks(self) -> tuple[str, ...]:
-        """Compile-time parameters that are the extent of some block."""
+        """Compile-time parameters that are the extent of some block.
+
+        A loop's step counts where descriptors load: they hold the extents that `tl.arange` had.
+        """
         found = []
         constexprs = set(self.constexprs)
+        for loop in self.loops:
+            stepped = isinstance(loop.step, ast.Name) and loop.step.id in constexprs
+            if stepped and any(loop in a.loops and self.by_descriptor(a) for a in self.accesses):
+                found += [n for n in names_in(loop.step) if n not in found]
         for call in self.calls("arange"):
             for name in sorted(self.flow.reaches(argument(call, 1, "end")) & constexprs):
                 if name not in found:

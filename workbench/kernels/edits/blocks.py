@@ -27,7 +27,9 @@ def tiled(kernel: JitKernel, block: str) -> bool:
     smaller one would leave elements out.
     """
     arranged = [c for c in kernel.calls("arange") if block in names_in(c)]
-    return bool(arranged) and all(_placed(kernel, c, block) for c in arranged)
+    if not arranged:
+        return any(_strides(loop, block) for loop in kernel.loops)
+    return all(_placed(kernel, c, block) for c in arranged)
 
 
 def _placed(kernel: JitKernel, arange: ast.Call, block: str) -> bool:

@@ -2,6 +2,8 @@
 
 from workbench.kernels.edits.base import Applied, Edit, EditRefused, Undo, undo
 from workbench.kernels.edits.blocks import BLOCK_SIZE
+from workbench.kernels.edits.count_to_sort import COUNT_TO_SORT
+from workbench.kernels.edits.descriptors import DESCRIPTORS
 from workbench.kernels.edits.dimensions import CONSTANT_DIMENSIONS, CONTIGUOUS_OFFSETS
 from workbench.kernels.edits.division import DIVIDE_ONCE
 from workbench.kernels.edits.hoist import HOIST_LOADS
@@ -17,6 +19,7 @@ from workbench.kernels.edits.programs import PERSISTENT, ROWS_PER_PROGRAM
 from workbench.kernels.edits.row_on_chip import ROW_ON_CHIP
 from workbench.kernels.edits.split import SPLIT_REDUCTION
 from workbench.kernels.edits.tile import TILE
+from workbench.kernels.edits.tile_programs import TILE_PROGRAMS
 
 __all__ = ["EDITS", "Applied", "Edit", "EditRefused", "Undo", "undo"]
 
@@ -29,12 +32,15 @@ EDITS: dict[str, Edit] = {
         ROW_ON_CHIP,
         LOOP_TO_TILE,
         ONLINE_SOFTMAX,
+        COUNT_TO_SORT,
         GROUP_ORDER,
         HOIST_LOADS,
         SPLIT_REDUCTION,
         TILE,
         PERSISTENT,
         ROWS_PER_PROGRAM,
+        TILE_PROGRAMS,
+        DESCRIPTORS,
         DOT_PRECISION,
         EVICTION,
         CACHE_MODIFIER,

@@ -1,7 +1,6 @@
 """Facts of a kernel as it was launched: grid, options, loops with their trip counts, arguments."""
 
 import math
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from workbench.kernels.facts_code import Row

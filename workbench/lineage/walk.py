@@ -105,13 +105,27 @@ class Walk:
             return self._end(Termination.STEP_LIMIT, f"after {len(kept)} steps")
         if rejected >= self._limits.rejections:
             return self._end(Termination.REJECTION_LIMIT, f"after {rejected} rejections")
-        tried = {(a.category, a.kernel, a.locus) for a in self.attempts if a.state == len(kept)}
-        for inverse, kernel, found in removable(state):
-            if (inverse.category, kernel, found.locus) not in tried:
-                self._write(self._attempt(len(kept), state, report, (inverse, kernel, found)))
-                return None
+        found = self._next(state, len(kept))
+        if found is not None:
+            self._write(self._attempt(len(kept), state, report, found))
+            return None
         says = "no inverse finds anything more to take out"
         return self._end(Termination.COMPLETE, f"{says}; {len(kept)} steps, {rejected} rejections")
+
+    def _next(self, state: str, number: int) -> tuple[Inverse, str, Removable] | None:
+        """What to take out next: what was never tried first, then what failed in earlier states.
+
+        A mechanism that another one rested on may come out once that is gone.
+        """
+        tried = {(a.category, a.kernel, a.locus): a.state for a in self.attempts}
+        again = None
+        for inverse, kernel, found in removable(state):
+            last = tried.get((inverse.category, kernel, found.locus))
+            if last is None:
+                return inverse, kernel, found
+            if last < number and again is None:
+                again = inverse, kernel, found
+        return again
 
     def _end(self, how: Termination, says: str) -> Ended:
         return self._write(Ended(how=how, says=says))

@@ -1,0 +1,219 @@
+"""The backward walk: what it accepts, what it refuses and why, how it ends, and that it resumes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from engine_parts import report
+
+from workbench.cli.learned import report as told
+from workbench.errors import WorkbenchError
+from workbench.gate.records import GateReport, Verdict
+from workbench.kernels.records import Launch, StaticProfile
+from workbench.kernels.source import normalized_sha256
+from workbench.lineage.chain import transitions
+from workbench.lineage.records import Attempt, Termination, WalkLimits
+from workbench.lineage.walk import Walk, removable
+from workbench.measure.records import Kind, Speed
+from workbench.session.reader import SessionReader
+from workbench.session.records import Answer
+
+HERE = Path(__file__).parent
+GEMM = (HERE / "experts" / "gemm_persistent.py").read_text()
+STEPS = 9
+NOW = "2026-01-01T00:00:00+00:00"
+
+
+def launched(source: str) -> tuple[Launch, ...]:
+    """A launch whose compiled code differs where the text does."""
+    static = StaticProfile(
+        registers=32,
+        spill_store_bytes=0,
+        spill_load_bytes=0,
+        stack_bytes=0,
+        shared_bytes=0,
+        threads=128,
+        programs_per_sm=4,
+        occupancy=0.5,
+        limiter="registers",
+        code_bytes=int(normalized_sha256(source)[:8], 16),
+    )
+    return (
+        Launch(
+            kernel="gemm_kernel",
+            grid=(1, 1, 1),
+            arguments={},
+            constexprs={},
+            num_warps=4,
+            num_stages=1,
+            num_ctas=1,
+            line=1,
+            cubin_sha256="",
+            static=static,
+            compile_seconds=0.0,
+        ),
+    )
+
+
+class ScriptedBench:
+    """Judges by the words that a kernel still has."""
+
+    def __init__(self, *, wrong_without: str = "", slow_back: bool = False, alike: bool = False):
+        self.wrong_without = wrong_without
+        self.slow_back = slow_back
+        self.alike = alike
+        self.judged = []
+
+    def judge(self, source: str) -> GateReport:
+        self.judged.append(source)
+        wrong = self.wrong_without and self.wrong_without not in source
+        verdict = Verdict.REJECTED if wrong else Verdict.ACCEPTED
+        said = report(microseconds=1e6 / len(source), verdict=verdict)
+        launches = launched("" if self.alike else source)
+        return GateReport(
+            **{f: getattr(said, f) for f in said.__struct_fields__}
+            | {"launches": launches, "speed": None}
+        )
+
+    def beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
+        del state, before
+        ratio = 0.5 if self.slow_back else 1.0
+        verdict = Verdict.ACCEPTED if ratio > floor else Verdict.REJECTED
+        said = self.judge(source)
+        return GateReport(
+            **{f: getattr(said, f) for f in said.__struct_fields__}
+            | {
+                "verdict": verdict,
+                "code": "" if ratio > floor else "profile.slower",
+                "speed": Speed(kind=Kind.MODELED, ratio=ratio),
+            }
+        )
+
+
+def walked(bench, limits=None, lines=()):
+    written = []
+    walk = Walk(bench, limits or WalkLimits(), written.append, lines)
+    return walk.run(GEMM, "expert.py"), walk, written
+
+
+def test_a_walk_ends_where_nothing_is_left_to_take_out():
+    ended, walk, written = walked(ScriptedBench())
+    assert ended.how is Termination.COMPLETE
+    assert len([a for a in walk.attempts if a.accepted]) == STEPS
+    assert written == walk.lines
+    assert not list(removable(walk.attempts[-1].source))
+
+
+def test_a_removal_that_breaks_the_kernel_is_kept_as_rejected_and_the_walk_goes_on():
+    ended, walk, _ = walked(ScriptedBench(wrong_without="num_programs"))
+    bad = {a.category: a.code for a in walk.attempts if not a.accepted}
+    # What runs through the wave of programs cannot be put back while that is there.
+    assert bad == {
+        "persistent-programs": "correctness.error-above-bound",
+        "grouped-tiles": "lineage.forward-refused",
+    }
+    assert ended.how is Termination.COMPLETE
+    assert any(a.accepted and a.category == "warps" for a in walk.attempts)
+
+
+def test_a_limit_is_never_called_complete():
+    ended, walk, _ = walked(ScriptedBench(), WalkLimits(steps=3))
+    assert ended.how is Termination.STEP_LIMIT
+    assert len(walk.attempts) == 3
+    ended, walk, _ = walked(ScriptedBench(wrong_without="evict_last"), WalkLimits(rejections=2))
+    assert ended.how is Termination.REJECTION_LIMIT
+    assert len([a for a in walk.attempts if not a.accepted]) == 2
+
+
+def test_a_way_back_that_is_slower_than_what_there_was_is_no_step():
+    _, walk, _ = walked(ScriptedBench(slow_back=True))
+    rejected = {a.category: a for a in walk.attempts if not a.accepted}
+    # Its forward edit writes other text than the expert's.
+    assert rejected["persistent-programs"].code == "profile.slower"
+    assert rejected["persistent-programs"].ratio == 0.5
+    assert all(a.ratio == 1.0 for a in walk.attempts if a.accepted)
+
+
+def test_what_the_compiler_puts_back_is_not_taken_out():
+    _, walk, _ = walked(ScriptedBench(alike=True))
+    assert {a.code for a in walk.attempts} == {"lineage.same-code"}
+
+
+def test_an_expert_that_fails_its_own_gate_is_refused_and_nothing_is_kept():
+    written = []
+    bench = ScriptedBench(wrong_without="no such word")
+    with pytest.raises(WorkbenchError, match=r"the expert is rejected at correctness"):
+        Walk(bench, WalkLimits(), written.append).run(GEMM, "expert.py")
+    assert written == []
+
+
+def test_an_expert_with_nothing_to_take_out_is_refused_by_what_the_walk_knows():
+    naive = walked(ScriptedBench())[1].attempts[-1].source
+    with pytest.raises(WorkbenchError, match="nothing in the expert can be taken out") as met:
+        Walk(ScriptedBench(), WalkLimits(), [].append).run(naive, "expert.py")
+    assert "grouped-tiles" in str(met.value)
+
+
+def test_an_interrupted_walk_goes_on_and_judges_nothing_twice():
+    whole = walked(ScriptedBench())[1].lines
+    for cut in range(1, len(whole)):
+        bench = ScriptedBench()
+        _, walk, written = walked(bench, lines=whole[:cut])
+        assert [getattr(line, "category", "") for line in walk.lines] == [
+            getattr(line, "category", "") for line in whole
+        ]
+        assert len(written) == len(whole) - cut
+        known = {line.source for line in whole[:cut] if isinstance(line, Attempt)} | {GEMM}
+        assert not known & set(bench.judged)
+
+
+def test_the_chain_reads_from_naive_to_expert_and_the_rejected_hang_off_their_state():
+    _, walk, _ = walked(ScriptedBench(wrong_without="num_programs"))
+    made = list(transitions(walk.lines, NOW))
+    chain = [(t, s) for t, s in made if t.decision.answer is Answer.ACCEPTED]
+    assert [t.parent for t, _ in chain] == [None, *range(len(chain) - 1)]
+    assert chain[-1][1] == GEMM
+    by_number = {t.number: s for t, s in made}
+    for transition, source in made:
+        if transition.decision.answer is Answer.REJECTED:
+            parent = by_number[transition.parent]
+            assert normalized_sha256(source) == transition.backward.before
+            assert normalized_sha256(parent) == transition.backward.after
+    assert [t.backward.category for t, _ in chain[1:]] == [
+        a.category for a in reversed(walk.attempts) if a.accepted
+    ]
+
+
+LEARN = [sys.executable, "-m", "workbench.cli.main", "learn"]
+EXPERT = HERE / "experts" / "gemm_persistent.py"
+
+
+def test_an_expert_is_walked_back_by_the_real_gate_through_a_kill(tmp_path):
+    """The process dies in the middle; the second call goes on, and the session is whole."""
+    where = ["--session", "walk", "--sessions", str(tmp_path), "--json"]
+    begin = [*LEARN, str(EXPERT), "--problem", "gemm", "--device", "cpu", *where]
+    seen = []
+    with subprocess.Popen(begin, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            seen.append(json.loads(line))
+            if len(seen) == 3:
+                os.kill(process.pid, signal.SIGKILL)
+                break
+    again = subprocess.run([*LEARN, *where], capture_output=True, text=True, check=True)
+    new = [json.loads(line) for line in again.stdout.splitlines()]
+    assert new[-1]["how"] == "complete"
+    attempts = [a["category"] for a in new if a.get("type") == "attempt"]
+    assert {a["category"] for a in seen[1:]}.isdisjoint(attempts)
+
+    store = SessionReader(tmp_path / "walk")
+    chain = [v for v in store.overview().versions if v.answer is Answer.ACCEPTED]
+    assert len(chain) == STEPS + 1
+    assert store.source(chain[-1].number) == EXPERT.read_text()
+    last = store.transition(chain[-1].number)
+    assert last.gate.time.kind is Kind.MODELED
+    assert last.backward.category == "eviction-priority"
+    assert "naive" in told(tmp_path / "walk")

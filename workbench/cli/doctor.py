@@ -110,7 +110,7 @@ def _gpu() -> list[Line]:
                 todo="times are modeled, and say so; nothing else changes",
             )
         ]
-    return [
+    found = [
         Line(
             part=f"gpu cuda:{g.index}",
             state="ok",
@@ -119,6 +119,17 @@ def _gpu() -> list[Line]:
         )
         for g in gpus
     ]
+    return found + [line for g in gpus if (line := _taken_out(g.index, g.uuid)) is not None]
+
+
+def _taken_out(index: int, uuid: str) -> Line | None:
+    from workbench.measure.gpuhealth import how_to_clear, sickness
+
+    sick = sickness(uuid)
+    if sick is None:
+        return None
+    found = f"taken out on {sick.since}: {sick.reason}"
+    return Line(part=f"gpu cuda:{index}", state="bad", found=found, todo=how_to_clear(uuid))
 
 
 def _others(processes: int | None) -> str:

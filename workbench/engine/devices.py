@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.target import target as known_target
+from workbench.measure.gpuhealth import Sick, how_to_clear, sickness
 from workbench.measure.gpus import Gpu, NvmlFault, idlest, list_gpus
 
 
@@ -20,8 +21,8 @@ class Place(Struct, frozen=True, kw_only=True):
 def choose_place(device: str, target: str) -> Place:
     """The place for `--device auto|cpu|cuda:N` and `--target smNN` (empty: the device's own).
 
-    Raises WorkbenchError for a device that is not there, a word that is none, or a target that
-    the GPU is not.
+    Raises WorkbenchError for a device that is not there or was taken out, a word that is none, or
+    a target that the GPU is not. `auto` passes over a GPU that was taken out.
     """
     if device == "cpu":
         return Place(device="cpu", index=None, target=known_target(target or "sm90").name)
@@ -29,9 +30,11 @@ def choose_place(device: str, target: str) -> Place:
     if device == "auto":
         if not gpus:
             return Place(device="cpu", index=None, target=known_target(target or "sm90").name)
-        gpu = idlest(gpus)
+        gpu = idlest(_well(gpus))
     else:
         gpu = _named(device, gpus)
+        if (sick := sickness(gpu.uuid)) is not None:
+            raise _taken_out(f"{device} was taken out", device, [sick])
     if target and target != gpu.target:
         raise WorkbenchError(
             f"target {target} is not what {gpu.name} is ({gpu.target})",
@@ -40,6 +43,23 @@ def choose_place(device: str, target: str) -> Place:
         )
     index = [one.uuid for one in gpus].index(gpu.uuid)
     return Place(device=gpu.name, index=index, target=known_target(gpu.target).name)
+
+
+def _well(gpus: list[Gpu]) -> list[Gpu]:
+    """Those that were not taken out. WorkbenchError where none is left."""
+    sick = [found for gpu in gpus if (found := sickness(gpu.uuid)) is not None]
+    if len(sick) == len(gpus):
+        raise _taken_out("every GPU of this machine was taken out", "auto", sick)
+    out = {one.uuid for one in sick}
+    return [gpu for gpu in gpus if gpu.uuid not in out]
+
+
+def _taken_out(what: str, device: str, sick: list[Sick]) -> WorkbenchError:
+    return WorkbenchError(
+        f"{what}: {sick[0].reason}",
+        where=f"--device {device}, since {sick[0].since}",
+        todo=f"{how_to_clear(sick[0].uuid)}; --device cpu models times meanwhile",
+    )
 
 
 def _gpus(device: str) -> list[Gpu]:

@@ -1,6 +1,7 @@
 """The gate: four stages in order, stopped at the first that fails, and one verdict."""
 
 import os
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from workbench.gate import compile as compiling
-from workbench.gate import profile
+from workbench.gate import health, profile
 from workbench.gate.candidate import Candidate
 from workbench.gate.compile import Compiled
 from workbench.gate.correctness import stage as correctness
@@ -33,7 +34,9 @@ from workbench.measure.gpuwatch import lock_name
 from workbench.measure.records import Time
 from workbench.problems.records import Problem
 
+_ON_GPU = (Stage.CORRECTNESS, Stage.PROFILE)
 JOB_MODULES = (
+    *health.JOB_MODULES,
     *correctness.JOB_MODULES,
     *compiling.JOB_MODULES,
     *profile.JOB_MODULES,
@@ -141,9 +144,26 @@ class _Sitting:
             self._reports.append(skipped)
             return
         self._listen(Told(stage))
-        report = question()
+        report = self._on_healthy_gpu(stage, question)
         self._reports.append(report)
         self._listen(Told(stage, report))
+
+    def _on_healthy_gpu(self, stage: Stage, question: Callable[[], StageReport]) -> StageReport:
+        """The stage's answer, unless the GPU it runs on is sick, before or by it."""
+        device = self._settings.device_index
+        if device is None or stage not in _ON_GPU:
+            return question()
+        if (sick := health.taken_out(device)) is not None:
+            return health.refusal(stage, sick)
+        began = time.monotonic()
+        report = question()
+        if not health.troubled(report):
+            return report
+
+        def checked() -> StageReport:
+            return health.examined(report, device, self._workshop, since=began)
+
+        return self._beside_others(stage, device, checked)
 
     def compile(self) -> StageReport:
         """Compile for the target at the full shape."""
@@ -173,26 +193,31 @@ class _Sitting:
                 self._candidate, self._problem, wanted, self._workshop, came_further
             )
 
-        return compared() if device is None else self._beside_others(device, compared)
+        if device is None:
+            return compared()
+        return self._beside_others(Stage.CORRECTNESS, device, compared)
 
-    def _beside_others(self, device: int, compared: Callable[[], StageReport]) -> StageReport:
+    def _beside_others(
+        self, stage: Stage, device: int, work: Callable[[], StageReport]
+    ) -> StageReport:
         """Use the GPU together with others who check, but not while anybody times."""
 
         def waits() -> None:
-            self._listen(Told(Stage.CORRECTNESS, total=1, says="waiting: a timing has the GPU"))
+            self._listen(Told(stage, total=1, says="waiting: a timing has the GPU"))
 
         try:
             with gpu_lock(lock_name(device), shared=True, waits=waits):
-                report = compared()
+                began = time.monotonic()
+                report = work()
         except GpuBusy as busy:
-            finding = Finding(code="correctness.gpu-busy", says=busy.what, blame=Blame.MACHINE)
+            finding = Finding(code=f"{stage}.gpu-busy", says=busy.what, blame=Blame.MACHINE)
             return StageReport(
-                stage=Stage.CORRECTNESS,
+                stage=stage,
                 outcome=Outcome.UNPROVEN,
                 says=finding.says,
                 findings=(finding,),
             )
-        self._gpu_seconds += report.seconds
+        self._gpu_seconds += time.monotonic() - began
         return report
 
     def profile(

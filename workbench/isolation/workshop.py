@@ -5,6 +5,8 @@ import importlib.util
 import os
 import socket
 import threading
+import time
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +32,8 @@ _EASIER: tuple[dict[str, bool | str], ...] = (
 )
 """Tried in turn when a GPU driver does not start in the full sandbox; `Worker.layers` says so."""
 _DEFAULTS = Limits()
+_REMEMBERED = 64
+"""Workers whose processes are remembered after their end."""
 
 
 class Workshop:
@@ -64,6 +68,7 @@ class Workshop:
         self._forkservers: dict[Flavor, Forkserver] = {}
         self._closed = False
         self._workers: list[Worker] = []
+        self._ended: deque[tuple[float, list[int]]] = deque(maxlen=_REMEMBERED)
         self._gpu: GpuMemory | None = None
         self._scratch = ScratchRoot()
 
@@ -95,6 +100,22 @@ class Workshop:
         """
         for flavor in flavors:
             threading.Thread(target=self._warm, args=(flavor,), daemon=True).start()
+
+    def device_processes(self) -> list[int]:
+        """Processes that compute on this workshop's GPU, as the driver lists them."""
+        return [] if self._gpu is None else list(self._gpu.processes())
+
+    def ended_pids(self, since: float) -> set[int]:
+        """Processes of workers found closed after `since`, on the monotonic clock."""
+        with self._lock:
+            self._bury()
+            return {pid for closed, pids in self._ended if closed >= since for pid in pids}
+
+    def _bury(self) -> None:
+        """Keep no closed worker, but its processes' numbers."""
+        now = time.monotonic()
+        self._ended += [(now, worker.pids) for worker in self._workers if worker.closed]
+        self._workers = [worker for worker in self._workers if not worker.closed]
 
     def _warm(self, flavor: Flavor) -> None:
         with contextlib.suppress(WorkbenchError):
@@ -129,7 +150,7 @@ class Workshop:
                     todo="look at `dmesg`: is memory short?",
                 ) from again
         with self._lock:
-            self._workers = [other for other in self._workers if not other.closed]
+            self._bury()
             self._workers.append(worker)
         try:
             worker.greet()

@@ -1,0 +1,119 @@
+"""Whether a GPU can still be trusted after a candidate crashed, hung or was killed on it.
+
+A canary in a trusted worker, the driver's own complaint, and what became of the killed processes
+answer. A GPU that fails is taken out (`measure.gpuhealth`): nothing is decided on it any more.
+"""
+
+import time
+
+import msgspec
+from msgspec import structs
+
+from workbench.errors import WorkbenchError
+from workbench.gate.canary_job import Sung
+from workbench.gate.records import Blame, Finding, Outcome, Stage, StageReport
+from workbench.isolation.outcome import WorkerFault
+from workbench.isolation.records import Flavor, Limits
+from workbench.isolation.workshop import Workshop
+from workbench.measure.gpuhealth import (
+    Sick,
+    complaint,
+    how_to_clear,
+    lingering,
+    sickness,
+    take_out,
+)
+from workbench.measure.gpuwatch import lock_name
+
+JOB_MODULES = ("workbench.gate.canary_job",)
+"""Worth preloading in a workshop's forkservers."""
+
+_SECONDS = 20.0
+"""For the canary, which takes well under 2 s on a GPU that is well."""
+_VANISH_SECONDS = 30.0
+"""Until the driver no longer lists a killed process (gate protocol, section 10)."""
+
+_TROUBLE = {
+    "crashed",
+    "timed-out",
+    "exited-early",
+    "broke-protocol",
+    "out-of-bounds",
+    "gpu-memory",
+}
+"""Reasons after which a GPU is looked at."""
+
+
+def troubled(report: StageReport) -> bool:
+    """Whether what a stage met may have left the GPU in a bad state."""
+    for finding in report.findings:
+        reason = finding.code.partition(".")[2]
+        # CUDA tells most of its faults as exceptions.
+        if reason in _TROUBLE or (reason == "raised" and "CUDA" in finding.says):
+            return True
+    return False
+
+
+def taken_out(device_index: int) -> Sick | None:
+    """The record of the GPU that a workshop's `device_index` means, if it was taken out."""
+    return sickness(lock_name(device_index))
+
+
+def examined(
+    report: StageReport, device_index: int, workshop: Workshop, *, since: float
+) -> StageReport:
+    """The report of a troubled stage, or, where the GPU turns out sick, that it decides nothing.
+
+    `since`: when the stage began, on the monotonic clock. Takes about a second.
+    """
+    reason = _ill(device_index, workshop, since)
+    if not reason:
+        return report
+    sick = take_out(lock_name(device_index), f"{reason}, after: {report.says}"[:600])
+    refused = refusal(report.stage, sick)
+    return structs.replace(
+        refused,
+        findings=(*refused.findings, *(_excused(finding) for finding in report.findings)),
+        seconds=report.seconds,
+        isolation=report.isolation,
+    )
+
+
+def refusal(stage: Stage, sick: Sick) -> StageReport:
+    """A stage that is not asked on a GPU that was taken out."""
+    says = f"the GPU was taken out on {sick.since}: {sick.reason}"
+    finding = Finding(
+        code=f"{stage}.gpu-sick",
+        says=says,
+        blame=Blame.MACHINE,
+        evidence={"gpu": sick.uuid, "since": sick.since, "needs": how_to_clear(sick.uuid)},
+    )
+    return StageReport(stage=stage, outcome=Outcome.UNPROVEN, says=says, findings=(finding,))
+
+
+def _excused(finding: Finding) -> Finding:
+    """What was found on a sick GPU is told, and held against nobody."""
+    return structs.replace(finding, blame=Blame.MACHINE)
+
+
+def _ill(device_index: int, workshop: Workshop, since: float) -> str:
+    """Why the GPU cannot be trusted; empty when it can."""
+    left = lingering(workshop.device_processes, workshop.ended_pids(since), _VANISH_SECONDS)
+    if left:
+        return f"the driver still lists process {left[0]}, killed {_VANISH_SECONDS:g} s ago"
+    return complaint(lock_name(device_index)) or canary(workshop)
+
+
+def canary(workshop: Workshop) -> str:
+    """What a known piece of work shows to be wrong with the workshop's device; else empty."""
+    began = time.monotonic()
+    try:
+        with workshop.worker(Flavor.REFERENCE, Limits(wall_seconds=_SECONDS)) as worker:
+            reply = worker.call("workbench.gate.canary_job:sing", {})
+            wrong = msgspec.convert(reply.body, Sung).wrong
+    except WorkerFault as fault:
+        return f"the canary failed: {fault.what}"
+    except WorkbenchError as fault:
+        took = time.monotonic() - began
+        return f"no canary could start within {took:.0f} s: {fault.what}"
+    return f"the canary is wrong: {wrong}" if wrong else ""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from workbench.gate.candidate import Candidate
+from workbench.gate.counters import NcuProfiler
 from workbench.gate.judge import GateSettings
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.timing.stage import GpuTimer, TimerSettings
@@ -41,3 +42,10 @@ def timer_of(
         workshop,
         seed_kernel=seed_kernel,
     )
+
+
+def profiler_of(problem: Problem, settings: GateSettings) -> NcuProfiler | None:
+    """Reads the counters of the GPU that `settings` name; None on the CPU, which has none."""
+    if settings.device_index is None:
+        return None
+    return NcuProfiler(problem, settings.target, settings.device_index)

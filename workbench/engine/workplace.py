@@ -1,16 +1,17 @@
 """Everything that runs candidates for one session: problem, workshop, gate, proposer, seeds."""
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from msgspec import structs
 
 from workbench.engine import events as ev
 from workbench.engine.history import History, modeled_speed
-from workbench.engine.measuring import flavors, timer_of
+from workbench.engine.measuring import flavors, profiler_of, timer_of
 from workbench.engine.seeds import find_seed
 from workbench.gate.candidate import Candidate, candidate_of
+from workbench.gate.counters import NcuProfiler, Profiler
 from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
 from workbench.gate.problem.affordable import scaled_down, sizes, with_small_shape
 from workbench.gate.problem.inspect import ProblemReport, inspect_problem
@@ -79,6 +80,7 @@ class SessionWorkplace:
                 target=target(self._settings.target),
                 launches=incumbent.gate.launches,
                 traces=incumbent.gate.traces,
+                ncu=incumbent.gate.ncu,
                 time=incumbent.gate.time,
                 family=self._problem.family,
                 precision=self._problem.precision.value,
@@ -125,6 +127,7 @@ class SessionWorkplace:
                 self._workshop,
                 seed_kernel=None if root is None else self._kernel(root),
             ),
+            profiler=self._profiler_for(number),
             listen=lambda told: self._tell(number, told),
         )
         if report.time is None or report.time.kind is not Kind.MODELED:
@@ -139,9 +142,7 @@ class SessionWorkplace:
             versus_reference=None if reference is None else modeled_speed(reference, report.time),
         )
 
-    def gate_beside(
-        self, source: str, state: str, before: GateReport, floor: float
-    ) -> GateReport:
+    def gate_beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
         """The gate's report on a kernel that may be no slower than `floor` of another.
 
         `before` is the other's own report.
@@ -157,6 +158,13 @@ class SessionWorkplace:
             parent_time=before.time,
             timer=timer_of(self._problem, lambda: self._facts, settings, self._workshop),
         )
+
+    def _profiler_for(self, number: int) -> Profiler | None:
+        """Reads the counters of a version; its report is kept beside git, for the GUI."""
+        if self._profiler is None:
+            return None
+        name = f"profiles/{number:04d}.ncu-rep"
+        return partial(self._profiler, keep=(self._store.state / name, f".git/workbench/{name}"))
 
     def _root(self, transition: Transition) -> Transition:
         """The seed that a transition descends from."""
@@ -255,6 +263,10 @@ class SessionWorkplace:
             # The interpreter is slow: without a GPU the smallest shape proves a step.
             rung=1 if self._settings.device_index is None else 2,
         )
+
+    @cached_property
+    def _profiler(self) -> NcuProfiler | None:
+        return profiler_of(self._problem, self._gate_settings)
 
     @cached_property
     def _reference_time(self) -> Time | None:

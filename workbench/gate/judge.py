@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from workbench.gate.compile import Compiled
 from workbench.gate.correctness import stage as correctness
 from workbench.gate.correctness.cases import SEED_BYTES
 from workbench.gate.correctness.stage import CorrectnessSettings, usual_shapes
+from workbench.gate.counters import Profiler
 from workbench.gate.policy import check as policy
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.profile import Profiled, Timer
@@ -31,6 +33,7 @@ from workbench.gate.timing import stage as timing
 from workbench.isolation.workshop import Workshop
 from workbench.measure.gpulock import GpuBusy, gpu_lock
 from workbench.measure.gpuwatch import lock_name
+from workbench.measure.ncu.records import NcuRecord
 from workbench.measure.records import Time
 from workbench.problems.records import Problem
 
@@ -84,13 +87,15 @@ def judge(  # noqa: PLR0913 -- what is judged, by what, and who listens
     parent: Candidate | None = None,
     parent_time: Time | None = None,
     timer: Timer | None = None,
+    profiler: Profiler | None = None,
     listen: Listen = lambda told: None,  # noqa: ARG005 -- nobody listens
 ) -> GateReport:
     """Everything the gate has to say about a candidate.
 
     `facts` gives what `inspect_problem` found; it is asked once the policy has passed. With
     `parent` (on a GPU) or `parent_time` (modeled) the profile stage asks for a gain over it.
-    `timer` measures; without one the time is modeled. Never raises for what a candidate does;
+    `timer` measures; without one the time is modeled. `profiler` reads the GPU's counters of a
+    candidate that was timed and has passed everything. Never raises for what a candidate does;
     WorkbenchError when no worker can start.
     """
     sitting = _Sitting(candidate, problem, facts, settings, workshop, listen)
@@ -98,7 +103,7 @@ def judge(  # noqa: PLR0913 -- what is judged, by what, and who listens
     sitting.ask(Stage.COMPILE, sitting.compile)
     if settings.rung > 0:
         sitting.ask(Stage.CORRECTNESS, sitting.correctness)
-    sitting.ask(Stage.PROFILE, partial(sitting.profile, parent, parent_time, timer))
+    sitting.ask(Stage.PROFILE, partial(sitting.profile, parent, parent_time, timer, profiler))
     return sitting.report()
 
 
@@ -124,6 +129,7 @@ class _Sitting:
         self._reports: list[StageReport] = []
         self._compiled: Compiled | None = None
         self._profiled: Profiled | None = None
+        self._ncu: NcuRecord | None = None
         self._gpu_seconds = 0.0
         self.inputs = policy.input_kinds(problem.source)
 
@@ -221,11 +227,15 @@ class _Sitting:
         return report
 
     def profile(
-        self, parent: Candidate | None, parent_time: Time | None, timer: Timer | None
+        self,
+        parent: Candidate | None,
+        parent_time: Time | None,
+        timer: Timer | None,
+        profiler: Profiler | None,
     ) -> StageReport:
         """Measure, or model."""
         if timer is not None:
-            self._profiled = self._measured(timer, parent)
+            self._profiled = self._measured(timer, parent, profiler)
         else:
             facts = self._facts()
             self._profiled = profile.run_modeled(
@@ -251,8 +261,10 @@ class _Sitting:
                     return verdict, report
         return Verdict.ACCEPTED, asked[-1]
 
-    def _measured(self, timer: Timer, parent: Candidate | None) -> Profiled:
-        """The timer's answer; a kernel that will be worked on is traced too, for its facts."""
+    def _measured(
+        self, timer: Timer, parent: Candidate | None, profiler: Profiler | None
+    ) -> Profiled:
+        """The timer's answer; a kernel that will be worked on is looked into, for its facts."""
         profiled = timer(
             self._candidate,
             parent,
@@ -264,14 +276,47 @@ class _Sitting:
         self._gpu_seconds += profiled.gpu_seconds
         if profiled.report.outcome is not Outcome.PASSED or self._compiled is None:
             return profiled
-        traces = profile.traces_of(
+        return self._looked_into(profiled, self._compiled, profiler)
+
+    def _looked_into(
+        self, profiled: Profiled, compiled: Compiled, profiler: Profiler | None
+    ) -> Profiled:
+        """With its traces, for which the CPU works while the GPU's counters are read."""
+        began = time.monotonic()
+        full = self._facts().full
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            tracing = beside.submit(
+                profile.traces_of,
+                self._candidate,
+                compiled,
+                full,
+                self._settings.target,
+                self._workshop,
+            )
+            self._ncu = self._counted(compiled, profiler)
+            traces = tracing.result()
+        seconds = profiled.report.seconds + time.monotonic() - began
+        report = structs.replace(profiled.report, seconds=seconds)
+        return structs.replace(profiled, traces=traces, report=report)
+
+    def _counted(self, compiled: Compiled, profiler: Profiler | None) -> NcuRecord | None:
+        """What the counters say; asked only of what was proven right, for it may run unconfined."""
+        proven = {r.stage for r in self._reports if r.outcome is Outcome.PASSED}
+        if profiler is None or Stage.CORRECTNESS not in proven:
+            return None
+
+        def told(says: str) -> None:
+            self._listen(Told(Stage.PROFILE, total=1, says=says))
+
+        told("reading the GPU's counters")
+        record = profiler(
             self._candidate,
-            self._compiled,
-            self._facts().full,
-            self._settings.target,
-            self._workshop,
+            compiled.launches,
+            seed=self._seed,
+            waits=lambda: told("waiting: a timing has the GPU"),
         )
-        return structs.replace(profiled, traces=traces)
+        self._gpu_seconds += record.seconds
+        return record
 
     def report(self) -> GateReport:
         """The verdict with everything that led to it."""
@@ -305,5 +350,6 @@ class _Sitting:
             replay_seed=self._seed.hex(),
             launches=compiled.launches if compiled else (),
             gpu_seconds=self._gpu_seconds,
+            ncu=self._ncu,
             **extra,
         )

@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from workbench.kernels.records import Launch, LaunchTrace
+from workbench.measure.ncu.records import NcuRecord
 from workbench.measure.records import Limit, PairSamples, Speed, Time
 
 Evidence = dict[str, str | int | float | bool | None]
@@ -114,6 +115,9 @@ class GateReport(Struct, frozen=True, kw_only=True):
     samples: tuple[PairSamples, ...] = ()
     """Of every timing run; empty when nothing was measured."""
     gpu_seconds: float = 0.0
+    ncu: NcuRecord | None = None
+    """What the GPU's counters said of an accepted candidate, or why nothing; None when not asked,
+    as without a GPU."""
 
     def report(self, stage: Stage) -> StageReport | None:
         """The report of one stage, or None when the gate never came to it."""

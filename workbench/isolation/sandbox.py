@@ -48,12 +48,19 @@ class Confinement(Struct, frozen=True, kw_only=True):
 
 
 def confine(
-    plan: Confinement, grants: list[Grant], scratch: Path, *, spaces: int, private_proc: bool
+    plan: Confinement,
+    grants: list[Grant],
+    scratch: Path,
+    *,
+    spaces: int,
+    private_proc: bool,
+    keep_capabilities: bool = False,
 ) -> list[Layer]:
     """Apply what can be applied, in the worker, before any job; never raises for a missing layer.
 
     `grants` are the plan's `common_grants`, `spaces` the namespaces that the process was forked
-    into, `private_proc` whether its keeper could mount a /proc of its own.
+    into, `private_proc` whether its keeper could mount a /proc of its own. `keep_capabilities` is
+    for a GPU driver that shows its performance counters to the administrator only.
     """
     layers = [Layer(name=BUBBLEWRAP, ok=plan.wrapped, detail=plan.unwrapped_because)]
     layers += [Layer(name=name, ok=bool(spaces & flag)) for flag, name in namespaces.NAMES.items()]
@@ -62,7 +69,10 @@ def confine(
     allowed = [*grants, (scratch, landlock.OWN)]
     note = "; not over the driver's own threads" if plan.device_first else ""
     layers.append(_attempt(LANDLOCK, lambda: landlock.restrict(allowed) + note))
-    layers.append(_attempt("no capabilities", drop_capabilities))
+    if keep_capabilities:
+        layers.append(Layer(name="no capabilities", ok=False, detail="kept for the counters"))
+    else:
+        layers.append(_attempt("no capabilities", drop_capabilities))
     alone = bool(spaces & namespaces.PROCESSES)
     layers.append(
         _attempt(

@@ -11,6 +11,16 @@ from pathlib import Path
 
 from workbench.errors import WorkbenchError
 
+PLACES = {
+    "HOME": "home",
+    "TMPDIR": "tmp",
+    "TRITON_HOME": "home",
+    "TRITON_CACHE_DIR": "triton",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "CUDA_CACHE_PATH": "cuda",
+}
+"""Variables by which programs find where to write, and their folders in a scratch folder."""
+
 _ENTRY_CAP = 50_000
 """Entries of one scratch folder; a Triton cache of a whole search has some thousands."""
 
@@ -78,6 +88,13 @@ def _try_lock(path: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def furnish(folder: Path) -> dict[str, str]:
+    """Make the folders of `PLACES` below a scratch folder; the variables that point there."""
+    for name in PLACES.values():
+        (folder / name).mkdir(exist_ok=True)
+    return {variable: str(folder / name) for variable, name in PLACES.items()}
 
 
 def used_bytes(folder: Path) -> int | None:

@@ -29,6 +29,7 @@ from workbench.isolation.keeper import become_keeper, keep
 from workbench.isolation.landlock import Grant
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.sandbox import Confinement, confine
+from workbench.isolation.scratch import furnish
 from workbench.isolation.serve import serve
 from workbench.isolation.wire import Hello
 
@@ -192,17 +193,7 @@ def _limit(limits: Limits, spaces: int) -> None:
 
 def _settle(scratch: Path) -> None:
     """Point everything that writes files at the scratch folder."""
-    for variable, folder in (
-        ("HOME", "home"),
-        ("TMPDIR", "tmp"),
-        ("TRITON_HOME", "home"),
-        ("TRITON_CACHE_DIR", "triton"),
-        ("TORCHINDUCTOR_CACHE_DIR", "inductor"),
-        ("CUDA_CACHE_PATH", "cuda"),
-    ):
-        path = scratch / folder
-        path.mkdir(exist_ok=True)
-        os.environ[variable] = str(path)
+    os.environ |= furnish(scratch)
     tempfile.tempdir = None
     os.chdir(scratch)
 

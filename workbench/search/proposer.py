@@ -14,6 +14,7 @@ from workbench.kernels.edits.base import Anchor, EditRefused
 from workbench.kernels.facts import read_facts
 from workbench.kernels.records import Fact
 from workbench.kernels.source import normalized_sha256, read_source
+from workbench.measure.ncu.facts import ncu_facts
 from workbench.search.grid import Axes, Point, patience, points
 from workbench.search.line import Line, bound_to, line_of
 from workbench.search.profile import session_facts
@@ -82,7 +83,8 @@ def consider(state: ProposerState, line: Line) -> Iterator[Considered]:
     table = shipped_policy()
     about = session_facts(state, line)
     for place, kernel in enumerate(_kernels(state)):
-        facts = read_facts(state.source, kernel, state.launches, state.traces, about, state.target)
+        known = {**about, **ncu_facts(state.ncu, kernel)}
+        facts = read_facts(state.source, kernel, state.launches, state.traces, known, state.target)
         ruling = decide(facts, table)
         ranked: list[Ranked] = []
         refused: dict[str, str] = {}

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from workbench.kernels.records import Launch, LaunchTrace
 from workbench.kernels.target import Target
+from workbench.measure.ncu.records import NcuRecord
 from workbench.measure.records import Time
 from workbench.skills.library import Library
 from workbench.skills.records import Parameter, Plan
@@ -39,6 +40,8 @@ class ProposerState(Struct, frozen=True, kw_only=True):
     launches: tuple[Launch, ...] = ()
     """Of the incumbent, at the shape whose speed counts."""
     traces: tuple[LaunchTrace, ...] = ()
+    ncu: NcuRecord | None = None
+    """What the GPU's counters said of the incumbent."""
     time: Time | None = None
     family: str = ""
     precision: str = ""

@@ -1,6 +1,6 @@
 """Records as the files of a transition's commit, and back to the very same records.
 
-`transition.toml` is for a person to read, so launches, traces and samples, which are long, go to
+`transition.toml` is for a person to read, so launches, traces, samples and counters go to
 `profile.json`; the two together decode to the record exactly. TOML has no null: a field that is
 None is left out, and an evidence value that is None is written as an empty table, `{}`.
 """
@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.records import Launch, LaunchTrace
+from workbench.measure.ncu.records import NcuRecord
 from workbench.measure.records import PairSamples
 from workbench.session.records import FORMAT, SessionSettings, Transition
 
@@ -30,11 +31,13 @@ class Profile(Struct, frozen=True, kw_only=True):
     launches: tuple[Launch, ...] = ()
     traces: tuple[LaunchTrace, ...] = ()
     samples: tuple[PairSamples, ...] = ()
+    ncu: NcuRecord | None = None
+    """What Nsight Compute said, or why nothing."""
     extra: dict[str, Any] = {}
     """Whatever else a profiler said."""
 
 
-_LONG = ("launches", "traces", "samples")
+_LONG = ("launches", "traces", "samples", "ncu")
 """Fields of the gate's report that `profile.json` holds."""
 
 
@@ -60,7 +63,11 @@ def encode_transition(transition: Transition, extra: Json) -> tuple[bytes, bytes
     """`transition.toml` and `profile.json`; WorkbenchError when they would not read back."""
     gate = transition.gate
     profile = Profile(
-        launches=gate.launches, traces=gate.traces, samples=gate.samples, extra=dict(extra)
+        launches=gate.launches,
+        traces=gate.traces,
+        samples=gate.samples,
+        ncu=gate.ncu,
+        extra=dict(extra),
     )
     raw = msgspec.to_builtins(transition)
     for long in _LONG:

@@ -66,14 +66,17 @@ def profile(job: NcuJob, *, ncu: Path | None = None) -> NcuRecord:
     return structs.replace(record, seconds=time.monotonic() - began)
 
 
-def keep_report(record: NcuRecord, place: Path) -> NcuRecord:
-    """Move the report to where it is kept; one that cannot be kept is told, not raised."""
+def keep_report(record: NcuRecord, place: Path, shown: str) -> NcuRecord:
+    """Move the report to where it is kept; one that cannot be kept is told, not raised.
+
+    `shown` is how the record names that place: relative to the session, which may be moved.
+    """
     if not record.report:
         return record
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(record.report, place)
-        return structs.replace(record, report=str(place), report_bytes=place.stat().st_size)
+        return structs.replace(record, report=shown, report_bytes=place.stat().st_size)
     except OSError as fault:
         says = f"{record.says}; its report was not kept: {fault.strerror or fault}"
         return structs.replace(record, report="", report_bytes=0, says=says)

@@ -24,7 +24,7 @@ _WORDS: dict[NcuState, tuple[str, ...]] = {
 """Words in ncu's errors and warnings; the first state with one of them is the one to tell."""
 
 REMEDY: dict[NcuState, str] = {
-    NcuState.MISSING: "install Nsight Compute (it comes with the CUDA toolkit) and put `ncu` on PATH",
+    NcuState.MISSING: "install Nsight Compute, part of the CUDA toolkit, and put `ncu` on PATH",
     NcuState.REFUSED: "let users read GPU counters: module option nvidia "
     "NVreg_RestrictProfilingToAdminUsers=0, or run with CAP_SYS_ADMIN (a container: "
     "--cap-add=SYS_ADMIN); see NVIDIA's page on ERR_NVGPUCTRPERM",
@@ -45,7 +45,9 @@ def state_of(messages: Sequence[str], *, exit_code: int, launches: int) -> NcuSt
     A refusal by the driver is told even where some launch was read before it.
     """
     found = [
-        state for state, pattern in _PHRASES if any(pattern.search(message) for message in messages)
+        state
+        for state, words in _WORDS.items()
+        if any(re.search(word, text, re.IGNORECASE) for word in words for text in messages)
     ]
     hard = (NcuState.REFUSED, NcuState.OCCUPIED, NcuState.UNSUPPORTED)
     for state in found:

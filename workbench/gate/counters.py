@@ -1,0 +1,194 @@
+"""What the GPU's own counters say of a candidate that the gate accepted: one run of ncu.
+
+Its numbers explain a time and never are one: nothing in here can pass or fail a candidate.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct, structs
+
+from workbench.gate.candidate import Candidate
+from workbench.gate.correctness.cases import derive
+from workbench.gate.records import NO_CODE_RAN
+from workbench.isolation.flavors import environment_of, setup_of
+from workbench.isolation.records import Flavor, Layer
+from workbench.isolation.sandbox import Confinement, in_force
+from workbench.isolation.scratch import ScratchRoot, furnish
+from workbench.kernels.records import Launch
+from workbench.measure.gpulock import GpuBusy, gpu_lock
+from workbench.measure.gpuwatch import lock_name
+from workbench.measure.ncu.command import find_ncu
+from workbench.measure.ncu.records import NcuRecord, NcuState
+from workbench.measure.ncu.run import SECONDS, NcuJob, keep_report, profile
+from workbench.measure.ncu.states import without_profile
+from workbench.problems.records import Constant, Precision, Problem
+
+JOB = "workbench.gate.counters_job"
+
+
+class CountersRequest(Struct, frozen=True, kw_only=True):
+    """What `counters_job` is to call, and how it is to confine itself before."""
+
+    candidate: str
+    """Text of the candidate."""
+    problem: str
+    """Text of the problem, removed from the disk before the candidate is imported."""
+    values: dict[str, Constant]
+    precision: Precision
+    seed: int
+    """Of weights and inputs."""
+    target: str
+    device: str
+    """`cuda:0`; `cpu` interprets, to rehearse without a GPU."""
+    confinement: Confinement | None
+    """None where the profiler does not work in a confined process."""
+
+
+class Profiler(Protocol):
+    """Reads a GPU's counters while an accepted candidate runs."""
+
+    def __call__(
+        self,
+        candidate: Candidate,
+        launches: Sequence[Launch],
+        *,
+        seed: bytes,
+        waits: Callable[[], None],
+    ) -> NcuRecord:
+        """Never raises for what a candidate, ncu or the driver does. `seed` is of what is drawn."""
+
+
+class NcuProfiler:
+    """The `Profiler` of a session: Nsight Compute over one call at the full shape.
+
+    `keep` is where the report goes and how the record names that place; None keeps none. `ncu` is
+    the program, by default the installed one. A process that ncu cannot profile while it is
+    confined is profiled once more unconfined, and the record says so; only candidates that have
+    passed policy and correctness may be brought here.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        target: str,
+        device_index: int | None,
+        *,
+        ncu: Path | None = None,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._problem = problem
+        self._target = target
+        self._device_index = device_index
+        self._ncu = ncu
+        self._seconds = seconds
+        self._confines = True
+        """ncu was not yet seen to fail on a confined process and to work on a bare one."""
+
+    def __call__(
+        self,
+        candidate: Candidate,
+        launches: Sequence[Launch],
+        *,
+        seed: bytes,
+        waits: Callable[[], None] = lambda: None,
+        keep: tuple[Path, str] | None = None,
+    ) -> NcuRecord:
+        """See `Profiler`. Holds the GPU's lock: counters are those of the whole device."""
+        if self._ncu is None and find_ncu() is None:
+            return without_profile(NcuState.MISSING, "")
+        if self._device_index is None:
+            return self._kept(candidate, launches, seed, keep)
+        try:
+            with gpu_lock(lock_name(self._device_index), waits=waits):
+                return self._kept(candidate, launches, seed, keep)
+        except GpuBusy as busy:
+            return without_profile(NcuState.OCCUPIED, busy.what)
+
+    def _kept(
+        self,
+        candidate: Candidate,
+        launches: Sequence[Launch],
+        seed: bytes,
+        keep: tuple[Path, str] | None,
+    ) -> NcuRecord:
+        root = ScratchRoot()
+        try:
+            record = self._profiled(root, candidate, launches, seed)
+            if keep is None:
+                return structs.replace(record, report="", report_bytes=0)
+            return keep_report(record, *keep)
+        finally:
+            root.close()
+
+    def _profiled(
+        self, root: ScratchRoot, candidate: Candidate, launches: Sequence[Launch], seed: bytes
+    ) -> NcuRecord:
+        """Confined where that works; whether it does is found out once."""
+        record = self._attempt(root, candidate, launches, seed, confined=self._confines)
+        if not self._confines or record.state not in {NcuState.CRASHED, NcuState.NO_KERNEL}:
+            return record
+        bare = self._attempt(root, candidate, launches, seed, confined=False)
+        if bare.state is not NcuState.PROFILED:
+            return record
+        # The sandbox was in the way, not the candidate.
+        self._confines = False
+        return bare
+
+    def _attempt(
+        self,
+        root: ScratchRoot,
+        candidate: Candidate,
+        launches: Sequence[Launch],
+        seed: bytes,
+        *,
+        confined: bool,
+    ) -> NcuRecord:
+        folder, scratch = root.folder("ncu"), root.folder("profiled")
+        request, told = scratch / "request.json", folder / "layers.json"
+        on_gpu = self._device_index is not None
+        setup = setup_of(
+            Flavor.CUDA if on_gpu else Flavor.INTERPRET,
+            on_gpu=on_gpu,
+            preload=(),
+            hidden=(),
+            share_device_memory=False,
+            namespaces=False,
+        )
+        asked = CountersRequest(
+            candidate=candidate.source,
+            problem=self._problem.source,
+            values=self._problem.full.values,
+            precision=self._problem.precision,
+            seed=derive(seed, "counters"),
+            target=self._target,
+            device=setup.device,
+            confinement=setup.confinement if confined else None,
+        )
+        request.write_bytes(msgspec.json.encode(asked))
+        job = NcuJob(
+            program=(sys.executable, "-m", JOB, str(request), str(told)),
+            environment={
+                **environment_of(setup, self._device_index),
+                **furnish(scratch),
+                "LC_ALL": "C",
+            },
+            kernels=tuple(launch.kernel for launch in launches),
+            folder=folder,
+            working=scratch,
+            seconds=self._seconds,
+        )
+        record = profile(job, ncu=self._ncu)
+        return structs.replace(record, isolation=_isolation(told))
+
+
+def _isolation(told: Path) -> str:
+    """What the profiled process put in force before it imported the candidate."""
+    try:
+        layers = msgspec.json.decode(told.read_bytes(), type=tuple[Layer, ...])
+    except (OSError, msgspec.DecodeError):
+        return NO_CODE_RAN
+    return in_force(layers)

@@ -1,0 +1,112 @@
+"""The program that Nsight Compute profiles: a candidate, built and called as the check calls it.
+
+`python -m workbench.gate.counters_job REQUEST LAYERS`, started by ncu. Weights and inputs are
+drawn from the problem's own code first; then this process confines itself, and only then is the
+candidate's file imported. Nothing that it says is believed: ncu's report is what is read.
+"""
+
+import importlib
+import resource
+import sys
+from pathlib import Path
+
+import msgspec
+import torch
+from msgspec import Struct
+
+from workbench.gate.correctness.candidate_job import FILE, applied, invoke
+from workbench.gate.correctness.launching import carried_out
+from workbench.gate.correctness.nest import rebuild
+from workbench.gate.correctness.oracle import Oracle
+from workbench.gate.counters import CountersRequest
+from workbench.gate.problem.code import init_arguments
+from workbench.isolation.records import Layer
+from workbench.isolation.sandbox import confine
+
+WARM_UPS = 3
+"""Calls before the profiled one: the first compiles and tunes."""
+_CPU_SECONDS = 600
+_FILE_BYTES = 512 << 20
+
+
+class _Drawn(Struct, frozen=True):
+    """What the candidate is given."""
+
+    init: object
+    arguments: object
+    weights: dict[str, torch.Tensor]
+
+
+def main() -> None:
+    """Call the candidate once between cuProfilerStart and cuProfilerStop, after warm-ups."""
+    file, told = Path(sys.argv[1]), Path(sys.argv[2])
+    request = msgspec.json.decode(file.read_bytes(), type=CountersRequest)
+    file.unlink()
+    scratch = Path.cwd()
+    drawn = _drawn(request)
+    with told.open("wb") as layers:
+        layers.write(msgspec.json.encode(_confined(request, scratch)))
+    (scratch / FILE).write_text(request.candidate, encoding="utf-8")
+    sys.path.insert(0, str(scratch))
+    with carried_out(interpreted=request.device == "cpu", target=request.target):
+        _call(request, drawn)
+
+
+def _drawn(request: CountersRequest) -> _Drawn:
+    """Weights and inputs as the check draws them; also starts CUDA, and ncu's part in here."""
+    oracle = Oracle(
+        request.problem,
+        request.values,
+        seed=request.seed,
+        precision=request.precision,
+        device=request.device,
+    )
+    oracle.perturb(request.seed)
+    init = rebuild(*init_arguments(oracle.module, request.seed))
+    arguments = rebuild(*oracle.draw(request.seed))
+    # The reference is not for the candidate to find.
+    sys.modules.pop(oracle.module.__name__, None)
+    return _Drawn(init, arguments, oracle.weights)
+
+
+def _confined(request: CountersRequest, scratch: Path) -> list[Layer]:
+    """Close the sandbox from within: CUDA runs already, ncu's connection is open and stays so.
+
+    Threads that driver and profiler have started stay outside Landlock; the call filter covers
+    them. Capabilities stay: a driver may ask for them before it shows its counters.
+    """
+    for what, bound in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CPU, _CPU_SECONDS),
+        (resource.RLIMIT_FSIZE, _FILE_BYTES),
+    ):
+        ceiling = resource.getrlimit(what)[1]
+        least = bound if ceiling == resource.RLIM_INFINITY else min(bound, ceiling)
+        resource.setrlimit(what, (least, least))
+    plan = request.confinement
+    if plan is None:
+        return []
+    grants = plan.common_grants()
+    return confine(plan, grants, scratch, spaces=0, private_proc=False, keep_capabilities=True)
+
+
+def _call(request: CountersRequest, drawn: _Drawn) -> None:
+    module = importlib.import_module(Path(FILE).stem)
+    torch.manual_seed(request.seed)
+    model: torch.nn.Module = applied(module.ModelNew, drawn.init).to(request.device)
+    state = torch.nn.Module.state_dict(model)
+    for name, tensor in state.items():
+        if name in drawn.weights:
+            tensor.data.copy_(drawn.weights[name])
+    for _ in range(WARM_UPS if request.device != "cpu" else 0):
+        invoke(model, drawn.arguments)
+    if request.device == "cpu":
+        invoke(model, drawn.arguments)
+        return
+    torch.cuda.profiler.start()  # type: ignore[no-untyped-call]  # untyped in torch
+    invoke(model, drawn.arguments)
+    torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]  # untyped in torch
+
+
+if __name__ == "__main__":
+    main()

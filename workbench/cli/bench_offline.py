@@ -1,0 +1,96 @@
+"""`bench offline` and `bench cards`: how far cards and edits come without a model or a person."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workbench.cli import emit, options
+from workbench.cli.say import note
+
+if TYPE_CHECKING:
+    from workbench.bench.offline import OfflineRow
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `bench`."""
+    app.command(epilog="Example: workbench bench offline softmax gemm --steps 6 --wall 90")(offline)
+
+
+Problems = Annotated[
+    list[str] | None,
+    typer.Argument(help="Shipped problems or files [default: all shipped].", metavar="PROBLEM"),
+]
+
+
+def offline(
+    problems: Problems = None,
+    steps: Annotated[int, typer.Option(min=0, help="Steps of each problem.")] = 15,
+    wall: Annotated[
+        float | None, typer.Option(min=0, help="Seconds of work for each problem.")
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write a bundle of each session here.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--json-file", metavar="FILE", help="Write the table as JSON.")
+    ] = None,
+    sessions: options.Sessions = None,
+    device: options.Device = "auto",
+    target: options.Target = "",
+    json: options.Json = False,
+) -> None:
+    """Run the skills proposer from every plain seed and print what it reached.
+
+    The same command goes on where it was interrupted. `workbench bench baselines` first gives the
+    column of torch.compile, which is kept for a day.
+    """
+    from workbench.bench.offline import HEAD, OfflineAsk, cells, run_offline, summary
+    from workbench.engine.devices import choose_place
+    from workbench.engine.sessions import sessions_folder
+
+    place = choose_place(device, target)
+    ask = OfflineAsk(
+        problems=tuple(problems or ()),
+        steps=steps,
+        wall_seconds=wall,
+        folder=sessions_folder(sessions),
+        keep=keep,
+    )
+    rows: list[OfflineRow] = []
+    for row in run_offline(ask, place, note):
+        if not json and not rows:
+            emit.text(_line(HEAD))
+        rows.append(row)
+        if file is not None:
+            _write(file, rows)
+        if json:
+            emit.json(row)
+        else:
+            emit.text(_line(cells(row)))
+            note(f"{row.problem}: {', '.join(row.cards) or 'no card'}; {row.ended}")
+    if not json:
+        for line in summary(rows):
+            emit.text(line)
+
+
+def _write(file: Path, rows: "list[OfflineRow]") -> None:
+    """The table so far, so that a machine that goes away leaves what it had."""
+    import msgspec
+
+    from workbench.errors import WorkbenchError
+
+    try:
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(rows)) + b"\n")
+    except OSError as fault:
+        raise WorkbenchError(
+            f"the table cannot be written: {fault.strerror}", where=str(file)
+        ) from fault
+
+
+_WIDTHS = (16, 10, 10, 10, 10, 10, 13, 6, 8)
+
+
+def _line(row: tuple[str, ...]) -> str:
+    first, *rest = zip(row, _WIDTHS, strict=True)
+    return f"{first[0]:<{first[1]}}" + "".join(f"{text:>{width}}" for text, width in rest)

@@ -63,9 +63,11 @@ class ModelServer:
         self._script = script if callable(script) else None
         self._answers = [] if callable(script) else list(script)
         self.requests: list[Request] = []
-        self.finished = 0
-        """Answers that were sent to their end."""
-        self._lock = threading.Lock()
+        self.whole: dict[str, int] = {}
+        """How often each prompt was answered to the end."""
+        self.sent = 0
+        """Events that went out."""
+        self._lock = threading.Condition()
         self.closing = threading.Event()
         server = self
 
@@ -78,7 +80,11 @@ class ModelServer:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Quiet(ThreadingHTTPServer):
+            def handle_error(self, *_: object) -> None:
+                """Clients are killed on purpose."""
+
+        self._http = Quiet(("127.0.0.1", 0), Handler)
         self._http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._http.server_port}/v1"
 
@@ -90,6 +96,11 @@ class ModelServer:
         self.closing.set()
         self._http.shutdown()
         self._http.server_close()
+
+    def wait_until(self, sent: int, timeout: float) -> bool:
+        """Whether so many events went out in time."""
+        with self._lock:
+            return self._lock.wait_for(lambda: self.sent >= sent, timeout)
 
     def serve(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
@@ -139,10 +150,13 @@ class ModelServer:
             data = line.encode()
             handler.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
             handler.wfile.flush()
+            with self._lock:
+                self.sent += 1
+                self._lock.notify_all()
         handler.wfile.write(b"0\r\n\r\n")
         handler.wfile.flush()
         with self._lock:
-            self.finished += 1
+            self.whole[request.prompt] = self.whole.get(request.prompt, 0) + 1
 
     def _lines(self, answer: Answer, request: Request) -> Iterable[str]:
         yield from answer.raw

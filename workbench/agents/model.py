@@ -10,16 +10,10 @@ from msgspec import structs
 
 from workbench.agents.model_faults import Fault, fault_of, without_key
 from workbench.agents.model_settings import OWN_URL, ModelSettings, key_of
-from workbench.agents.model_stream import Gathered, Kind, Silence, TooLong, gather
+from workbench.agents.model_stream import Gathered, Kind, Silence, TooLong, ended, gather
 from workbench.agents.records import WORTH_A_RETRY, Ending, Message, Reply
 from workbench.agents.tokens import checked_usage
 
-_FINISHES = {
-    "length": Ending.TRUNCATED,
-    "max_tokens": Ending.TRUNCATED,
-    "content_filter": Ending.REFUSED,
-    "refusal": Ending.REFUSED,
-}
 _NO_KEY = "none"
 """What the client is given where no key is wanted: it refuses to be made without one."""
 
@@ -101,7 +95,7 @@ class Model:
         began = time.monotonic()
         try:
             await self._stream(messages, key, gathered)
-            fault = _ended(gathered)
+            fault = ended(gathered)
         except Silence as silence:
             fault = Fault(ending=Ending.SLOW, says=str(silence))
         except TooLong:
@@ -175,24 +169,3 @@ class Model:
             says=fault.says,
             retry_after=fault.retry_after,
         )
-
-
-def _ended(gathered: Gathered) -> Fault:
-    """How a stream that was read to its end ended; the first case that holds."""
-    text = bool(gathered.text.strip())
-    ending = _FINISHES.get(gathered.finish)
-    refusal = without_key(gathered.refusal, "")
-    cases = (
-        (not gathered.events, Ending.UNREADABLE, "the endpoint answered without any event"),
-        (bool(refusal) and not text, Ending.REFUSED, f"the model refused: {refusal}"),
-        (ending is Ending.TRUNCATED, Ending.TRUNCATED, "the reply reached its token limit"),
-        (ending is Ending.REFUSED, Ending.REFUSED, "the provider's filter stopped the reply"),
-        (not gathered.finish, Ending.CUT, "the stream ended before the reply did"),
-        (not text, Ending.EMPTY, "the reply holds no text"),
-    )
-    found = next(((ending, says) for holds, ending, says in cases if holds), None)
-    return (
-        Fault(ending=Ending.COMPLETE, says="")
-        if found is None
-        else Fault(ending=found[0], says=found[1])
-    )

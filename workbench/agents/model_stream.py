@@ -4,17 +4,27 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Literal
 
+from workbench.agents.model_faults import Fault, without_key
 from workbench.agents.model_settings import Timeouts
+from workbench.agents.records import Ending
 
-Kind = Literal["text", "reasoning"]
+Kind = Literal["text", "reasoning", "finish"]
 Hear = Callable[[Kind, str], None]
-"""Told every piece as it arrives."""
+"""Told every piece as it arrives; `finish` is the endpoint's word for why the reply is over."""
 
 _THINKING = ("reasoning_content", "reasoning")
 """Where endpoints that show a model's reasoning put it; no standard says."""
 
 _LONGEST_TOKEN = 64
 """Bytes; see `tokens.py`."""
+
+
+_FINISHES = {
+    "length": Ending.TRUNCATED,
+    "max_tokens": Ending.TRUNCATED,
+    "content_filter": Ending.REFUSED,
+    "refusal": Ending.REFUSED,
+}
 
 
 class Silence(Exception):
@@ -29,11 +39,10 @@ class Gathered:
     """What has arrived of one reply; stays readable when the stream breaks."""
 
     def __init__(self, reply_tokens: int, hear: Hear) -> None:
-        self._pieces: dict[Kind, list[str]] = {"text": [], "reasoning": []}
+        self._pieces: dict[Kind, list[str]] = {"text": [], "reasoning": [], "finish": []}
         self._room = reply_tokens * _LONGEST_TOKEN
         self._hear = hear
         self.refusal = ""
-        self.finish = ""
         self.model = ""
         self.usage: object = None
         """As the provider gave it, unchecked."""
@@ -49,6 +58,11 @@ class Gathered:
         """The visible thinking so far."""
         return "".join(self._pieces["reasoning"])
 
+    @property
+    def finish(self) -> str:
+        """Why the endpoint says that the reply is over; empty while it is not."""
+        return "".join(self._pieces["finish"][-1:])
+
     def take(self, chunk: Any) -> bool:  # noqa: ANN401 -- an object of another package, any field of which may be missing
         """Take one event in; whether it brought text. Raises TooLong."""
         self.events += 1
@@ -58,14 +72,16 @@ class Gathered:
         choice = next((c for c in choices if getattr(c, "index", 0) in {0, None}), None)
         if choice is None:
             return False
-        self.finish = _text(choice, "finish_reason") or self.finish
         delta = getattr(choice, "delta", None)
         self.refusal += _text(delta, "refusal")
         thought = next((t for name in _THINKING if (t := _text(delta, name))), "")
-        heard = self._add("reasoning", thought)
-        return self._add("text", _text(delta, "content")) or heard
+        heard = self.add("reasoning", thought)
+        heard = self.add("text", _text(delta, "content")) or heard
+        self.add("finish", _text(choice, "finish_reason"))
+        return heard
 
-    def _add(self, kind: Kind, piece: str) -> bool:
+    def add(self, kind: Kind, piece: str) -> bool:
+        """Take one piece in; whether there is one. Raises TooLong."""
         if not piece:
             return False
         self._pieces[kind].append(piece)
@@ -109,3 +125,24 @@ def _silence(limits: Timeouts, *, spoken: bool, over: bool) -> str:
     if spoken:
         return f"nothing more came for {limits.between_tokens:g} s"
     return f"no first token came within {limits.first_token:g} s"
+
+
+def ended(gathered: Gathered) -> Fault:
+    """How a stream that was read to its end ended; the first case that holds."""
+    text = bool(gathered.text.strip())
+    ending = _FINISHES.get(gathered.finish)
+    refusal = without_key(gathered.refusal, "")
+    cases = (
+        (not gathered.events, Ending.UNREADABLE, "the endpoint answered without any event"),
+        (bool(refusal) and not text, Ending.REFUSED, f"the model refused: {refusal}"),
+        (ending is Ending.TRUNCATED, Ending.TRUNCATED, "the reply reached its token limit"),
+        (ending is Ending.REFUSED, Ending.REFUSED, "the provider's filter stopped the reply"),
+        (not gathered.finish, Ending.CUT, "the stream ended before the reply did"),
+        (not text, Ending.EMPTY, "the reply holds no text"),
+    )
+    found = next(((ending, says) for holds, ending, says in cases if holds), None)
+    return (
+        Fault(ending=Ending.COMPLETE, says="")
+        if found is None
+        else Fault(ending=found[0], says=found[1])
+    )

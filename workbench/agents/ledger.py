@@ -1,0 +1,302 @@
+"""The purse and memory of a session's talks: pays for requests, keeps replies, never pays twice.
+
+A request is on disk before it is sent and its reply before it is used; pieces are written as they
+arrive. After a death the reply that had arrived whole is taken as it is; of one that had not, what
+arrived is counted at its price, and the question is asked again.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+from msgspec import structs
+
+from workbench.agents.exchange import (
+    ARRIVING,
+    JOURNAL,
+    LOST,
+    Answered,
+    AnyLine,
+    Asked,
+    Fruitless,
+    Hinted,
+    Place,
+    Spent,
+    final,
+    place_of,
+    spent,
+)
+from workbench.agents.model_settings import ModelSettings
+from workbench.agents.model_stream import Gathered, Kind, ended
+from workbench.agents.prices import Prices
+from workbench.agents.records import Message, Reply, Usage
+from workbench.agents.tokens import estimate, estimate_prompt
+from workbench.session.journal import Journal, read_records
+
+WARNINGS = (0.5, 0.8)
+"""Shares of a dollar budget at which a person is told."""
+
+Hear = Callable[[Asked | Answered], None]
+Piece = Callable[[Place, Kind, str], None]
+Warn = Callable[[str], None]
+
+
+class BudgetEnds(Exception):
+    """The dollars are spent, or would be by the next request; nothing was sent."""
+
+
+class Ledger:
+    """The writing end; its owner holds the session's lock. Used from one thread at a time."""
+
+    def __init__(
+        self,
+        state: Path,
+        prices: Prices,
+        *,
+        hear: Hear | None = None,
+        piece: Piece | None = None,
+        warn: Warn | None = None,
+    ) -> None:
+        """Open the journal and settle what a dead process left. WorkbenchError: not writable."""
+        self._prices = prices
+        self._hear = hear
+        self._piece = piece
+        self._warn = warn
+        self._arriving = state / ARRIVING
+        self._stream = -1
+        self._journal = Journal(state / JOURNAL)
+        self.lines: list[AnyLine] = list(read_records(state / JOURNAL, AnyLine).records)  # type: ignore[arg-type]  # msgspec decodes unions, which are no `type`
+        self.limit: float | None = None
+        """Dollars that the session may spend."""
+        self.committed = 0.0
+        """Dollars of the transitions that git holds, which are not counted here again."""
+        self.number = 0
+        """Of the transition that is being worked on; earlier ones are in `committed`."""
+        self._settle()
+
+    def close(self) -> None:
+        """Give the files back."""
+        self._end_stream()
+        self._journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- what is known ----------------------------------------------------------------------
+
+    def answer(self, place: Place) -> Reply | None:
+        """The reply that was paid for at this place; None when it is still to be asked."""
+        for line in reversed(self.lines):
+            if isinstance(line, Answered) and place_of(line) == place and final(line):
+                return line.reply
+        return None
+
+    def of(self, number: int) -> list[AnyLine]:
+        """Everything that led to one transition."""
+        return [line for line in self.lines if line.number == number]
+
+    def spent(self, number: int) -> Spent:
+        """What one transition cost in requests."""
+        return spent(self.of(number))
+
+    def open(self) -> Spent:
+        """What was spent since the last transition in git."""
+        return spent(line for line in self.lines if line.number >= self.number)
+
+    def rounds(self, number: int) -> int:
+        """Rounds towards a transition that gave no candidate."""
+        return sum(isinstance(line, Fruitless) for line in self.of(number))
+
+    def hints(self, number: int) -> tuple[str, ...]:
+        """What a person has said up to a transition, oldest first."""
+        return tuple(
+            line.text for line in self.lines if isinstance(line, Hinted) and line.number <= number
+        )
+
+    def exchange(self, number: int) -> list[dict[str, Any]]:
+        """The lines of one transition as its commit keeps them."""
+        return [msgspec.to_builtins(line) for line in self.of(number)]
+
+    # -- what is written --------------------------------------------------------------------
+
+    def hint(self, number: int, text: str) -> None:
+        """Keep a person's words for the prompts from transition `number` on."""
+        self._append(Hinted(number=number, text=text))
+
+    def fruitless(self, number: int, says: str) -> None:
+        """Note that a round gave no candidate."""
+        self._append(Fruitless(number=number, round=self.rounds(number) + 1, says=says))
+
+    def meter(
+        self, place: Place, settings: ModelSettings, messages: Sequence[Message]
+    ) -> "LedgerMeter":
+        """Who pays for the requests at one place."""
+        return LedgerMeter(self, place, settings, tuple(messages))
+
+    def ask(
+        self, place: Place, settings: ModelSettings, messages: tuple[Message, ...], attempt: int
+    ) -> None:
+        """Write a request down before it is sent. Raises BudgetEnds when it cannot be afforded."""
+        tokens = estimate_prompt(messages)
+        whole = Usage(prompt_tokens=tokens, reply_tokens=settings.reply_tokens)
+        least = self._prices.cost(settings.model, Usage(prompt_tokens=tokens))
+        self._afford(least)
+        asked = Asked(
+            number=place.number,
+            round=place.round,
+            role=place.role,
+            turn=place.turn,
+            attempt=attempt,
+            model=settings.model,
+            messages=messages if attempt == 1 else (),
+            prompt_tokens=tokens,
+            usd_at_most=self._prices.cost(settings.model, whole),
+        )
+        self._begin_stream()
+        self._append(asked)
+        if self._hear is not None:
+            self._hear(asked)
+
+    def heard(self, place: Place, kind: Kind, piece: str) -> None:
+        """Keep a piece of the reply that is arriving."""
+        os.write(self._stream, msgspec.json.encode((kind, piece)) + b"\n")
+        if self._piece is not None:
+            self._piece(place, kind, piece)
+
+    def answered(self, place: Place, model: str, attempt: int, reply: Reply) -> None:
+        """Keep a reply, and tell when a share of the budget is passed."""
+        before = self.committed + self.open().usd
+        line = Answered(
+            number=place.number,
+            round=place.round,
+            role=place.role,
+            turn=place.turn,
+            attempt=attempt,
+            model=model,
+            reply=reply,
+            usd=self._prices.cost(model, reply.usage),
+        )
+        self._append(line)
+        self._end_stream()
+        if self._hear is not None:
+            self._hear(line)
+        self._warn_at(before, self.committed + self.open().usd)
+
+    def waits(self, says: str) -> None:
+        """Tell that a passing fault is waited out."""
+        if self._warn is not None:
+            self._warn(says)
+
+    # -- pieces -----------------------------------------------------------------------------
+
+    def _append(self, line: AnyLine) -> None:
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        kept: list[AnyLine] = []
+
+        def encode(seq: int) -> bytes:
+            kept.append(structs.replace(line, seq=seq, at=at))
+            return msgspec.json.encode(kept[-1])
+
+        self._journal.append(encode, durable=True)
+        self.lines.append(kept[-1])
+
+    def _afford(self, least: float | None) -> None:
+        """A request is sent while its prompt alone fits: the last reply may pass the limit."""
+        if self.limit is None:
+            return
+        spent_by_now = self.committed + self.open().usd
+        if spent_by_now + (least or 0.0) >= self.limit:
+            raise BudgetEnds(
+                f"${spent_by_now:.4f} of ${self.limit:.4f} are spent, and the next prompt costs"
+                f" ${least or 0.0:.4f}"
+            )
+
+    def _warn_at(self, before: float, after: float) -> None:
+        if self.limit is None or self._warn is None:
+            return
+        passed = [s for s in WARNINGS if before < s * self.limit <= after]
+        if passed:
+            self._warn(
+                f"{passed[-1]:.0%} of the budget is spent: ${after:.4f} of ${self.limit:.4f}"
+            )
+
+    def _begin_stream(self) -> None:
+        self._end_stream()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._stream = os.open(self._arriving, flags, 0o600)
+
+    def _end_stream(self) -> None:
+        if self._stream >= 0:
+            os.close(self._stream)
+            self._stream = -1
+
+    def _settle(self) -> None:
+        """Answer the request that was on its way when the process died, with what had arrived."""
+        requests = [line for line in self.lines if isinstance(line, Asked | Answered)]
+        if not requests or isinstance(requests[-1], Answered):
+            return
+        asked = requests[-1]
+        gathered = self._arrived()
+        usage = Usage(
+            prompt_tokens=asked.prompt_tokens,
+            reply_tokens=estimate(gathered.reasoning + gathered.text),
+            says="the workbench ended before the provider's counts came",
+        )
+        reply = structs.replace(
+            LOST, usage=usage, text=gathered.text, reasoning=gathered.reasoning, model=asked.model
+        )
+        if gathered.finish:
+            fault = ended(gathered)
+            reply = structs.replace(reply, ending=fault.ending, says=fault.says)
+        self.answered(place_of(asked), asked.model, asked.attempt, reply)
+
+    def _arrived(self) -> Gathered:
+        """What the dead process had received."""
+        gathered = Gathered(1 << 30, lambda _kind, _piece: None)
+        found = read_records(self._arriving, tuple[Kind, str])
+        for kind, piece in found.records:
+            gathered.add(kind, piece)
+        gathered.events = max(1, len(found.records))
+        return gathered
+
+
+class LedgerMeter:
+    """What `Model.ask` tells of the requests at one place."""
+
+    def __init__(
+        self, ledger: Ledger, place: Place, settings: ModelSettings, messages: tuple[Message, ...]
+    ) -> None:
+        self._ledger = ledger
+        self._place = place
+        self._settings = settings
+        self._messages = messages
+
+    def asking(self, attempt: int) -> None:
+        """Write it down first. Raises BudgetEnds."""
+        self._ledger.ask(self._place, self._settings, self._messages, attempt)
+
+    def heard(self, kind: Kind, piece: str) -> None:
+        """Keep what arrives."""
+        self._ledger.heard(self._place, kind, piece)
+
+    def answered(self, attempt: int, reply: Reply) -> None:
+        """Keep the reply."""
+        self._ledger.answered(self._place, self._settings.model, attempt, reply)
+
+    def waiting(self, seconds: float, reply: Reply) -> None:
+        """Say why nothing happens."""
+        self._ledger.waits(
+            f"{self._settings.model}: {reply.ending} ({reply.says}); again in {seconds:.1f} s"
+        )

@@ -9,6 +9,7 @@ from workbench.engine.view import Snapshot, Version
 from workbench.gate.records import GateReport, Verdict
 from workbench.kernels.target import TARGETS
 from workbench.lineage.lanes import draw
+from workbench.measure.baselines import Baselines
 from workbench.measure.records import Kind, Speed, Time
 from workbench.session.records import Answer, Transition
 from workbench.skills.records import Check, Truth
@@ -30,6 +31,7 @@ def status_text(snapshot: Snapshot) -> str:
         *_size(snapshot),
         f"versions  {len(snapshot.versions)}, {_kept(snapshot)} accepted",
         f"best      {version_line(best) if best else 'none yet'}",
+        *_bar(snapshot.baselines),
         f"spent     {_spent(snapshot)}",
         f"left      {left(snapshot.budget, snapshot.steps, snapshot.spent)}",
     ]
@@ -47,6 +49,11 @@ def _size(snapshot: Snapshot) -> list[str]:
         f"size      {snapshot.size}: smaller than the problem file's own, for want of a GPU;",
         "          every time and speed holds there, and the kernel is made for it",
     ]
+
+
+def _bar(baselines: Baselines | None) -> list[str]:
+    """What there is to beat: nothing where it was not timed."""
+    return [] if baselines is None else [f"to beat   {baselines.words()}"]
 
 
 def _spent(snapshot: Snapshot) -> str:
@@ -152,6 +159,8 @@ def _times(gate: GateReport) -> list[str]:
     ):
         if speed is not None:
             lines.append(f"  {label}: {speed.says()}")
+    if gate.baselines is not None:
+        lines.append(f"  to beat   {gate.baselines.words()}")
     return lines
 
 
@@ -222,6 +231,7 @@ def _best(client: "SessionClient", snapshot: Snapshot, best: Transition) -> list
         lines.append(f"reference {time_words(best.gate.reference)}")
     if best.gate.versus_seed is not None:
         lines.append(f"speed     {best.gate.versus_seed.says()} against the seed")
+    lines += _bar(best.gate.baselines)
     if best.gate.versus_reference is not None:
         lines.append(f"          {best.gate.versus_reference.says()} against the reference")
     return lines

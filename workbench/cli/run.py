@@ -39,6 +39,10 @@ def run(
     proposer: Annotated[
         str, typer.Option(help="Who proposes steps: skills (llm and both come later).")
     ] = "skills",
+    baselines: Annotated[
+        str,
+        typer.Option(help="On a GPU: eager, or both to time torch.compile first, up to 2 minutes."),
+    ] = "eager",
     session: Annotated[str, typer.Option(help="Name of the session [default: PROBLEM-N].")] = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
@@ -57,6 +61,7 @@ def run(
         target=target,
         budget=Budget(steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds),
         proposer=proposer,
+        baselines=baselines,
         name=session,
         sessions=_folder(sessions),
     )

@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast, get_args
 
 import msgspec
 from msgspec import Struct, structs
@@ -15,7 +16,7 @@ from workbench.gate.candidate import read_candidate
 from workbench.problems.load import load_problem
 from workbench.session.lock import EngineLock
 from workbench.session.names import check_name, fresh_name
-from workbench.session.records import Budget, Mode, SessionSettings
+from workbench.session.records import Baselined, Budget, Mode, SessionSettings
 from workbench.session.store import SessionStore
 
 
@@ -31,6 +32,8 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     proposer: str
     name: str
     sessions: Path
+    baselines: str = "eager"
+    """`eager`, or `both`: torch.compile too."""
 
 
 def create_session(request: RunRequest) -> Path:
@@ -58,6 +61,7 @@ def create_session(request: RunRequest) -> Path:
         device_index=place.index,
         target=place.target,
         budget=request.budget,
+        baselines=_baselines(request.baselines),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         toolchain=toolchain(),
     )
@@ -65,6 +69,15 @@ def create_session(request: RunRequest) -> Path:
     if seed is not None:
         note_seed(store, seed, Path(str(request.kernel)))
     return store.folder
+
+
+def _baselines(word: str) -> Baselined:
+    for known in get_args(Baselined):
+        if word == known:
+            return cast("Baselined", known)
+    raise WorkbenchError(
+        f"{word!r} is no choice of baselines", where="--baselines", todo="use eager or both"
+    )
 
 
 def request_run(path: Path, *, mode: Mode | None, budget: Budget) -> None:

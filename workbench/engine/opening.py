@@ -8,6 +8,7 @@ from msgspec import structs
 from workbench.engine.events import AnyEvent
 from workbench.engine.fold import fold
 from workbench.engine.view import Snapshot, State, Version
+from workbench.measure.baselines import Baselines
 from workbench.measure.records import Kind, Speed
 from workbench.problems.made import size_made
 from workbench.session.journal import Tail, last_lines
@@ -38,6 +39,7 @@ class Opened:
         self.path = path.resolve()
         self.store = SessionReader(self.path)
         self._settings: SessionSettings = self.store.settings()
+        self._baselines: Baselines | None = None
         self.last_seq = 0
         """Of the newest event that a snapshot holds."""
 
@@ -103,6 +105,7 @@ class Opened:
         return structs.replace(
             snapshot,
             versions=_versions(overview),
+            baselines=self._baselines_of(overview),
             best=overview.best,
             incumbent=overview.main,
             pending=pending,
@@ -110,6 +113,15 @@ class Opened:
             spent=spent,
             elapsed_seconds=spent.wall_seconds,
         )
+
+    def _baselines_of(self, overview: Overview) -> Baselines | None:
+        """Those of the first kernel; read once, its record never changes after its decision."""
+        first = next((s for s in overview.versions if s.parent is None), None)
+        if first is None or first.time is None or first.time.kind is not Kind.MEASURED:
+            return None
+        if self._baselines is None:
+            self._baselines = self.store.transition(first.number).gate.baselines
+        return self._baselines
 
 
 def _decode(lines: list[bytes], after: int) -> list[AnyEvent]:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from workbench.gate.records import Outcome, Stage, Verdict
+from workbench.measure.baselines import Baselines
 from workbench.measure.records import Speed
 from workbench.session.records import Answer, Budget, Cost
 from workbench.skills.records import Plan
@@ -94,6 +95,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Of `current`."""
     pending: int | None = None
     """The transition that waits for a decision."""
+    baselines: Baselines | None = None
+    """What there is to beat, as the first kernel's report has it."""
     best: int | None = None
     incumbent: int | None = None
     budget: Budget = Budget()

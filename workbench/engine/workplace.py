@@ -7,9 +7,12 @@ from pathlib import Path
 from msgspec import structs
 
 from workbench.engine import events as ev
+from workbench.engine.baselines import JOB_MODULES as BASELINE_MODULES
+from workbench.engine.baselines import baselines_of, todays_baselines
 from workbench.engine.history import History, modeled_speed
 from workbench.engine.measuring import flavors, profiler_of, timer_of
 from workbench.engine.seeds import find_seed
+from workbench.errors import WorkbenchError
 from workbench.gate.candidate import Candidate, candidate_of
 from workbench.gate.counters import NcuProfiler, Profiler
 from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
@@ -19,6 +22,7 @@ from workbench.gate.records import GateReport
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
+from workbench.measure.baselines import Baselines
 from workbench.measure.eager import modeled_eager
 from workbench.measure.records import Kind, Time
 from workbench.problems.load import load_problem, shipped_problems
@@ -50,9 +54,11 @@ class SessionWorkplace:
         self._own_seed = own_seed
         self._emit = emit
         self._hashes: dict[int, str] = {}
+        self._baselines: Baselines | None = None
+        self._asked_baselines = False
         self._workshop = Workshop(
             device_index=settings.device_index,
-            preload=JOB_MODULES,
+            preload=(*JOB_MODULES, *BASELINE_MODULES),
             share_device_memory=settings.device_index is not None,
         )
 
@@ -131,7 +137,7 @@ class SessionWorkplace:
             listen=lambda told: self._tell(number, told),
         )
         if report.time is None or report.time.kind is not Kind.MODELED:
-            return report
+            return self._with_baselines(report, timed=report.time is not None)
         reference = self._reference_time
         before = None if root is None else root.gate.time
         versus_seed = None if before is None else modeled_speed(before, report.time)
@@ -165,6 +171,31 @@ class SessionWorkplace:
             return None
         name = f"profiles/{number:04d}.ncu-rep"
         return partial(self._profiler, keep=(self._store.state / name, f".git/workbench/{name}"))
+
+    def _with_baselines(self, report: GateReport, *, timed: bool) -> GateReport:
+        """The report of a measured kernel with what there is to beat, as far as that is known."""
+        spent = 0.0
+        if timed and self._baselines is None and self._settings.device_index is not None:
+            self._baselines, spent = self._timed_baselines(self._settings.device_index)
+        return structs.replace(
+            report, baselines=self._baselines, gpu_seconds=report.gpu_seconds + spent
+        )
+
+    def _timed_baselines(self, device_index: int) -> tuple[Baselines | None, float]:
+        """Today's, or new ones where the session asked for them once; and the GPU-seconds spent."""
+        known = todays_baselines(self._problem, device_index)
+        if self._asked_baselines or self._settings.baselines == "eager":
+            return known, 0.0
+        self._asked_baselines = True
+        if known is not None and known.compiled is not None:
+            return known, 0.0
+        self._emit(ev.Note(level="info", says="timing the reference under torch.compile"))
+        try:
+            timed = baselines_of(self._problem, lambda: self._facts, device_index, self._workshop)
+        except WorkbenchError as fault:
+            self._emit(ev.Note(level="warning", says=f"there are no baselines: {fault}"))
+            return known, 0.0
+        return timed, timed.gpu_seconds
 
     def _root(self, transition: Transition) -> Transition:
         """The seed that a transition descends from."""

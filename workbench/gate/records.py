@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from workbench.kernels.records import Launch, LaunchTrace
+from workbench.measure.baselines import Baselines
 from workbench.measure.ncu.records import NcuRecord
 from workbench.measure.records import Limit, PairSamples, Speed, Time
 
@@ -106,6 +107,8 @@ class GateReport(Struct, frozen=True, kw_only=True):
     """Of the PyTorch reference, where known."""
     limit: Limit | None = None
     """What `time` is measured against, where it was measured and the work is known."""
+    baselines: Baselines | None = None
+    """Eager and compiled PyTorch on this GPU, where they were timed within the day."""
     speed: Speed | None = None
     """Against the parent."""
     versus_seed: Speed | None = None

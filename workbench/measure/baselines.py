@@ -73,6 +73,17 @@ class Baselines(Struct, frozen=True, kw_only=True):
         known = [one.time for one in (self.eager, self.compiled) if one and one.time]
         return min(known, key=lambda time: time.microseconds, default=None)
 
+    @property
+    def bar(self) -> str:
+        """In few words: `eager 2861.6 us, compile 924.8 us`."""
+        compiled = "" if self.compiled is None else f", compile {self.compiled.words()}"
+        return f"eager {self.eager.words()}{compiled}"
+
+    def words(self) -> str:
+        """`eager 2861.6 us, torch.compile 924.8 us, measured 2026-11-29`."""
+        compiled = "" if self.compiled is None else f", torch.compile {self.compiled.words()}"
+        return f"eager {self.eager.words()}{compiled}, measured {self.measured[:10]}"
+
     def stale(self, now: datetime) -> bool:
         """Whether they are too old to be compared with; also where they are from the future."""
         age = now - datetime.fromisoformat(self.measured)

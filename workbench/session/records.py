@@ -12,6 +12,10 @@ FORMAT = 1
 """Of the session repository; a reader refuses a newer one by name."""
 
 
+Baselined = Literal["eager", "both"]
+"""What a measured kernel is told against: `both` also times torch.compile, once a day."""
+
+
 class Mode(StrEnum):
     """Who says yes."""
 
@@ -78,6 +82,7 @@ class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     problem: str
     mode: Mode
     proposer: Literal["skills", "llm", "both"] = "skills"
+    baselines: Baselined = "eager"
     device: str
     """`cpu`, or the name of the GPU."""
     device_index: int | None = None

@@ -78,7 +78,18 @@ def _times(own: GateReport, parent: GateReport | None) -> list[Metric]:
         reference = own.reference.microseconds
         faster = f"{reference / time.microseconds:.2f}x" if time.microseconds else ""
         rows.append(_time_row("Reference us", own.reference, reference, None, faster))
+    rows += _compiled(own, time)
     return rows
+
+
+def _compiled(own: GateReport, time: Time) -> list[Metric]:
+    """What torch.compile takes, beside a time measured on the same GPU."""
+    known = None if own.baselines is None else own.baselines.compiled
+    if known is None or known.time is None or known.time.kind is not time.kind:
+        return []
+    compiled = known.time.microseconds
+    faster = f"{compiled / time.microseconds:.2f}x" if time.microseconds else ""
+    return [_time_row("Compiled us", known.time, compiled, None, faster)]
 
 
 def roof_share(own: GateReport) -> float | None:

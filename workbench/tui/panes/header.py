@@ -28,6 +28,8 @@ def header(scene: Scene, width: int) -> Content:
         (fit(snapshot.problem, max(8, width - cells(right) - 4)), "bold"),
     ]
     extras = [f"session {snapshot.name}", _ground(scene), f"{snapshot.mode} mode"]
+    if snapshot.baselines is not None:
+        extras.append(f"to beat: {snapshot.baselines.bar}")
     for extra in extras:
         if cells(left) + cells(right) + len(extra) + 4 > width:
             break

@@ -1,0 +1,206 @@
+"""Turns recorded steps of one mechanism into a card, without a model: nothing without evidence.
+
+KLineage groups transitions by category and locus and lets a model lift a card from them (spec
+C1.2, C1.3). Here a group is all steps of one edit, and every line of the card is computed from
+them: parameters from those that worked, conditions from what failed (`predicates`), effects from
+what was measured, risks from failures that no condition rules out, scope from where it was seen.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import tomli_w
+from msgspec import Struct, structs
+
+from workbench.kernels.edits.registry import EDITS
+from workbench.kernels.facts_catalogue import CATALOGUE
+from workbench.kernels.records import Fact
+from workbench.lineage.instances import Instance
+from workbench.lineage.predicates import Predicate, conditions
+from workbench.skills.records import (
+    Card,
+    Carrier,
+    Effect,
+    EvidenceRow,
+    Parameter,
+    Precondition,
+    Risk,
+    Scope,
+)
+
+LEAST_CHANGE = 0.05
+"""Relative change of a fact that counts as an effect; ours: below it a compiler's whim."""
+
+ORDER = {"block-size": 50, "num-warps": 60, "num-stages": 62}
+"""Of edits that tune; everything else is structure and comes first."""
+_STRUCTURE = 40
+
+
+class Induced(Struct, frozen=True, kw_only=True):
+    """A draft card with what it was made from."""
+
+    card: Card
+    helped: int
+    failed: int
+    conditions: tuple[Predicate, ...]
+
+
+def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
+    """The card of one edit's recorded steps; None where none of them helped.
+
+    Raises KeyError for an edit that is not registered.
+    """
+    helped = [one for one in group if one.helped]
+    failed = [one for one in group if not one.helped]
+    if not helped:
+        return None
+    found, left = conditions(helped, failed)
+    category = next((one.category for one in helped if one.locus), edit)
+    card = Card(
+        id=f"learned-{category}",
+        title=_title(edit, category),
+        intent=_sentence(EDITS[edit].says),
+        order=ORDER.get(edit, _STRUCTURE),
+        scope=Scope(
+            families=tuple(sorted({one.family for one in helped if one.family})) or ("*",),
+            platforms=tuple(sorted({one.target for one in helped})),
+        ),
+        anchor=f"what the edit `{edit}` finds; seen at {_loci(helped)}",
+        carrier=Carrier(edit=edit, grid=_grid(edit, helped)),
+        precondition=tuple(_precondition(p, failed) for p in found),
+        effect=(_time(helped), *_effects(helped)),
+        risk=tuple(_risk(failed[place]) for place in left),
+        evidence=tuple(_evidence(one) for one in group),
+    )
+    return Induced(card=card, helped=len(helped), failed=len(failed), conditions=tuple(found))
+
+
+def card_text(card: Card) -> str:
+    """The card's TOML file; what says nothing is left out."""
+    plain = msgspec.to_builtins(card)
+    blank = msgspec.to_builtins(Card(id="", title="", intent="", carrier=Carrier()))
+    kept = {k: _without_blanks(v) for k, v in plain.items() if v != blank.get(k)}
+    return tomli_w.dumps(kept)
+
+
+def _without_blanks(value: object) -> object:
+    if isinstance(value, dict):
+        return {k: _without_blanks(v) for k, v in value.items() if v not in (None, "", [], ())}
+    if isinstance(value, list | tuple):
+        return [_without_blanks(v) for v in value]
+    return value
+
+
+def _title(edit: str, category: str) -> str:
+    words = category.replace("-", " ")
+    return f"{words.capitalize()} (learned, edit {edit})"
+
+
+def _sentence(text: str) -> str:
+    text = text.strip().rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _loci(helped: Sequence[Instance]) -> str:
+    seen = sorted({f"{one.locus or one.kernel} of {one.problem}" for one in helped})
+    return ", ".join(seen)
+
+
+def _grid(edit: str, helped: Sequence[Instance]) -> dict[str, tuple[Parameter, ...]]:
+    """Every value that helped, the one that helped most first; places are chosen by the anchor."""
+    best = sorted(helped, key=lambda one: -(one.ratio or 0.0))
+    grid: dict[str, tuple[Parameter, ...]] = {}
+    for parameter in EDITS[edit].parameters:
+        if not parameter.grid:
+            continue
+        values = [
+            one.parameters[parameter.name] for one in best if parameter.name in one.parameters
+        ]
+        if values:
+            grid[parameter.name] = tuple(dict.fromkeys(values))
+    return grid
+
+
+def _precondition(predicate: Predicate, failed: Sequence[Instance]) -> Precondition:
+    first = failed[predicate.excludes[0]]
+    seen = _shown(first.before[predicate.fact])
+    more = len(predicate.excludes) - 1
+    others = f" and {more} more" if more else ""
+    return Precondition(
+        says=f"{predicate.says}; failed with {seen} in {_place(first)}{others}",
+        when=predicate.when,
+        category=predicate.category,
+    )
+
+
+def _shown(fact: Fact) -> str:
+    value = fact.value
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{text} {fact.unit}".strip()
+
+
+def _place(one: Instance) -> str:
+    return f"{one.session}@{one.commit[:9]}"
+
+
+def _time(helped: Sequence[Instance]) -> Effect:
+    ratios = [one.ratio for one in helped if one.ratio is not None]
+    return Effect(
+        metric="time",
+        direction="down",
+        low=round(min(ratios), 3) if ratios else None,
+        high=round(max(ratios), 3) if ratios else None,
+    )
+
+
+def _effects(helped: Sequence[Instance]) -> list[Effect]:
+    """Facts of the compiled kernel and of its traffic that moved one way wherever it helped."""
+    found = []
+    for name, spec in CATALOGUE.items():
+        if spec.source not in {"static", "trace"} or spec.type != "number":
+            continue
+        changes = [_change(one.before[name].value, one.after[name].value) for one in helped]
+        known = [change for change in changes if change is not None]
+        if len(known) < len(helped):
+            continue
+        if all(change > 1 + LEAST_CHANGE for change in known):
+            found.append(_moved(name, "up", known))
+        elif all(change < 1 / (1 + LEAST_CHANGE) for change in known):
+            found.append(_moved(name, "down", [1 / change for change in known if change]))
+    return found
+
+
+def _change(before: object, after: object) -> float | None:
+    """After over before; None where it has no ratio."""
+    if isinstance(before, bool) or isinstance(after, bool):
+        return None
+    if not isinstance(before, int | float) or not isinstance(after, int | float) or not before:
+        return None
+    return after / before
+
+
+def _moved(name: str, direction: str, factors: Sequence[float]) -> Effect:
+    effect = Effect(metric=name, direction="same")
+    ends = {"low": round(min(factors), 3), "high": round(max(factors), 3)} if factors else {}
+    return structs.replace(effect, direction=direction, **ends)
+
+
+def _risk(one: Instance) -> Risk:
+    """A failure that no condition rules out: told, not gated."""
+    return Risk(says=one.says if one.code else f"no gain: {one.says}", seen=_place(one))
+
+
+def _evidence(one: Instance) -> EvidenceRow:
+    return EvidenceRow(
+        session=one.session,
+        commit=one.commit,
+        device=one.device,
+        kind="measured" if one.measured else "modeled",
+        before_us=one.before_us,
+        after_us=one.after_us,
+        verdict="accepted" if one.accepted else "rejected",
+        problem=one.problem,
+        family=one.family,
+        target=one.target,
+        says="" if one.helped else one.says,
+    )

@@ -1,0 +1,143 @@
+"""Every recorded use of one mechanism, for it and against it, with the facts it was used under."""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from workbench.kernels.facts import read_facts
+from workbench.kernels.records import Fact
+from workbench.kernels.source import read_source
+from workbench.kernels.target import TARGETS
+from workbench.session.reader import SessionReader
+from workbench.session.records import Answer, SessionSettings, Transition
+from workbench.skills.records import Parameter
+
+Facts = dict[str, Fact]
+
+LEAST_GAIN = 1.01
+"""A step that gains less speaks against its mechanism, not for it; the gate's threshold."""
+
+
+class Instance(Struct, frozen=True, kw_only=True):
+    """One step that put a mechanism into a kernel."""
+
+    category: str
+    """The mechanism; of a run's step the id of its edit."""
+    locus: str
+    edit: str
+    kernel: str
+    parameters: dict[str, Parameter]
+    helped: bool
+    """Right, kept, and faster by more than `LEAST_GAIN`."""
+    says: str
+    """What the gate said."""
+    code: str = ""
+    """The gate's reason; empty for one that passed."""
+    ratio: float | None = None
+    """Times faster than without it; None where nothing was timed."""
+    before: Facts
+    """Of the kernel without the mechanism."""
+    after: Facts
+    """Of the kernel with it."""
+    before_us: float | None = None
+    after_us: float | None = None
+    measured: bool = False
+    session: str
+    commit: str
+    device: str
+    problem: str
+    family: str
+    target: str
+    accepted: bool
+
+
+def instances(stores: Iterable[SessionReader]) -> Iterator[Instance]:
+    """Every step of lineages and runs that was made by an edit, in the order of the sessions."""
+    for store in stores:
+        settings, family = store.settings(), _family(store)
+        commits = {version.number: version.commit for version in store.overview().versions}
+        read = {n: (store.transition(n), store.source(n)) for n in sorted(commits)}
+        for number, (transition, source) in read.items():
+            parent = read.get(-1 if transition.parent is None else transition.parent)
+            if parent is not None and _is_step(transition, settings):
+                yield _instance(transition, source, parent, settings, family, commits[number])
+
+
+def _is_step(transition: Transition, settings: SessionSettings) -> bool:
+    """Whether it went forward by an edit; a removal that failed is no step forward."""
+    plan = transition.plan
+    if plan is None or not plan.edit or transition.decision.answer is Answer.PENDING:
+        return False
+    return settings.kind == "run" or transition.decision.answer is Answer.ACCEPTED
+
+
+def _instance(
+    transition: Transition,
+    source: str,
+    parent: tuple[Transition, str],
+    settings: SessionSettings,
+    family: str,
+    commit: str,
+) -> Instance:
+    plan, gate, backward = transition.plan, transition.gate, transition.backward
+    if plan is None:
+        raise ValueError("a step has a plan")
+    before = parent[0].gate
+    ratio = gate.speed.ratio if gate.speed is not None else None
+    least = gate.speed.low if gate.speed is not None and gate.speed.low is not None else ratio
+    accepted = transition.decision.answer is Answer.ACCEPTED
+    target = TARGETS.get(settings.target)
+    known = {"problem.family": family or None}
+    return Instance(
+        category=backward.category if backward is not None else plan.edit,
+        locus=backward.locus if backward is not None else "",
+        edit=plan.edit,
+        kernel=plan.kernel,
+        parameters=plan.parameters,
+        helped=accepted and least is not None and least > LEAST_GAIN,
+        says=gate.says,
+        code=gate.code,
+        ratio=ratio,
+        before=read_facts(parent[1], plan.kernel, before.launches, before.traces, known, target),
+        after=read_facts(
+            source, _heir(source, plan.kernel), gate.launches, gate.traces, known, target
+        ),
+        before_us=None if gate.against is None else gate.against.microseconds,
+        after_us=None if gate.time is None else gate.time.microseconds,
+        measured=gate.time is not None and gate.time.kind.value == "measured",
+        session=settings.name,
+        commit=commit,
+        device=gate.device if gate.device != "cpu" else settings.target,
+        problem=settings.problem,
+        family=family,
+        target=settings.target,
+        accepted=accepted,
+    )
+
+
+def _heir(source: str, kernel: str) -> str:
+    """The kernel of that name, or the only one that is launched where an edit renamed it."""
+    view = read_source(source)
+    if view.kernel(kernel) is not None or len(view.launched) != 1:
+        return kernel
+    return view.launched[0]
+
+
+def _family(store: SessionReader) -> str:
+    """What the session's problem says it is; empty when it says nothing that can be read."""
+    try:
+        return str(tomllib.loads(store.problem().sidecar).get("family", ""))
+    except tomllib.TOMLDecodeError:
+        return ""
+
+
+def by_mechanism(found: Sequence[Instance]) -> dict[str, list[Instance]]:
+    """Instances by the edit that carries them, edits by name: one group becomes one card.
+
+    The category of a lineage's step and the edit of a run's step meet in the edit.
+    """
+    groups: dict[str, list[Instance]] = {}
+    for one in found:
+        groups.setdefault(one.edit, []).append(one)
+    return dict(sorted(groups.items()))

@@ -50,7 +50,7 @@ def timer():
     task = problem(SCALE)
 
     @contextlib.contextmanager
-    def hold(_waits):
+    def hold(_waits, *, shared=False):  # noqa: ARG001  # there is nothing to share
         yield NoWatch()
 
     with Workshop(preload=JOB_MODULES) as workshop:
@@ -114,7 +114,7 @@ def test_a_reference_that_cannot_draw_is_the_problem_s_fault(timer):
         timer.facts,
         timer.settings,
         timer.workshop,
-        hold=timer._hold,
+        hold=timer.hold,
     )
     finding = judged(broken, candidate(ONCE)).report.findings[0]
     assert (finding.code, finding.blame) == ("profile.reference-failed", Blame.PROBLEM)

@@ -11,14 +11,15 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from workbench.gate.correctness.protocol import Reading
-from workbench.gate.timing.turns import Turn, disagreement, implausible
+from workbench.gate.timing.turns import Empty, Turn, disagreement, implausible
 from workbench.kernels.target import target
 from workbench.measure.floor import floor, peak_tflops
 from workbench.measure.gpuwatch import GpuState, NvmlWatch, unsteady
 from workbench.measure.pairs import PairRule
-from workbench.measure.rounds import BLOCK, Warmth, affordable, rounds
+from workbench.measure.rounds import BLOCK, FIRST_BARE, Warmth, affordable, rounds
 from workbench.problems.records import Precision, WorkFloor
 
 H200 = target("sm90")
@@ -57,16 +58,24 @@ def test_a_third_side_never_parts_the_first_two(seed):
 
 
 @given(SEEDS)
-def test_each_side_is_checked_in_the_first_block_and_each_block_has_a_bare_round(seed):
+def test_each_side_is_checked_closely_in_the_first_block_and_each_block_has_bare_rounds(seed):
     made = some_rounds(seed, 10 * BLOCK)
-    assert frozenset().union(*(r.checked for r in made[:BLOCK])) == {0, 1}
+    assert frozenset().union(*(r.closely for r in made[:BLOCK])) == {0, 1}
     for block in range(10):
-        assert sum(r.bare for r in made[block * BLOCK : (block + 1) * BLOCK]) == 1
+        bare = sum(r.bare for r in made[block * BLOCK : (block + 1) * BLOCK])
+        assert bare == (FIRST_BARE if block == 0 else 1)
+
+
+@given(SEEDS)
+def test_only_what_is_checked_is_checked_closely(seed):
+    assert all(r.closely <= r.checked for r in some_rounds(seed, 100))
 
 
 def test_a_third_of_the_turns_is_checked_and_no_one_knows_which():
     checked = Counter(s for r in some_rounds(7, 3000) for s in r.checked)
     assert all(0.3 < checked[side] / 3000 < 0.37 for side in (0, 1))
+    closely = Counter(s for r in some_rounds(7, 3000) for s in r.closely)
+    assert all(0.08 < closely[side] / checked[side] < 0.17 for side in (0, 1))
     assert some_rounds(7, 100) == some_rounds(7, 100)
     assert some_rounds(7, 100) != some_rounds(8, 100)
 
@@ -112,35 +121,59 @@ def test_compiling_is_no_warming_up_and_three_seconds_are_enough():
 def test_quick_rounds_keep_the_rule_and_slow_ones_get_fewer_pairs():
     rule = PairRule()
     assert affordable(rule, 0.01) == rule
-    slow = affordable(rule, 2.0)
-    assert (slow.first, slow.cap) == (30, 60)
-    assert affordable(rule, 100.0).first == 20
-    assert affordable(PairRule(first=10, cap=10), 100.0).first == 10
+    slow = affordable(rule, 1.0)
+    assert (slow.first, slow.cap) == (14, 30)
+    assert (affordable(rule, 2.5).first, affordable(rule, 2.5).cap) == (12, 12)
+    assert affordable(rule, 100.0).cap == 10
+    assert affordable(PairRule(first=9, cap=9), 100.0).cap == 9
 
 
 # -- clocks ---------------------------------------------------------------------------------------
 
 
-def test_honest_turns_agree_held_or_bare():
+NOBODY_KNOWS = Empty()
+PROMPT = Empty(held=(turn(2.0, ahead=150.0),) * 7, bare=(turn(2.0, host=10.0, wall=17.0),) * 7)
+LATE = Empty(
+    held=(turn(2.0, ahead=150.0, wall=550.0),) * 7, bare=(turn(2.0, host=10.0, wall=410.0),) * 7
+)
+ASIDE = turn(5.0, ahead=150.0, wall=150.0 + 400.0)
+BARE_ASIDE = turn(5.0, host=20.0, wall=420.0)
+
+
+@pytest.mark.parametrize("empty", [NOBODY_KNOWS, PROMPT])
+def test_honest_turns_agree_held_or_bare(empty):
     held = [turn(40.0, ahead=150.0)] * 9
     bare = [turn(95.0, host=60.0)] * 3
-    assert disagreement(held, bare) == ""
+    assert disagreement(held, bare, empty) is None
 
 
-def test_work_that_outlasts_the_events_is_seen():
-    on_another_stream = turn(5.0, ahead=150.0, wall=150.0 + 400.0)
-    assert "another stream" in disagreement([on_another_stream] * 9, [])
-    bare = turn(5.0, host=20.0, wall=420.0)
-    assert "another stream" in disagreement([], [bare] * 3)
+@pytest.mark.parametrize(("held", "bare"), [([ASIDE] * 9, []), ([], [BARE_ASIDE] * 3)])
+def test_work_that_outlasts_the_events_is_hidden_where_the_machine_is_prompt(held, bare):
+    found = disagreement(held, bare, PROMPT)
+    assert found.hides
+    assert "another stream" in found.says
+    assert (found.events_us, found.seen_us) == (5.0, 400.0)
+
+
+@pytest.mark.parametrize("empty", [NOBODY_KNOWS, LATE])
+def test_where_the_machine_is_late_or_unknown_nobody_is_convicted(empty):
+    assert not disagreement([ASIDE] * 9, [], empty).hides
 
 
 def test_one_late_wake_up_is_no_lie():
     late = turn(40.0, ahead=150.0, wall=2000.0)
-    assert disagreement([late] + [turn(40.0, ahead=150.0)] * 9, []) == ""
+    assert disagreement([late] + [turn(40.0, ahead=150.0)] * 9, [], PROMPT) is None
+    assert disagreement([], [BARE_ASIDE] * 2, PROMPT) is None
 
 
-def test_a_judge_who_waited_much_longer_than_the_worker_says_does_not_believe_it():
-    assert "longer" in disagreement([turn(40.0, beside=50_000.0)] * 5, [])
+def test_a_judge_who_waited_longer_than_an_empty_worker_explains_does_not_believe_it():
+    held = [turn(40.0, ahead=150.0, beside=4000.0)] * 5
+    found = disagreement(held, [], PROMPT)
+    assert "longer" in found.says
+    assert not found.hides
+    assert disagreement(held, [], NOBODY_KNOWS) is None
+    assert disagreement(held, [], structs.replace(PROMPT, alike=False)) is None
+    assert disagreement([turn(40.0, beside=50_000.0)] * 5, [], NOBODY_KNOWS) is not None
 
 
 @pytest.mark.parametrize(

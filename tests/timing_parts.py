@@ -13,7 +13,7 @@ from workbench.gate.records import Finding
 from workbench.gate.timing.ring_protocol import Prepared
 from workbench.gate.timing.sides import CANDIDATE, PARENT, REFERENCE, SEED, Sides, SidesSpec
 from workbench.gate.timing.stage import GpuTimer, TimerSettings
-from workbench.gate.timing.turns import SideFault, Turn
+from workbench.gate.timing.turns import Empty, SideFault, Turn
 from workbench.measure.gpulock import GpuBusy
 from workbench.measure.gpuwatch import GpuState
 from workbench.measure.pairs import PairRule
@@ -34,6 +34,18 @@ def noisy(us: float, *, jitter: float = 0.01, seed: int = 0) -> Times:
 EAGER, SEED_TIMES = noisy(100.0, seed=9), noisy(200.0, seed=7)
 
 
+def empty_turns(late_us: float) -> Empty:
+    """An empty worker's turns, on a machine that wakes up so late."""
+
+    def turn(ahead: float) -> Turn:
+        reading = Reading(
+            device_us=2.0, host_us=10.0, wall_us=ahead + 12.0 + late_us, ahead_us=ahead
+        )
+        return Turn(reading=reading, judge_us=reading.wall_us + ahead + 2_000.0)
+
+    return Empty(held=(turn(120.0),) * 7, bare=(turn(0.0),) * 7)
+
+
 class ScriptedSide:
     """Takes the time that it is told to."""
 
@@ -47,8 +59,11 @@ class ScriptedSide:
         fault: Finding | None = None,
         hides_us: float = 0.0,
         judge_us: float | None = None,
+        late_us: float = 0.0,
     ) -> None:
         self.name = name
+        self.empty = empty_turns(late_us)
+        self.closely = 0
         self.checkable = name != REFERENCE
         self.turns = 0
         self.checks = 0
@@ -65,13 +80,15 @@ class ScriptedSide:
         us = self._times(self._run, self.turns)
         self.turns += 1
         ahead = 0.0 if bare else 120.0
-        wall = ahead + us + self._hides_us + 5.0
+        # What is hidden outlasts the events of both kinds of turns.
+        wall = (ahead or 30.0) + us + self._hides_us + 5.0
         reading = Reading(device_us=us, host_us=30.0, wall_us=wall, ahead_us=ahead)
         judge_us = wall + ahead + 2_000.0 if self._judge_us is None else self._judge_us
         return Turn(reading=reading, judge_us=judge_us)
 
-    def check(self) -> Sequence[Finding]:
+    def check(self, *, closely: bool) -> Sequence[Finding]:
         self.checks += 1
+        self.closely += closely
         if self._wrong_at is not None and self.turns > self._wrong_at:
             return [Finding(code="correctness.error-above-bound", says="output 0 is off")]
         return []
@@ -114,6 +131,7 @@ class Match:
         self.sides: list[dict[str, ScriptedSide]] = []
         self.fresh = 0
         self.told: list[str] = []
+        self.held: list[str] = []
         self._watch = watch or Watched()
         self._busy = busy
         shape = ShapeReport(shape="full", work=work, counted=counted)
@@ -138,10 +156,11 @@ class Match:
         return self._timer(NEW, parent, seed=SEED_BYTES, listen=listen)
 
     @contextlib.contextmanager
-    def _hold(self, waits: Callable[[], None]) -> Iterator[Watched]:
+    def _hold(self, waits: Callable[[], None], *, shared: bool = False) -> Iterator[Watched]:
         if self._busy:
             waits()
             raise GpuBusy("the GPU was not free within 1800 s")
+        self.held.append("shared" if shared else "alone")
         yield self._watch
 
     @contextlib.contextmanager
@@ -159,7 +178,7 @@ class Match:
         prepared = Prepared(made=made, sets=1, fresh=True)
         yield Sides(tuple(sides.values()), self._count, prepared, "landlock+seccomp")
 
-    def _count(self) -> None:
+    def _count(self, _names: Sequence[str]) -> None:
         self.fresh += 1
 
 

@@ -73,37 +73,39 @@ def run_modeled(
     *,
     parent: Time | None,
     threshold: float,
+    traced: Traced | Finding | None = None,
 ) -> Profiled:
     """Trace a sample of programs at the full shape and model the time from what they did.
 
     `shapes` are the smallest, where the candidate was shown to be right, and the full one: where
     it does less there than the smallest lets expect, the stage is unproven. `parent` is the
     modeled time of the kernel it was made from; a candidate that is not modeled faster than it by
-    `threshold` fails the stage. Raises WorkbenchError when no worker starts.
+    `threshold` fails the stage. `traced` is what an earlier stage traced at the full shape. Raises WorkbenchError when no worker starts.
     """
     began = time.monotonic()
     smallest, full = shapes
     limits = Limits(wall_seconds=_SECONDS, memory_bytes=_MEMORY)
     with workshop.worker(Flavor.INTERPRET, limits) as worker:
         isolation = worker.isolation
-        both = _traced_both(worker, candidate, compiled, shapes, target)
+        both = _traced_both(worker, candidate, compiled, shapes, target, traced)
     if isinstance(both, Finding):
         outcome = Outcome.FAILED if both.blame is Blame.CANDIDATE else Outcome.UNPROVEN
         return Profiled(report=_report(outcome, both, began, isolation))
-    small, traced = both
+    small, full_trace = both
     host = compiled.recorded.host
-    doubt = _unlike(compiled, traced) or doubt_at_full(
-        full, traced.traces, host, smallest, small.traces
+    traces = full_trace.traces
+    doubt = _unlike(compiled, full_trace) or doubt_at_full(
+        full, traces, host, smallest, small.traces
     )
     if doubt is not None:
         report = _report(Outcome.UNPROVEN, doubt, began, isolation)
-        return Profiled(report=report, traces=traced.traces)
-    modeled = modeled_time(compiled.launches, traced.traces, known_target(target), full.work, host)
+        return Profiled(report=report, traces=traces)
+    modeled = modeled_time(compiled.launches, traces, known_target(target), full.work, host)
     speed = None
     if parent is not None and parent.kind is Kind.MODELED:
         speed = Speed(kind=Kind.MODELED, ratio=parent.microseconds / modeled.microseconds)
     report = _judged(modeled, speed, threshold, began, isolation)
-    return Profiled(report=report, time=modeled, against=parent, speed=speed, traces=traced.traces)
+    return Profiled(report=report, time=modeled, against=parent, speed=speed, traces=traces)
 
 
 def traces_of(
@@ -125,10 +127,14 @@ def _traced_both(
     compiled: Compiled,
     shapes: tuple[ShapeReport, ShapeReport],
     target: str,
+    traced: Traced | Finding | None,
 ) -> tuple[Traced, Traced] | Finding:
     """What the worker traced at the smallest and at the full shape, or why there is nothing."""
     smallest, full = shapes
-    traced = _traced(worker, candidate, compiled, full, target)
+    if traced is None:
+        traced = _traced(worker, candidate, compiled, full, target)
+    elif isinstance(traced, Traced) and traced.fault is not None:
+        traced = explain(traced.fault)
     if isinstance(traced, Finding) or smallest.shape == full.shape:
         return traced if isinstance(traced, Finding) else (traced, traced)
     small = _traced(worker, candidate, compiled, smallest, target)
@@ -204,9 +210,9 @@ def not_faster(speed: Speed, threshold: float) -> Finding | None:
     evidence: Evidence = {"ratio": speed.ratio, "threshold": threshold, "kind": str(speed.kind)}
     most = speed.ratio if speed.high is None else speed.high
     if most < 1 / threshold:
-        says = f"{speed.says()}: slower than its parent"
+        says = f"{speed.in_full()}: slower than its parent"
         return Finding(code="profile.slower", says=says, evidence=evidence)
-    says = f"{speed.says()}: no gain above {threshold:g}x over its parent"
+    says = f"{speed.in_full()}: no gain above {threshold:g}x over its parent"
     return Finding(code="profile.not-faster", says=says, evidence=evidence)
 
 

@@ -11,6 +11,7 @@ from statistics import median
 from msgspec import Struct
 
 from workbench.measure.records import Kind, Speed, Time
+from workbench.measure.sequential import looks, rank_at
 
 
 class Answer(StrEnum):
@@ -21,27 +22,30 @@ class Answer(StrEnum):
     SLOWER = "slower"
     """By more than the threshold, with the stated error."""
     NO_GAIN = "no gain"
-    """The interval is narrow enough and holds no gain above the threshold."""
+    """By more than the threshold it is not faster, with the rule's error of missing a gain."""
     UNDECIDED = "undecided"
     """More pairs are wanted; at the cap it means: cannot tell."""
 
 
 class PairRule(Struct, frozen=True, kw_only=True):
-    """When pairs decide. Numbers are `gate.md` section 9's, checked there by simulation."""
+    """When pairs decide. The bounds are `measure.sequential`'s: valid at every look, together."""
 
     threshold: float = 1.01
-    """A ratio counts only beyond this, on either side."""
-    z: float = 2.58
-    """Normal quantile of the order-statistic bounds: 99.5 % on each side."""
-    first: int = 60
-    """Pairs before the first look."""
-    cap: int = 240
-    """Pairs after which there is no further look; looks come at `first`, doubled each time."""
+    """A ratio counts only beyond this, on either side (gate protocol, section 9.4)."""
+    error: float = 0.005
+    """One-sided, of the whole sequence of looks: 99.5 % on each side (gate protocol, 9.4)."""
+    miss: float = 0.025
+    """One-sided error of "no gain" (ours). Larger than `error`, because a missed gain costs a try
+    and a false one is built upon; of a gain well above the threshold it is never met."""
+    first: int = 14
+    """Pairs before the first look: where all of them lie beyond the threshold, that decides."""
+    cap: int = 960
+    """Pairs after which there is no further look (ours: 2 % at 5 % jitter per pair are found)."""
 
     @property
     def confidence(self) -> float:
         """Of the two-sided interval, 0 to 1."""
-        return math.erf(self.z / math.sqrt(2))
+        return 1 - 2 * self.error
 
 
 class PairSummary(Struct, frozen=True, kw_only=True):
@@ -52,6 +56,9 @@ class PairSummary(Struct, frozen=True, kw_only=True):
     """exp of the median log ratio."""
     low: float
     high: float
+    """The interval, with the rule's confidence at every look together."""
+    most: float
+    """Upper end with the rule's `miss`, which decides that there is no gain."""
     spread: float
     """Interquartile range of the log ratio; 0.01 is about 1 %."""
 
@@ -61,24 +68,35 @@ def summarize(
 ) -> PairSummary:
     """Median ratio of the pairs and its distribution-free interval from order statistics.
 
-    Samples are microseconds, pair by pair. Raises ValueError on unequal or empty sequences and on
-    times that are not positive: a launch that failed is never a number.
+    The interval is one of a sequence: with the rule's confidence all of them, at all looks, hold
+    the true median, so one may stop at any look. Too few pairs for the rule's error have no ends:
+    0 and infinity. Samples are microseconds, pair by pair. Raises ValueError on unequal or empty
+    sequences and on times that are not positive: a launch that failed is never a number.
     """
     if len(incumbent_us) != len(candidate_us) or not incumbent_us:
         raise ValueError("pairs need two samples each, and at least one pair")
     if min(*incumbent_us, *candidate_us) <= 0:
         raise ValueError("a time must be positive")
     logs = sorted(math.log(a / b) for a, b in zip(incumbent_us, candidate_us, strict=True))
+    low, high = _ends(logs, rule, rule.error)
+    _, most = _ends(logs, rule, rule.miss)
     n = len(logs)
-    # The binomial(n, 1/2) count of samples below the median, by its normal approximation.
-    below = max(0, math.floor(n / 2 - rule.z * math.sqrt(n) / 2) - 1)
     return PairSummary(
         pairs=n,
         ratio=math.exp(median(logs)),
-        low=math.exp(logs[below]),
-        high=math.exp(logs[n - 1 - below]),
+        low=0.0 if low is None else math.exp(low),
+        high=math.inf if high is None else math.exp(high),
+        most=math.inf if most is None else math.exp(most),
         spread=logs[(3 * n) // 4] - logs[n // 4],
     )
+
+
+def _ends(
+    ordered: Sequence[float], rule: PairRule, error: float
+) -> tuple[float | None, float | None]:
+    """The median's interval among sorted values; None where there are too few for the error."""
+    rank = rank_at(len(ordered), first=rule.first, cap=rule.cap, error=error)
+    return (None, None) if rank is None else (ordered[rank], ordered[-1 - rank])
 
 
 def answer(summary: PairSummary, rule: PairRule) -> Answer:
@@ -87,26 +105,25 @@ def answer(summary: PairSummary, rule: PairRule) -> Answer:
         return Answer.FASTER
     if summary.high < 1 / rule.threshold:
         return Answer.SLOWER
-    if summary.high < rule.threshold:
+    if summary.most < rule.threshold:
         return Answer.NO_GAIN
     return Answer.UNDECIDED
 
 
 def next_look(pairs: int, rule: PairRule) -> int | None:
     """How many pairs to have at the next look; None when the cap is reached."""
-    if pairs < rule.first:
-        return rule.first
-    return min(2 * pairs, rule.cap) if pairs < rule.cap else None
+    return next((look for look in looks(rule.first, rule.cap) if look > pairs), None)
 
 
 def speed(summary: PairSummary, rule: PairRule, gpu_seconds: float) -> Speed:
     """The summary as a record for reports."""
+    known = math.isfinite(summary.high)
     return Speed(
         kind=Kind.MEASURED,
         ratio=summary.ratio,
-        low=summary.low,
-        high=summary.high,
-        confidence=rule.confidence,
+        low=summary.low if known else None,
+        high=summary.high if known else None,
+        confidence=rule.confidence if known else None,
         pairs=summary.pairs,
         gpu_seconds=gpu_seconds,
     )
@@ -117,13 +134,12 @@ def measured_time(samples_us: Sequence[float], rule: PairRule, device: str) -> T
     if not samples_us:
         raise ValueError("a measured time needs samples")
     ordered = sorted(samples_us)
-    n = len(ordered)
-    below = max(0, math.floor(n / 2 - rule.z * math.sqrt(n) / 2) - 1)
+    low, high = _ends(ordered, rule, rule.error)
     return Time(
         kind=Kind.MEASURED,
         microseconds=median(ordered),
-        low=ordered[below],
-        high=ordered[n - 1 - below],
-        samples=n,
+        low=low,
+        high=high,
+        samples=len(ordered),
         device=device,
     )

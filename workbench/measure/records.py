@@ -44,12 +44,22 @@ class Speed(Struct, frozen=True, kw_only=True):
     """Of the interval, 0 to 1."""
     pairs: int = 0
     gpu_seconds: float = 0.0
+    """For how long the GPU was held alone for it."""
 
     def says(self) -> str:
         """As a trailer and a screen show it: `1.32 [1.31, 1.33] measured`."""
         known = self.low is not None and self.high is not None
         interval = f" [{self.low:.3f}, {self.high:.3f}]" if known else ""
         return f"{self.ratio:.3f}{interval} {self.kind}"
+
+    def in_full(self) -> str:
+        """As a verdict tells it: `1.043x [1.036, 1.050], 99 %, 86 pairs, 0.4 GPU-s`."""
+        if self.low is None or self.high is None or self.confidence is None:
+            return f"{self.ratio:.3f}x {self.kind}"
+        return (
+            f"{self.ratio:.3f}x [{self.low:.3f}, {self.high:.3f}], {self.confidence:.0%}, "
+            f"{self.pairs} pairs, {self.gpu_seconds:.1f} GPU-s"
+        ).replace("%", " %")
 
 
 class Limit(Struct, frozen=True, kw_only=True):
@@ -82,4 +92,6 @@ class PairSamples(Struct, frozen=True, kw_only=True):
     dropped: int = 0
     """Pairs that the clocks spoilt."""
     checked: int = 0
-    """Timed outputs that were compared with the answer."""
+    """Timed outputs that were compared with an answer."""
+    gpu_seconds: float = 0.0
+    """For how long the GPU was held alone."""

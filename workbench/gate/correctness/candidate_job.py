@@ -108,7 +108,7 @@ def open_candidate(
     file = bench.scratch / FILE
     file.write_text(message.source, encoding="utf-8")
     init = rebuild(message.init, [from_blob(blob) for blob in blobs])
-    clock = _clock(bench)
+    clock = clock_of(bench)
     try:
         # Inside: the interpreter's libdevice functions are bound when the file imports them.
         with carried_out(interpreted=bench.device == "cpu", target=message.target):
@@ -191,7 +191,7 @@ def call(
             watch = log if message.watched else nullcontext()
             run = partial(_forward_in, watch, loaded.model, arguments)
             out, reading = loaded.clock.read(run, bare=message.bare)
-        nest, tensors = flatten(out, _foreign)
+        nest, tensors = flatten(out, foreign)
         facts = _facts(loaded, nest, tensors)
     except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
         return encode(Returned(raised=raised_by(fault, loaded.file))), []
@@ -265,7 +265,7 @@ def _forward_in(
         return forward(model, arguments)
 
 
-def _clock(bench: JobContext) -> Clock:
+def clock_of(bench: JobContext) -> Clock:
     """The worker's clock, made the first time, before any candidate is loaded."""
     clock = bench.state.get("clock")
     if not isinstance(clock, Clock):
@@ -291,7 +291,7 @@ def _loaded(bench: JobContext) -> _Loaded:
     return loaded
 
 
-def _foreign(leaf: object) -> str:
+def foreign(leaf: object) -> str:
     """What is wrong with an output leaf. Looks before it touches: attributes may be overridden."""
     if type(leaf) is not torch.Tensor:
         return f"an object of type {type(leaf).__name__}"

@@ -3,23 +3,34 @@
 The judge's part: it never sees a device. What it is given takes turns; what it keeps are samples.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
 from workbench.gate.records import Blame, Finding
-from workbench.gate.timing.turns import Side, SideFault, Turn, disagreement, implausible
-from workbench.measure.gpuwatch import Watch, unsteady
-from workbench.measure.rounds import Warmth, rounds
+from workbench.gate.timing.turns import (
+    Disagreement,
+    Side,
+    SideFault,
+    Turn,
+    disagreement,
+    implausible,
+)
+from workbench.measure.gpuwatch import GpuState, Watch, unsteady
+from workbench.measure.rounds import Round, Warmth, rounds
 
 MOST_DROPPED = 0.3
 """Share of the pairs that may be dropped for unsteady clocks (gate protocol, section 9.1)."""
 _FEW = 20
 """Pairs before that share means anything (ours)."""
 
+_TELL_SECONDS = 0.25
+"""Between two words of how far it is: telling costs time on a GPU that others wait for."""
+
 Told = Callable[[int, int], None]
-"""`told(done, wanted)` after every pair."""
+"""`told(done, wanted)` now and then."""
 
 
 class Noisy(Exception):
@@ -29,13 +40,15 @@ class Noisy(Exception):
 class PairedRun:
     """One run: the same sides in the same workers from warm-up to the last pair.
 
-    `fresh` moves all sides on to contents that none has seen. Methods raise SideFault and Noisy.
+    `fresh` moves the named sides on to contents that none has seen. Clocks are read before and
+    after every round, and a round in which they moved makes no pair. Methods raise SideFault and
+    Noisy.
     """
 
     def __init__(  # the sides, what they are given, and who looks on
         self,
         sides: Sequence[Side],
-        fresh: Callable[[], None],
+        fresh: Callable[[Sequence[str]], None],
         *,
         seed: int,
         swapped: bool,
@@ -46,6 +59,8 @@ class PairedRun:
         self._fresh = fresh
         self._watch = watch
         self._told = told
+        self._told_at = 0.0
+        self._state: GpuState | None = None
         checkable = [place for place, side in enumerate(sides) if side.checkable]
         self._rounds = rounds(seed, len(sides), checkable=checkable, swapped=swapped)
         self.samples: dict[str, list[float]] = {side.name: [] for side in sides}
@@ -64,40 +79,47 @@ class PairedRun:
 
     def warm_up(self) -> None:
         """Turns until every side has reached its pace."""
-        warmth = {side.name: Warmth() for side in self._sides}
+        names = [side.name for side in self._sides]
+        warmth = {name: Warmth() for name in names}
         while not all(one.warm for one in warmth.values()):
-            self._fresh()
+            began = time.perf_counter()
+            self._fresh(names)
+            between = time.perf_counter() - began
             turns = {side.name: self._turn(side, bare=False) for side in self._sides}
+            at_work = sum(turn.judge_us for turn in turns.values()) / 1e6
             for name, turn in turns.items():
-                warmth[name].feed(turn.reading.us, turn.judge_us / 1e6)
-            self.round_seconds = sum(turn.judge_us for turn in turns.values()) / 1e6
+                warmth[name].feed(turn.reading.us, at_work)
+            self.round_seconds = between + at_work
 
     def extend(self, pairs: int) -> None:
         """Rounds until there are so many pairs."""
         while self.pairs < pairs:
             self._round()
-            self._told(self.pairs, pairs)
+            now = time.monotonic()
+            if now - self._told_at > _TELL_SECONDS:
+                self._told(self.pairs, pairs)
+                self._told_at = now
 
-    def disagreement(self, side: str) -> str:
-        """How the clocks of a side's turns contradict each other; empty when they agree."""
-        return disagreement(self.held[side], self.bare[side])
+    def disagreement(self, name: str) -> Disagreement | None:
+        """How the clocks of a side's turns contradict each other; None when they agree."""
+        empty = next(side.empty for side in self._sides if side.name == name)
+        return disagreement(self.held[name], self.bare[name], empty)
 
     def _round(self) -> None:
         plan = next(self._rounds)
-        self._fresh()
+        self._fresh([side.name for side in self._sides])
+        before = self._state or self._watch.state()
         turns: dict[str, Turn] = {}
-        states = []
         for place in plan.order:
             side = self._sides[place]
             turns[side.name] = self._turn(side, bare=plan.bare)
-            states.append(self._watch.state())
+        self._state = self._watch.state()
         # Afterwards, so that nothing comes between the two halves of a pair.
-        for place in sorted(plan.checked):
-            self._check(self._sides[place])
+        self._check(plan)
         if plan.bare:
             for name, turn in turns.items():
                 self.bare[name].append(turn)
-        elif why := unsteady(states):
+        elif why := unsteady((before, self._state)):
             self._drop(why)
         else:
             for name, turn in turns.items():
@@ -113,16 +135,18 @@ class PairedRun:
             raise SideFault(side.name, finding)
         return turn
 
-    def _check(self, side: Side) -> None:
-        self.checked[side.name] += 1
-        findings = side.check()
-        if findings:
-            worst = findings[0]
-            evidence = {**worst.evidence, "found": worst.code}
-            raise SideFault(
-                side.name,
-                structs.replace(worst, code="profile.timed-output-wrong", evidence=evidence),
-            )
+    def _check(self, plan: Round) -> None:
+        for place in sorted(plan.checked):
+            side = self._sides[place]
+            self.checked[side.name] += 1
+            findings = side.check(closely=place in plan.closely)
+            if findings:
+                worst = findings[0]
+                evidence = {**worst.evidence, "found": worst.code}
+                raise SideFault(
+                    side.name,
+                    structs.replace(worst, code="profile.timed-output-wrong", evidence=evidence),
+                )
 
     def _drop(self, why: str) -> None:
         self.dropped += 1

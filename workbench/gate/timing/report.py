@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from workbench.gate.records import Blame, Finding, Outcome, Stage, StageReport
+from workbench.gate.timing.paired_run import Noisy
 from workbench.gate.timing.sides import CANDIDATE, REFERENCE
-from workbench.gate.timing.turns import SideFault
+from workbench.gate.timing.turns import Disagreement, SideFault
+from workbench.measure.gpulock import GpuBusy
 from workbench.measure.records import Limit, Speed, Time
 
 _MEMORY = ("correctness.gpu-memory", "correctness.gpu-full")
@@ -37,6 +39,30 @@ def blamed(fault: SideFault) -> tuple[Outcome, Finding]:
         blame=finding.blame if fault.side == REFERENCE else Blame.MACHINE,
         evidence={**finding.evidence, "found": finding.code},
     )
+
+
+def contradicted(side: str, found: Disagreement) -> tuple[Outcome, Finding]:
+    """What it means that a side's clocks disagree.
+
+    A candidate whose events saw less than the GPU was at work, by more than an idle machine wakes
+    up late, hid work from the clock: that refuses it. Whatever else has two readings, or is another
+    side's, leaves the question open.
+    """
+    hides = found.hides and side == CANDIDATE
+    finding = Finding(
+        code="profile.hidden-work" if hides else "profile.clocks-disagree",
+        says=f"the {side}'s clocks disagree: {found.says}",
+        blame=Blame.CANDIDATE if hides else Blame.MACHINE,
+        evidence={"events_us": found.events_us, "seen_us": found.seen_us},
+    )
+    return Outcome.FAILED if hides else Outcome.UNPROVEN, finding
+
+
+def unfit(met: Noisy | GpuBusy) -> Finding:
+    """Why the GPU at hand was not fit to be timed on."""
+    if isinstance(met, GpuBusy):
+        return Finding(code="profile.gpu-busy", says=met.what, blame=Blame.MACHINE)
+    return Finding(code="profile.noisy", says=str(met), blame=Blame.MACHINE)
 
 
 def timing_report(outcome: Outcome, says: str, findings: Sequence[Finding] = ()) -> StageReport:

@@ -27,15 +27,16 @@ from workbench.gate.correctness.values import apply_case
 from workbench.gate.timing.clock import Clock
 from workbench.gate.timing.ring_protocol import (
     Advance,
+    Advanced,
     Prepare,
     Prepared,
-    Refill,
-    Refilled,
+    Screened,
     Take,
     Timed,
     TimeNative,
     Verify,
 )
+from workbench.gate.timing.screen import Screen
 from workbench.isolation.context import JobContext
 from workbench.isolation.tensors import from_blob
 from workbench.isolation.wire import Blob
@@ -63,6 +64,9 @@ class Ring:
         """Buffers by side, guards included; empty on the CPU."""
         self.made: Made | None = None
         """Answers to the present contents, once asked for."""
+        self._eager: list[torch.Tensor] | None = None
+        """Eager's outputs on the present contents, once asked for."""
+        self._screen: Screen | None = None
         self._at = 0
         # The first draw also pays for what starts lazily.
         self._sets = [self._draw(seed)]
@@ -92,7 +96,7 @@ class Ring:
 
     def advance(self, seed: int) -> None:
         """Go on to contents that were never given to anybody."""
-        self.made = self.reference.call = None
+        self.made = self.reference.call = self._eager = None
         if self.fresh:
             self._sets.clear()
             self._sets.append(self._draw(seed))
@@ -104,7 +108,21 @@ class Ring:
         """The answers to the present contents."""
         if self.made is None:
             self.made = answer(self.reference, self.nest, self.inputs, drawn_so=True)
+            if self._screen is None and self.reference.call is not None:
+                self._screen = Screen(
+                    self.reference.call,
+                    self.reference.rule,
+                    returns_only=not self.made.changes_state,
+                )
         return self.made
+
+    def near_eager(self, outputs: list[torch.Tensor]) -> bool:
+        """Whether outputs of a call on the present contents need no closer look."""
+        if self._screen is None:
+            return False
+        if self._eager is None:
+            self._eager = self.reference.oracle.native(self.nest, self.inputs).outputs
+        return self._screen.passes(outputs, self._eager)
 
     def _draw(self, seed: int) -> tuple[Nest, list[torch.Tensor]]:
         nest, drawn = self.reference.oracle.draw(seed)
@@ -172,22 +190,13 @@ def advance(
     request: dict[str, Any],
     blobs: list[Blob],  # noqa: ARG001  # a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Go on to the next contents."""
-    _ring(bench).advance(decode(request, Advance).seed)
-    return {}, []
-
-
-def refill(
-    bench: JobContext,
-    request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
-) -> tuple[dict[str, Any], list[Blob]]:
-    """Write the present contents into a side's buffers; as blobs where none are lent."""
-    ring = _ring(bench)
-    lent = ring.lent.get(decode(request, Refill).side)
-    if lent:
-        fill_buffers(lent, ring.inputs)
-    return encode(Refilled(inputs=ring.nest)), travelling(ring.reference, ring.inputs)
+    """Go on to the next contents and bring them to the sides; as blobs where none lent buffers."""
+    ring, message = _ring(bench), decode(request, Advance)
+    ring.advance(message.seed)
+    for side in message.sides:
+        if lent := ring.lent.get(side):
+            fill_buffers(lent, ring.inputs)
+    return encode(Advanced(inputs=ring.nest)), travelling(ring.reference, ring.inputs)
 
 
 def answer_now(
@@ -197,6 +206,17 @@ def answer_now(
 ) -> tuple[dict[str, Any], list[Blob]]:
     """The answers to the present contents."""
     return encode(_ring(bench).answered()), []
+
+
+def screen(
+    bench: JobContext,
+    request: dict[str, Any],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Hold what a side's call returned against eager's answer to the same contents."""
+    ring = _ring(bench)
+    outputs = [from_blob(blob, ring.reference.device) for blob in blobs]
+    return encode(Screened(alike=ring.near_eager(outputs))), []
 
 
 def verify(

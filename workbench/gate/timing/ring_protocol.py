@@ -36,19 +36,17 @@ class Take(Struct, frozen=True, kw_only=True):
 
 
 class Advance(Struct, frozen=True, kw_only=True):
-    """Go on to contents that no side has seen."""
+    """Go on to contents that no side has seen, and write them into these sides' buffers.
+
+    Answered by `Advanced`; where no buffers are lent the contents come along as blobs.
+    """
 
     seed: int
+    sides: tuple[str, ...]
 
 
-class Refill(Struct, frozen=True, kw_only=True):
-    """Write the present contents into a side's buffers. Answered by `Refilled`."""
-
-    side: str
-
-
-class Refilled(Struct, frozen=True, kw_only=True):
-    """The inputs are where the side finds them; on the CPU they come as blobs."""
+class Advanced(Struct, frozen=True, kw_only=True):
+    """The contents are where the sides find them."""
 
     inputs: Nest
 
@@ -61,6 +59,25 @@ class Verify(Struct, frozen=True, kw_only=True):
     """Compare what a side's call left, as `Compare` does; answered by `Compared`."""
 
     side: str
+
+
+class Screen(Struct, frozen=True, kw_only=True):
+    """Hold what a side's call returned against eager's own answer; the blobs are its outputs.
+
+    Answered by `Screened`.
+    """
+
+
+class Screened(Struct, frozen=True, kw_only=True):
+    """Whether the outputs are as near to eager's as right ones are; if not, `Verify` decides."""
+
+    alike: bool
+
+
+class EmptyTurn(Struct, frozen=True, kw_only=True):
+    """Take a turn without a call. Answered by `Timed`."""
+
+    bare: bool
 
 
 class TimeNative(Struct, frozen=True, kw_only=True):

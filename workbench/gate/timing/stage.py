@@ -7,7 +7,7 @@ it again, and the second run's numbers are the reported ones: nothing was chosen
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 
 from msgspec import Struct, structs
@@ -19,7 +19,15 @@ from workbench.gate.problem.records import ProblemReport
 from workbench.gate.profile import Listen, Profiled, not_faster
 from workbench.gate.records import Blame, Evidence, Finding, Outcome
 from workbench.gate.timing.paired_run import Noisy, PairedRun
-from workbench.gate.timing.report import blamed, eager_words, time_words, timing_report
+from workbench.gate.timing.play import HoldGpu, OpenSides, Played, Waits, gather, prepared
+from workbench.gate.timing.report import (
+    blamed,
+    contradicted,
+    eager_words,
+    time_words,
+    timing_report,
+    unfit,
+)
 from workbench.gate.timing.roof import Roof
 from workbench.gate.timing.sides import (
     CANDIDATE,
@@ -36,12 +44,13 @@ from workbench.measure import ceilings, pairs
 from workbench.measure.floor import SHARE
 from workbench.measure.gpulock import GpuBusy, gpu_lock
 from workbench.measure.gpuwatch import Watch, lock_name, watching
-from workbench.measure.pairs import Answer, PairRule, PairSummary, next_look
-from workbench.measure.records import PairSamples, Speed
+from workbench.measure.pairs import Answer, PairRule
+from workbench.measure.records import Limit, PairSamples, Speed
 from workbench.measure.rounds import affordable
 from workbench.problems.records import Problem
 
 JOB_MODULES = (
+    "workbench.gate.timing.empty_job",
     "workbench.gate.timing.ring_job",
     "workbench.gate.correctness.candidate_job",
     ceilings.JOB_MODULE,
@@ -50,12 +59,8 @@ JOB_MODULES = (
 
 LARGE_SPEEDUP = 10.0
 """Over eager PyTorch: deserves a person's look, and is never refused (gate protocol, 9.6)."""
-_SEED_PAIRS = 30
-"""Against the seed, where nothing is decided (ours)."""
-
-OpenSides = Callable[[SidesSpec, Workshop], AbstractContextManager[Sides]]
-HoldGpu = Callable[[Callable[[], None]], AbstractContextManager[Watch]]
-"""`hold(waits)`: have the GPU for oneself; `waits` is called if others have it first."""
+_ALONE_PAIRS, _SEED_PAIRS = 60, 30
+"""Beside eager and against the seed, where nothing is decided (ours)."""
 
 
 class TimerSettings(Struct, frozen=True, kw_only=True):
@@ -71,10 +76,10 @@ class TimerSettings(Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def holding(device_index: int, waits: Callable[[], None]) -> Iterator[Watch]:
+def holding(device_index: int, waits: Waits, *, shared: bool = False) -> Iterator[Watch]:
     """The GPU's lock and a watch on it. Raises GpuBusy, or WorkbenchError for a bad lock file."""
     name = lock_name(device_index)
-    with gpu_lock(name, waits=waits), watching(name) as watch:
+    with gpu_lock(name, shared=shared, waits=waits), watching(name) as watch:
         yield watch
 
 
@@ -102,7 +107,7 @@ class GpuTimer:
         self.workshop = workshop
         self.seed_kernel = seed_kernel
         self.opened = opened
-        self._hold = hold or partial(holding, settings.device_index or 0)
+        self.hold = hold or partial(holding, settings.device_index or 0)
         self.roof = Roof(
             problem,
             facts,
@@ -119,17 +124,7 @@ class GpuTimer:
         Raises WorkbenchError when no worker starts or the GPU's lock file cannot be used.
         """
         began = time.monotonic()
-
-        def waits() -> None:
-            listen(0, self.settings.rule.first, "waiting: another timing has the GPU")
-
-        try:
-            with self._hold(waits) as watch:
-                sitting = _Sitting(self, candidate, seed, watch, listen)
-                profiled = sitting.judged(parent)
-        except GpuBusy as busy:
-            finding = Finding(code="profile.gpu-busy", says=busy.what, blame=Blame.MACHINE)
-            profiled = Profiled(report=timing_report(Outcome.UNPROVEN, finding.says, [finding]))
+        profiled = _Sitting(self, candidate, seed, listen).judged(parent)
         seconds = time.monotonic() - began
         return structs.replace(profiled, report=structs.replace(profiled.report, seconds=seconds))
 
@@ -143,50 +138,31 @@ class _Stop(Exception):
         self.finding = finding
 
 
-class _Played(Struct, frozen=True, kw_only=True):
-    """One run that came to its end."""
-
-    run: PairedRun
-    rival: str
-    """Name of the side that the candidate was paired with; empty when it was alone."""
-    seconds: float
-
-    def summary(self, rule: PairRule, *, over: str) -> PairSummary:
-        """The pairs of the candidate with another side."""
-        samples = self.run.samples
-        return pairs.summarize(samples[over], samples[CANDIDATE], rule)
-
-
 class _Sitting:
     """One candidate on the GPU."""
 
-    def __init__(
-        self, timer: GpuTimer, candidate: Candidate, seed: bytes, watch: Watch, listen: Listen
-    ) -> None:
+    def __init__(self, timer: GpuTimer, candidate: Candidate, seed: bytes, listen: Listen) -> None:
         self._timer = timer
         self._rule = timer.settings.rule
         self._candidate = candidate
         self._seed = seed
-        self._watch = watch
         self._listen = listen
-        self._began = time.monotonic()
         self._notes: list[Finding] = []
         self._samples: list[PairSamples] = []
+        self._limit: Limit | None = None
+        self._alone_seconds = 0.0
         self._isolation = ""
 
     def judged(self, parent: Candidate | None) -> Profiled:
         """Everything that is to be said, whatever happens."""
-        self._look_around()
         try:
             profiled = self._alone() if parent is None else self._against(parent)
         except _Stop as stop:
             profiled = self._stopped(stop.outcome, stop.finding)
         except SideFault as fault:
             profiled = self._stopped(*blamed(fault))
-        except Noisy as noise:
-            finding = Finding(code="profile.noisy", says=str(noise), blame=Blame.MACHINE)
-            profiled = self._stopped(Outcome.UNPROVEN, finding)
-        self._look_around()
+        except (Noisy, GpuBusy) as met:
+            profiled = self._stopped(Outcome.UNPROVEN, unfit(met))
         report = structs.replace(
             profiled.report,
             findings=(*profiled.report.findings, *self._notes),
@@ -196,14 +172,17 @@ class _Sitting:
             profiled,
             report=report,
             samples=tuple(self._samples),
-            gpu_seconds=time.monotonic() - self._began,
+            gpu_seconds=self._alone_seconds,
         )
 
     # -- the two questions ------------------------------------------------------------------
 
     def _alone(self) -> Profiled:
         """A seed: its time, beside eager PyTorch's."""
-        played = self._play("alone", ((CANDIDATE, self._candidate),), swapped=False, eager=True)
+        count = min(_ALONE_PAIRS, self._rule.cap)
+        rule = structs.replace(self._rule, first=count, cap=count)
+        rivals = ((CANDIDATE, self._candidate),)
+        played = self._play("alone", rivals, swapped=False, eager=True, rule=rule)
         profiled = self._timed(played)
         says = time_words(profiled.time, profiled.limit) + eager_words(profiled.versus_reference)
         return structs.replace(profiled, report=timing_report(Outcome.PASSED, says))
@@ -212,8 +191,8 @@ class _Sitting:
         """A step: is it faster than what it was made from, twice?"""
         rivals = ((PARENT, parent), (CANDIDATE, self._candidate))
         first = played = self._play("first", rivals, swapped=False, eager=False)
-        before = first.summary(self._rule, over=PARENT)
-        if pairs.answer(before, self._rule) is Answer.FASTER:
+        before = first.summary(over=PARENT)
+        if pairs.answer(before, first.rule) is Answer.FASTER:
             played = self._play("second", rivals, swapped=True, eager=True)
         profiled = self._timed(played)
         speed = profiled.speed
@@ -222,11 +201,11 @@ class _Sitting:
         finding = not_faster(speed, self._rule.threshold)
         if finding is not None:
             if played is not first:
-                said = pairs.speed(before, self._rule, first.seconds).says()
+                said = pairs.speed(before, first.rule, first.seconds).in_full()
                 finding = structs.replace(finding, says=f"{finding.says} (at first {said})")
             report = timing_report(Outcome.FAILED, finding.says, [finding])
             return structs.replace(profiled, report=report)
-        says = f"{time_words(profiled.time, profiled.limit)}, {speed.says()} over its parent"
+        says = f"{time_words(profiled.time, profiled.limit)}, {speed.in_full()} over its parent"
         return structs.replace(
             profiled,
             report=timing_report(Outcome.PASSED, says + eager_words(profiled.versus_reference)),
@@ -244,11 +223,11 @@ class _Sitting:
         rivals = ((SEED, seed), (CANDIDATE, self._candidate))
         try:
             played = self._play("seed", rivals, swapped=False, eager=False, rule=rule)
-        except (_Stop, SideFault, Noisy) as fault:
+        except (_Stop, SideFault, Noisy, GpuBusy) as fault:
             says = f"it was not timed against the seed: {fault}"
             self._note("profile.seed-not-timed", says)
             return None
-        return pairs.speed(played.summary(rule, over=SEED), rule, played.seconds)
+        return pairs.speed(played.summary(over=SEED), played.rule, played.seconds)
 
     # -- a run ------------------------------------------------------------------------------
 
@@ -260,9 +239,8 @@ class _Sitting:
         swapped: bool,
         eager: bool,
         rule: PairRule | None = None,
-    ) -> _Played:
+    ) -> Played:
         """New workers, warm-up, and pairs until they decide or there are enough."""
-        began = time.monotonic()
         seed = derive(self._seed, "profile", name).to_bytes(8, "big")
         spec = SidesSpec(
             problem=self._opening(seed),
@@ -272,47 +250,58 @@ class _Sitting:
             seed=seed,
         )
         rival = rivals[0][0] if len(rivals) > 1 else ""
-        against = rival or ("eager PyTorch" if eager else "nothing")
-        with self._timer.opened(spec, self._timer.workshop) as sides:
+        timer, wanted = self._timer, rule or self._rule
+        with prepared(spec, timer.opened, timer.workshop, timer.hold, self._waits) as sides:
             self._isolation = sides.isolation
-            run = PairedRun(
-                sides.sides,
-                sides.fresh,
-                seed=derive(seed, "rounds"),
-                swapped=swapped,
-                watch=self._watch,
-                told=lambda done, wanted: self._listen(
-                    done, wanted, f"{done} of {wanted} pairs against {against}"
-                ),
-            )
-            played = _Played(run=run, rival=rival, seconds=0.0)
-            try:
-                self._listen(0, self._rule.first, f"warming up against {against}")
-                run.warm_up()
-                self._pair_up(played, sides, affordable(rule or self._rule, run.round_seconds))
-            finally:
-                self._keep(name, run)
-        return structs.replace(played, seconds=time.monotonic() - began)
+            with timer.hold(self._waits) as watch:
+                began = time.monotonic()
+                self._look_around(watch)
+                run = self._run(sides, watch, rival, seed=derive(seed, "rounds"), swapped=swapped)
+                try:
+                    run.warm_up()
+                    allowed = affordable(wanted, run.round_seconds)
+                    self._pair_up(run, rival, sides, allowed)
+                    self._look_around(watch)
+                    seconds = time.monotonic() - began
+                    self._limit = timer.roof.limit()
+                finally:
+                    self._alone_seconds += time.monotonic() - began
+                    self._keep(name, run, time.monotonic() - began)
+        return Played(run=run, rule=allowed, rival=rival, seconds=seconds)
 
-    def _pair_up(self, played: _Played, sides: Sides, rule: PairRule) -> None:
+    def _run(
+        self, sides: Sides, watch: Watch, rival: str, *, seed: int, swapped: bool
+    ) -> PairedRun:
+        against = rival or ("eager PyTorch" if len(sides.sides) > 1 else "nothing")
+        self._listen(0, self._rule.first, f"warming up against {against}")
+        return PairedRun(
+            sides.sides,
+            sides.fresh,
+            seed=seed,
+            swapped=swapped,
+            watch=watch,
+            told=lambda done, wanted: self._listen(
+                done, wanted, f"{done} of {wanted} pairs against {against}"
+            ),
+        )
+
+    def _waits(self) -> None:
+        self._listen(0, self._rule.first, "waiting: another timing has the GPU")
+
+    def _pair_up(self, run: PairedRun, rival: str, sides: Sides, rule: PairRule) -> None:
         """Pairs, look by look. Raises _Stop for clocks and times that cannot be."""
-        run, look = played.run, next_look(0, rule)
-        while look is not None:
-            run.extend(look)
-            self._check_clocks(run, [CANDIDATE, played.rival] if played.rival else [CANDIDATE])
-            self._check_floor(run, sides)
-            if not played.rival:
-                return
-            if pairs.answer(played.summary(rule, over=played.rival), rule) is not Answer.UNDECIDED:
-                return
-            look = next_look(look, rule)
 
-    def _check_clocks(self, run: PairedRun, names: Sequence[str]) -> None:
-        for name in names:
-            if why := run.disagreement(name):
-                says = f"the {name}'s clocks disagree: {why}"
-                finding = Finding(code="profile.clocks-disagree", says=says, blame=Blame.MACHINE)
-                raise _Stop(Outcome.UNPROVEN, finding)
+        def look(run: PairedRun) -> None:
+            for name in (CANDIDATE, rival) if rival else (CANDIDATE,):
+                if (found := run.disagreement(name)) is not None:
+                    raise _Stop(*contradicted(name, found))
+            self._check_floor(run, sides)
+
+        if rival:
+            gather(run, rule, incumbent=rival, candidate=CANDIDATE, look=look)
+        else:
+            run.extend(rule.first)
+            look(run)
 
     def _check_floor(self, run: PairedRun, sides: Sides) -> None:
         least = self._timer.roof.floor(sides.prepared)
@@ -342,19 +331,18 @@ class _Sitting:
 
     # -- what is said -----------------------------------------------------------------------
 
-    def _timed(self, played: _Played) -> Profiled:
+    def _timed(self, played: Played) -> Profiled:
         """The numbers of a run; its report is still to be written."""
-        samples, rule = played.run.samples, self._rule
+        samples, rule = played.run.samples, played.rule
         measured = partial(pairs.measured_time, rule=rule, device=self._timer.settings.device)
         reference = versus = speed = None
         if REFERENCE in samples:
             reference = measured(samples[REFERENCE])
-            eager = played.summary(rule, over=REFERENCE)
-            versus = pairs.speed(eager, rule, played.seconds)
+            versus = pairs.speed(played.summary(over=REFERENCE), rule, played.seconds)
             self._flag(versus)
         if played.rival:
-            speed = pairs.speed(played.summary(rule, over=played.rival), rule, played.seconds)
-        limit = self._timer.roof.limit()
+            # What the decision cost, with the run that it had to confirm.
+            speed = pairs.speed(played.summary(over=played.rival), rule, self._alone_seconds)
         if doubt := self._timer.roof.doubt:
             self._note("profile.no-ceilings", f"its limit is the datasheet's: {doubt}")
         return Profiled(
@@ -364,7 +352,7 @@ class _Sitting:
             speed=speed,
             versus_reference=versus,
             reference=reference,
-            limit=limit,
+            limit=self._limit,
         )
 
     def _flag(self, versus: Speed) -> None:
@@ -372,11 +360,11 @@ class _Sitting:
             says = f"{versus.ratio:.1f}x over eager PyTorch deserves a look"
             self._note("profile.large-speedup", says, blame=Blame.CANDIDATE)
 
-    def _look_around(self) -> None:
+    def _look_around(self, watch: Watch) -> None:
         """Note who else computes on the GPU, and whether its clocks can be read."""
-        for stranger in self._watch.strangers():
+        for stranger in watch.strangers():
             self._note("profile.gpu-shared", f"{stranger} computes on this GPU too")
-        if self._watch.state().sm_clock_mhz is None:
+        if watch.state().sm_clock_mhz is None:
             self._note("profile.clocks-unread", "NVML does not tell the GPU's clocks")
 
     def _note(self, code: str, says: str, blame: Blame = Blame.MACHINE) -> None:
@@ -384,13 +372,14 @@ class _Sitting:
         if note not in self._notes:
             self._notes.append(note)
 
-    def _keep(self, name: str, run: PairedRun) -> None:
+    def _keep(self, name: str, run: PairedRun, seconds: float) -> None:
         self._samples.append(
             PairSamples(
                 run=name,
                 us={side: tuple(round(x, 3) for x in us) for side, us in run.samples.items()},
                 dropped=run.dropped,
                 checked=sum(run.checked.values()),
+                gpu_seconds=round(seconds, 3),
             )
         )
 

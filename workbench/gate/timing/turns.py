@@ -1,11 +1,13 @@
 """One turn of a side on the GPU: what was read, and whether its clocks agree. Pure.
 
-A side's readings are its own worker's claims. They are held against each other and against the
-judge's wall clock; the roofline (`measure.floor`) bounds what is left.
+A side's readings are its own worker's claims. Three clocks have to agree (gate protocol, section
+9.5): the events, the worker's wall, and the judge's own wall less what an empty turn took in the
+same worker before candidate code was there. The roofline (`measure.floor`) bounds what is left.
+A profiler's spans are not asked for in there: they would be one more claim of the same process.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Protocol
 
@@ -18,7 +20,12 @@ SHARE = 0.15
 SLACK_US = 20.0
 """Clocks agree within 15 % and 20 us (gate protocol, section 9.5)."""
 JOB_US = 20_000.0
-"""Ours: what a job may take beside the call, for its messages, weights and dirty memory."""
+"""Ours: what a job may take beside the call where no empty turn is there to compare with, or where
+the weights are put back before each call."""
+JUDGE_US = 1_000.0
+"""Ours: what a job may take beside the call more than an empty turn's."""
+_FEWEST = 3
+"""Turns of a kind before their median says anything (ours)."""
 
 _MOST_AHEAD_US = 50_000.0
 """A worker that claims to have been held for longer is not believed (ours; 3 ms are asked for)."""
@@ -32,6 +39,26 @@ class Turn(Struct, frozen=True, kw_only=True):
     """From the question to the answer, on the judge's own clock."""
 
 
+class Empty(Struct, frozen=True, kw_only=True):
+    """Turns without a call, made in a worker before any candidate code was in it."""
+
+    held: tuple[Turn, ...] = ()
+    bare: tuple[Turn, ...] = ()
+    alike: bool = True
+    """The job did the same beside the call as it does now."""
+
+
+class Disagreement(Struct, frozen=True, kw_only=True):
+    """How the clocks of one side contradict each other."""
+
+    says: str
+    hides: bool
+    """The GPU was at work for longer than the events saw, and that is not the machine's doing."""
+    seen_us: float
+    """What the contradicting clock saw."""
+    events_us: float
+
+
 class Side(Protocol):
     """One that takes turns: a candidate, its parent, the reference."""
 
@@ -43,11 +70,18 @@ class Side(Protocol):
     def checkable(self) -> bool:
         """Whether its outputs can be wrong."""
 
+    @property
+    def empty(self) -> Empty:
+        """Its worker's turns without a call."""
+
     def turn(self, *, bare: bool) -> Turn:
         """One call on the present contents. Raises SideFault."""
 
-    def check(self) -> Sequence[Finding]:
-        """What is wrong with what the last call left. Raises SideFault."""
+    def check(self, *, closely: bool) -> Sequence[Finding]:
+        """What is wrong with what the last call left. Raises SideFault.
+
+        Not `closely`, outputs that are as near to eager's as right ones are let pass.
+        """
 
 
 class SideFault(Exception):
@@ -75,28 +109,68 @@ def implausible(turn: Turn) -> str:
     return ""
 
 
-def disagreement(held: Sequence[Turn], bare: Sequence[Turn]) -> str:
-    """How the clocks of a side's turns contradict each other; empty when they agree.
+def disagreement(held: Sequence[Turn], bare: Sequence[Turn], empty: Empty) -> Disagreement | None:
+    """How the clocks of a side's turns contradict each other; None when they agree.
 
     `held` turns were queued behind a held GPU: what the wall saw beyond that hold is the events'
     time, or work hid from the events, on another stream or thread. In `bare` turns what the wall
     saw after the host was done is at most the events' time. Medians: one late wake-up is no lie.
+    An empty turn shows how late this machine wakes up: what is beyond that too is hidden work.
     """
-    for kind, turns in (("held", held), ("bare", bare)):
-        known = [(t.reading, t.reading.device_us) for t in turns if t.reading.device_us is not None]
-        if not known:
+    for kind, turns, before in (("held", held, empty.held), ("bare", bare, empty.bare)):
+        seen_in = _SEEN[kind]
+        known = _on_device(turns)
+        if len(known) < _FEWEST:
             continue
-        seen = median(r.wall_us - (r.ahead_us if kind == "held" else r.host_us) for r, _ in known)
-        device = median(us for _, us in known)
-        if seen > (1 + SHARE) * device + SLACK_US:
-            return (
-                f"its events saw {device:.1f} us, but the GPU was at work for {seen:.1f} us "
-                "(another stream or thread?)"
-            )
-    turns = [t for t in (*held, *bare) if t.reading.device_us is not None]
-    if not turns:
-        return ""
-    beside = median(t.judge_us - t.reading.wall_us - t.reading.ahead_us for t in turns)
-    if beside > JOB_US:
-        return f"the judge waited {beside / 1e3:.0f} ms longer than its worker's clock explains"
-    return ""
+        seen = median(map(seen_in, known))
+        device = median(turn.reading.us for turn in known)
+        if seen <= _allowed(device):
+            continue
+        late = [seen_in(turn) - turn.reading.us for turn in _on_device(before)]
+        hides = bool(late) and seen - max(0.0, median(late)) > _allowed(device)
+        says = (
+            f"its events saw {device:.1f} us, but the GPU was at work for {seen:.1f} us "
+            "(another stream or thread?)"
+        )
+        return Disagreement(says=says, hides=hides, seen_us=seen, events_us=device)
+    return _beside(_on_device((*held, *bare)), empty)
+
+
+def _beside(turns: Sequence[Turn], empty: Empty) -> Disagreement | None:
+    """What the judge waited for beyond what the worker's clock explains.
+
+    It convicts nobody: a process that is not run for a while looks the same.
+    """
+    if len(turns) < _FEWEST:
+        return None
+    device = median(turn.reading.us for turn in turns)
+    beside = median(map(_unexplained, turns))
+    limit, before = JOB_US, _on_device((*empty.held, *empty.bare))
+    if before and empty.alike:
+        limit = median(map(_unexplained, before)) + SHARE * device + JUDGE_US
+    if beside <= limit:
+        return None
+    says = (
+        f"the judge waited {beside / 1e3:.1f} ms longer than its worker's clock explains "
+        f"({limit / 1e3:.1f} ms are usual)"
+    )
+    return Disagreement(says=says, hides=False, seen_us=beside, events_us=device)
+
+
+def _on_device(turns: Sequence[Turn]) -> list[Turn]:
+    return [turn for turn in turns if turn.reading.device_us is not None]
+
+
+def _allowed(us: float) -> float:
+    return (1 + SHARE) * us + SLACK_US
+
+
+def _unexplained(turn: Turn) -> float:
+    return turn.judge_us - turn.reading.wall_us - turn.reading.ahead_us
+
+
+_SEEN: dict[str, Callable[[Turn], float]] = {
+    "held": lambda turn: turn.reading.wall_us - turn.reading.ahead_us,
+    "bare": lambda turn: turn.reading.wall_us - turn.reading.host_us,
+}
+"""For how long the worker's wall saw the GPU at work on the call."""

@@ -1,0 +1,27 @@
+"""Turns without a call, in a candidate's worker before the candidate is there: what all else costs.
+
+Nothing of the candidate has run in the process yet, so these readings are ours, not its claims.
+"""
+
+from functools import partial
+from typing import Any
+
+from workbench.gate.correctness.candidate_job import clock_of
+from workbench.gate.correctness.cases import Poison
+from workbench.gate.correctness.memory import uninitialised
+from workbench.gate.correctness.protocol import decode, encode
+from workbench.gate.timing.ring_protocol import EmptyTurn, Timed
+from workbench.isolation.context import JobContext
+from workbench.isolation.wire import Blob
+
+
+def turn(
+    bench: JobContext,
+    request: dict[str, Any],
+    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Do what a timed call does, but for the call."""
+    bare = decode(request, EmptyTurn).bare
+    with uninitialised(Poison.PATTERN, bench.device):
+        _, reading = clock_of(bench).read(partial(int), bare=bare)
+    return encode(Timed(reading=reading)), []

@@ -1,22 +1,20 @@
-"""`facts` and `skills`: what is known of a kernel, and which cards would apply to it."""
+"""`facts`: what is known of a kernel, and every fact there is."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workbench.cli import emit, options
+from workbench.cli import emit, options, skills_cards, skills_check, skills_evidence
+from workbench.errors import WorkbenchError
 from workbench.kernels.records import Fact
-from workbench.skills.records import Check, Truth
 
 if TYPE_CHECKING:
     from workbench.engine.knowing import Known
-    from workbench.skills.card import Skill
 
-Kernel = Annotated[Path, typer.Argument(help="A file that defines ModelNew.")]
-Problem = Annotated[
-    str, typer.Option(help="A shipped problem's name, or a KernelBench-form Python file.")
+Profile = Annotated[
+    Path | None,
+    typer.Option(help="What `ncu --csv --page raw` printed for it on a GPU.", metavar="FILE"),
 ]
 
 skills = typer.Typer(
@@ -27,27 +25,49 @@ skills = typer.Typer(
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog="Example: workbench facts kernel.py --problem softmax")(facts)
-    skills.command("list", epilog="Example: workbench skills list")(list_cards)
-    skills.command("show", epilog="Example: workbench skills show num-warps")(show_card)
-    skills.command("check", epilog="Example: workbench skills check kernel.py --problem softmax")(
-        check_cards
-    )
+    for module in (skills_cards, skills_check, skills_evidence):
+        module.register(skills)
     app.add_typer(skills)
 
 
 def facts(
-    kernel: Kernel,
-    problem: Problem,
+    kernel: Annotated[Path | None, typer.Argument(help="A file that defines ModelNew.")] = None,
+    problem: Annotated[
+        str, typer.Option(help="A shipped problem's name, or a KernelBench-form Python file.")
+    ] = "",
     target: options.Target = "",
+    profile: Profile = None,
+    catalogue: Annotated[
+        bool, typer.Option("--catalogue", help="List every fact there is, without a kernel.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Print every fact about a candidate's kernels; what is unknown says so."""
-    for name, found in _known(kernel, problem, target).facts.items():
+    if catalogue:
+        _catalogue(json=json)
+        return
+    if kernel is None or not problem:
+        raise WorkbenchError(
+            "facts are about a kernel and its problem",
+            todo="workbench facts kernel.py --problem softmax, or workbench facts --catalogue",
+        )
+    for name, found in known(kernel, problem, target, profile).facts.items():
         for fact in found.values():
             if json:
                 emit.json({"kernel": name, **_fields(fact)})
             else:
                 emit.text(_fact_line(name, fact))
+
+
+def _catalogue(*, json: bool) -> None:
+    from workbench.kernels.facts_catalogue import CATALOGUE
+
+    if json:
+        for spec in CATALOGUE.values():
+            emit.json(spec)
+        return
+    rows = [(s.name, s.type, s.unit or "-", s.source, s.says) for s in CATALOGUE.values()]
+    emit.text(emit.table(("fact", "type", "unit", "from", "meaning"), rows))
 
 
 def _fields(fact: Fact) -> dict[str, object]:
@@ -68,80 +88,9 @@ def _fact_line(kernel: str, fact: Fact) -> str:
     return f"{kernel}  {fact.name:<30} {value + unit:<24} {fact.says}{where}"
 
 
-def _known(kernel: Path, problem: str, target: str) -> "Known":
+def known(kernel: Path, problem: str, target: str, profile: Path | None = None) -> "Known":
+    """What there is to know of a candidate without a GPU."""
     from workbench.engine.devices import choose_place
     from workbench.engine.knowing import know
 
-    return know(kernel, problem, choose_place("cpu", target).target)
-
-
-def list_cards(json: options.Json = False) -> None:
-    """List the cards, in the order in which they are tried."""
-    from workbench.skills.library import load_library
-
-    found = load_library().skills.values()
-    if json:
-        for skill in found:
-            emit.json(skill.card)
-        return
-    rows = [
-        (s.card.id, s.card.carrier.edit or "sketch", _standing(s), s.origin, s.card.title)
-        for s in found
-    ]
-    emit.text(emit.table(("id", "edit", "standing", "from", "title"), rows))
-
-
-def _standing(skill: "Skill") -> str:
-    return "admitted" if skill.admitted else "draft"
-
-
-def show_card(
-    card: Annotated[str, typer.Argument(help="Id of a card.")], json: options.Json = False
-) -> None:
-    """Show one card."""
-    from workbench.skills.library import load_library
-
-    skill = load_library().skill(card)
-    if json:
-        emit.json(skill.card)
-    else:
-        emit.text("\n".join(_card_lines(skill)))
-
-
-def _card_lines(skill: "Skill") -> Iterator[str]:
-    card = skill.card
-    yield f"{card.id}: {card.title}  ({_standing(skill)}, {skill.origin}, {skill.path})"
-    yield f"  intent     {card.intent}"
-    yield f"  scope      {', '.join(card.scope.families)} on {', '.join(card.scope.platforms)}"
-    if card.carrier.edit:
-        grid = ", ".join(f"{k} in {list(v)}" for k, v in card.carrier.grid.items())
-        yield f"  edit       {card.carrier.edit} {grid}"
-    for one in card.precondition:
-        yield f"  needs      {one.says}  [{one.when}]"
-    for effect in card.effect:
-        yield f"  effect     {effect.metric} {effect.direction}"
-    for risk in card.risk:
-        yield f"  risk       {risk.says}  [{risk.when or 'always'}] {risk.seen}".rstrip()
-
-
-def check_cards(
-    kernel: Kernel,
-    problem: Problem,
-    target: options.Target = "",
-    json: options.Json = False,
-) -> None:
-    """Check every card's conditions on a candidate, each with the values it was judged by."""
-    known = _known(kernel, problem, target)
-    for name in known.facts:
-        for checked in known.checked(name):
-            if json:
-                emit.json({"kernel": name, "card": checked.card, "checks": checked.checks})
-                continue
-            emit.text(f"{checked.card} on {name}: {checked.says}")
-            for check in checked.checks:
-                emit.text(_check_line(check))
-
-
-def _check_line(check: Check) -> str:
-    mark = {Truth.YES: "yes", Truth.NO: "NO ", Truth.UNKNOWN: "?  "}[check.truth]
-    return f"  {mark} {check.says}  [{check.because}]"
+    return know(kernel, problem, choose_place("cpu", target).target, profile)

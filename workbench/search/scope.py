@@ -27,7 +27,9 @@ def standing_refusal(skill: Skill, state: ProposerState, standing: Standing) -> 
     card_id = skill.card.id
     if card_id in state.library.disabled:
         return "disabled by you"
-    rule = standing.user_draft if skill.origin == "user" else standing.shipped_draft
+    # Whoever edits a shipped card wants it to go on being chosen.
+    own = skill.origin == "user" and skill.replaces is None
+    rule = standing.user_draft if own else standing.shipped_draft
     if skill.standing == "draft" and rule == "asked" and card_id not in state.library.pinned:
         return f"a draft, chosen only when asked: workbench skills pin {card_id}"
     return ""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.paths import config_home, shipped
 from workbench.skills.card import CardFault, Skill, read_card
+from workbench.skills.preferences import Preferences, load_preferences
 
 
 class Library(Struct, frozen=True):
@@ -38,13 +39,21 @@ def user_folder() -> Path:
     return config_home() / "skills"
 
 
-def load_library(user: Path | None = None, *, shipped_folder: Path | None = None) -> Library:
-    """All skills. `user` is the folder of a person's cards, by default the one in the settings.
+def load_library(
+    user: Path | None = None,
+    *,
+    shipped_folder: Path | None = None,
+    preferences: Preferences | None = None,
+) -> Library:
+    """All skills, with what a person decided about them.
 
-    A folder that does not exist holds no cards. Raises CardFault for a card that cannot be used,
-    for two files of one folder with one id and different content, and for cards whose requirements
-    or order run in a circle.
+    `user` is the folder of a person's cards, by default the one in the settings, and with it what
+    `workbench skills disable` and `pin` wrote there. A folder that does not exist holds no cards.
+    Raises CardFault for a card that cannot be used, for two files of one folder with one id and
+    different content, and for cards whose requirements or order run in a circle.
     """
+    if preferences is None:
+        preferences = load_preferences() if user is None else Preferences()
     ours = _read_folder(shipped("skills") if shipped_folder is None else shipped_folder, "shipped")
     theirs = _read_folder(user_folder() if user is None else user, "user")
     merged = dict(ours)
@@ -56,7 +65,11 @@ def load_library(user: Path | None = None, *, shipped_folder: Path | None = None
     _check_references(merged)
     _check_circles(merged)
     ordered = sorted(merged.values(), key=lambda s: (s.card.order, s.card.id))
-    return Library({s.card.id: s for s in ordered})
+    return Library(
+        {s.card.id: s for s in ordered},
+        disabled=frozenset(preferences.disabled),
+        pinned=frozenset(preferences.pinned),
+    )
 
 
 def _read_folder(folder: Path, origin: str) -> dict[str, Skill]:
@@ -65,16 +78,44 @@ def _read_folder(folder: Path, origin: str) -> dict[str, Skill]:
         return found
     for path in sorted(folder.glob("*.toml")):
         skill = read_card(path, origin)
-        before = found.get(skill.card.id)
-        if before is None:
-            found[skill.card.id] = skill
-        elif before.card != skill.card:
-            raise CardFault(
-                f"`id` = '{skill.card.id}': another card with other content has this id",
-                where=f"{path} and {before.path}",
-                todo="give one of them another id, or remove it",
-            )
+        _must_differ(found.get(skill.card.id), skill)
+        found.setdefault(skill.card.id, skill)
     return found
+
+
+def lint_folder(folder: Path, origin: str, others: Path | None = None) -> list[CardFault]:
+    """Everything that is wrong with the cards of a folder, a fault a file.
+
+    `others` is a folder whose cards are there too: ids and features may be theirs.
+    """
+    faults: list[CardFault] = []
+    good: dict[str, Skill] = dict(_read_folder(others, "shipped")) if others else {}
+    ours: dict[str, Skill] = {}
+    for path in sorted(folder.glob("*.toml")) if folder.is_dir() else []:
+        try:
+            skill = read_card(path, origin)
+            _must_differ(ours.get(skill.card.id), skill)
+        except CardFault as fault:
+            faults.append(fault)
+        else:
+            ours[skill.card.id] = skill
+    good |= ours
+    for check in (_check_references, _check_circles):
+        try:
+            check(good)
+        except CardFault as fault:
+            faults.append(fault)
+    return faults
+
+
+def _must_differ(before: Skill | None, skill: Skill) -> None:
+    """Two files of one folder may share an id only when they say the same."""
+    if before is not None and before.card != skill.card:
+        raise CardFault(
+            f"`id` = '{skill.card.id}': another card with other content has this id",
+            where=f"{skill.path} and {before.path}",
+            todo="give one of them another id, or remove it",
+        )
 
 
 def _check_references(skills: dict[str, Skill]) -> None:
@@ -106,7 +147,10 @@ def _check_circles(skills: dict[str, Skill]) -> None:
     for card_id, skill in skills.items():
         for feature in skill.card.provides:
             providers.setdefault(feature, []).append(card_id)
-    before = {card_id: _before(skill, providers) for card_id, skill in skills.items()}
+    before = {
+        card_id: [one for one in _before(skill, providers) if one in skills]
+        for card_id, skill in skills.items()
+    }
     done: set[str] = set()
     for start in sorted(before):
         circle = _circle(start, before, done)

@@ -1,0 +1,269 @@
+"""The cards' life by commands: list, show, new, edit, lint, disable, pin, evidence, facts."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from session_kit import kernel, new_store, transition
+from typer.testing import CliRunner
+
+from workbench.cli.main import app
+from workbench.engine.evidence import evidence_of
+from workbench.errors import WorkbenchError
+from workbench.kernels.edits.registry import EDITS
+from workbench.kernels.facts_catalogue import CATALOGUE
+from workbench.paths import shipped
+from workbench.session.records import Answer
+from workbench.skills.card import parse_card, read_card
+from workbench.skills.library import load_library
+from workbench.skills.preferences import Preferences, load_preferences
+from workbench.skills.records import Admission, EvidenceRow
+from workbench.skills.writing import add_evidence, skeleton
+
+BUNDLES = shipped("sessions")
+
+
+class Person:
+    """Types commands, with settings of their own."""
+
+    def __init__(self, settings: Path) -> None:
+        self.cards = settings / "workbench" / "skills"
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        done = CliRunner().invoke(app, ["skills", *words])
+        if isinstance(done.exception, WorkbenchError):
+            raise done.exception
+        assert done.exit_code == code, done.output
+        return done.output
+
+
+@pytest.fixture
+def person(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    return Person(tmp_path / "settings")
+
+
+def test_a_new_card_can_be_used_as_it_stands_and_is_a_draft(person):
+    person("new", "my-trick", "--edit", "num-warps")
+    assert person("lint").endswith("cards can be used\n")
+    skill = load_library().skill("my-trick")
+    assert (skill.origin, skill.standing) == ("user", "draft")
+    with pytest.raises(WorkbenchError, match="already a card"):
+        person("new", "my-trick")
+
+
+@pytest.mark.parametrize("edit", ["", *sorted(EDITS)])
+def test_every_edits_skeleton_is_a_card(edit, tmp_path):
+    card = parse_card(skeleton("a-card", edit), tmp_path / "a-card.toml").card
+    assert card.carrier.edit == edit
+    assert set(card.carrier.grid) == {p.name for p in EDITS[edit].parameters} if edit else True
+
+
+def test_a_wrong_id_or_edit_is_told(person):
+    with pytest.raises(WorkbenchError, match="is no id"):
+        person("new", "My Trick")
+    with pytest.raises(WorkbenchError, match="no edit 'warp'"):
+        person("new", "my-trick", "--edit", "warp")
+
+
+def test_lint_names_file_key_value_and_the_nearest_word_and_leaves_with_no(person):
+    person("new", "my-trick", "--edit", "num-warps")
+    path = person.cards / "my-trick.toml"
+    path.write_text(path.read_text().replace("code.loop_count", "code.loop_cuont"))
+    said = person("lint", code=1)
+    for part in (str(path), "precondition[0].when", "code.loop_cuont", "`code.loop_count`"):
+        assert part in said
+    assert json.loads(person("lint", "--json", code=1))["where"] == str(path)
+    assert "code.loop_cuont" in person("lint", str(path), code=1)
+
+
+def test_editing_a_shipped_card_makes_a_copy_that_stands_in_for_it(person, monkeypatch):
+    monkeypatch.setenv("EDITOR", "sed -i s/Fewer/Fewest/")
+    before = (shipped("skills") / "fewer-warps.toml").read_bytes()
+    assert "can be used" in person("edit", "fewer-warps")
+    assert (shipped("skills") / "fewer-warps.toml").read_bytes() == before
+    row = next(ln for ln in person("list").splitlines() if ln.startswith("fewer-warps"))
+    assert "user, for the shipped one" in row
+    assert "Fewest warps" in row
+
+
+def test_an_edit_that_breaks_a_card_is_told_at_once(person, monkeypatch):
+    monkeypatch.setenv("EDITOR", "sed -i s/title/titel/")
+    with pytest.raises(WorkbenchError, match="`titel`"):
+        person("edit", "fewer-warps")
+
+
+def test_a_missing_editor_is_told(person, monkeypatch):
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", "no-such-editor")
+    with pytest.raises(WorkbenchError, match="cannot be started"):
+        person("edit", "fewer-warps")
+
+
+def test_what_a_person_decides_is_kept_and_shown(person):
+    person("disable", "more-warps")
+    person("pin", "dot-tf32x3")
+    assert load_preferences() == Preferences(disabled=("more-warps",), pinned=("dot-tf32x3",))
+    rows = {ln.split()[0]: ln for ln in person("list").splitlines()}
+    assert "disabled" in rows["more-warps"]
+    assert "pinned" in rows["dot-tf32x3"]
+    person("pin", "more-warps")
+    assert load_preferences().disabled == ()
+    person("unpin", "more-warps")
+    person("unpin", "dot-tf32x3")
+    person("disable", "more-warps")
+    person("enable", "more-warps")
+    assert load_preferences() == Preferences()
+    library = load_library()
+    assert (library.disabled, library.pinned) == (frozenset(), frozenset())
+
+
+def test_a_card_that_is_not_there_cannot_be_pinned(person):
+    with pytest.raises(WorkbenchError, match="no card `more-wraps`"):
+        person("pin", "more-wraps")
+
+
+def test_decisions_that_cannot_be_read_are_told_with_their_file(person):
+    file = person.cards.parent / "skills.toml"
+    file.parent.mkdir(parents=True)
+    for wrong in ("pinned = 3", "pined = []", "= x"):
+        file.write_text(wrong)
+        with pytest.raises(WorkbenchError, match="cannot be read") as caught:
+            person("list")
+        assert caught.value.where == str(file)
+
+
+def test_the_lists_json_says_standing_origin_and_decision(person):
+    person("disable", "more-warps")
+    rows = [json.loads(line) for line in person("list", "--json").splitlines()]
+    row = next(r for r in rows if r["card"]["id"] == "more-warps")
+    assert (row["from"], row["decided"]) == ("shipped", "disabled")
+    assert row["standing"] in {"draft", "tried", "admitted"}
+
+
+def test_the_policy_is_shown_with_the_source_of_its_thresholds(person):
+    said = person("policy")
+    assert "gemm.tf32x3" in said
+    assert "KernelSkill: DRAM < 60 %" in said
+    assert json.loads(person("policy", "--json"))["format"] == 1
+
+
+# Evidence.
+
+
+def row(**changes):
+    values = {
+        "session": "s-1",
+        "commit": "0" * 40,
+        "device": "NVIDIA H200",
+        "kind": "measured",
+        "before_us": 30.0,
+        "after_us": 20.0,
+        "verdict": "accepted",
+    }
+    return EvidenceRow(**{**values, **changes})
+
+
+def test_evidence_is_appended_without_touching_a_byte_and_once(tmp_path):
+    path = tmp_path / "card.toml"
+    before = "# mine \r\n" + skeleton("a-card", "num-warps").rstrip("\n")
+    path.write_bytes(before.encode())
+    added = add_evidence(path, [row(), row(commit="1" * 40, verdict="rejected", says='"\\ x')])
+    assert (added.evidence, added.known) == (2, 0)
+    assert path.read_bytes().startswith(before.encode())
+    skill = read_card(path)
+    assert skill.card.evidence == (row(), row(commit="1" * 40, verdict="rejected", says='"\\ x'))
+    assert skill.standing == "tried"
+    after = path.read_bytes()
+    assert add_evidence(path, [row()]).known == 1
+    assert path.read_bytes() == after
+
+
+def test_only_a_kept_step_ends_a_draft_and_only_a_held_out_trial_admits(tmp_path):
+    path = tmp_path / "card.toml"
+    path.write_text(skeleton("a-card", "num-warps"))
+    add_evidence(path, [row(verdict="rejected")])
+    assert read_card(path).standing == "draft"
+    trial = {"target": "softmax", "session": "s", "accepted": True, "effect_observed": True}
+    add_evidence(path, [], [Admission(held_out=False, commit="2", **trial)])
+    assert read_card(path).standing == "draft"
+    add_evidence(path, [], [Admission(held_out=True, commit="3", **trial)])
+    assert read_card(path).standing == "admitted"
+
+
+def test_evidence_written_inline_is_refused_and_the_file_is_left(tmp_path):
+    path = tmp_path / "card.toml"
+    text = "evidence = []\n" + skeleton("a-card", "num-warps")
+    path.write_text(text)
+    with pytest.raises(WorkbenchError):
+        add_evidence(path, [row()])
+    assert path.read_text() == text
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_recorded_session_tells_for_and_against_its_cards(person):
+    said = person("evidence", str(BUNDLES / "rmsnorm-h200.bundle"))
+    assert "loop-to-tile" in said
+    assert "1.443x measured" in said
+    assert "profile.slower" in said
+    rows = [
+        json.loads(ln)
+        for ln in person("evidence", str(BUNDLES / "rmsnorm-h200.bundle"), "--json").splitlines()
+    ]
+    assert {r["evidence"]["problem"] for r in rows} == {"rmsnorm"}
+    assert {r["evidence"]["family"] for r in rows} == {"normalization"}
+    assert all(len(r["evidence"]["commit"]) == 40 for r in rows)
+
+
+def test_a_sessions_evidence_is_written_into_the_cards_it_used(person, monkeypatch):
+    monkeypatch.setenv("EDITOR", "true")
+    person("edit", "loop-to-tile")
+    path = person.cards / "loop-to-tile.toml"
+    path.write_text(skeleton("loop-to-tile", "loop-to-tile"))
+    bundle = str(BUNDLES / "rmsnorm-h200.bundle")
+    said = person("evidence", bundle, "--write", "--held-out", "--card", "loop-to-tile")
+    assert f"1 rows, 1 trials added to {path}" in said
+    card = tomllib.loads(path.read_text())
+    assert card["evidence"][0]["verdict"] == "accepted"
+    assert card["admission"][0]["held_out"] is True
+    assert "it had already" in person("evidence", bundle, "--write", "--card", "loop-to-tile")
+    assert "evidence   accepted 1.443x measured" in person("show", "loop-to-tile")
+
+
+def test_a_veto_and_a_refusal_speak_against_a_card_and_what_waits_says_nothing(tmp_path):
+    store = new_store(tmp_path)
+    store.record(transition(0, None), kernel(0))
+    store.record(transition(1, 0, Answer.VETOED), kernel(1))
+    store.record(transition(2, 0, Answer.REJECTED), kernel(2))
+    store.record(transition(3, 0), kernel(3))
+    store.record_pending(transition(4, 3, Answer.PENDING), kernel(4))
+    found = evidence_of(tmp_path / "softmax-1")
+    assert [one.row.verdict for one in found] == ["rejected", "rejected", "accepted"]
+    assert found[0].row.says.startswith("vetoed")
+    assert "46 times" in found[1].row.says
+    assert {one.card for one in found} == {"row-on-chip"}
+    assert not any(one.trial.effect_observed for one in found), "none of them was timed"
+
+
+def test_a_file_that_is_no_session_is_told(person, tmp_path):
+    (tmp_path / "x.bundle").write_text("no")
+    with pytest.raises(WorkbenchError, match="not a session's bundle"):
+        person("evidence", str(tmp_path / "x.bundle"))
+
+
+# Facts.
+
+
+def test_the_catalogue_lists_every_fact_with_type_unit_source_and_meaning():
+    said = CliRunner().invoke(app, ["facts", "--catalogue"]).output
+    for name, spec in CATALOGUE.items():
+        line = next(ln for ln in said.splitlines() if ln.startswith(f"{name} "))
+        assert spec.type in line
+        assert spec.source in line
+        assert spec.says in line
+
+
+def test_facts_without_a_kernel_say_what_to_type():
+    done = CliRunner().invoke(app, ["facts"])
+    assert "workbench facts kernel.py --problem softmax" in str(done.exception)

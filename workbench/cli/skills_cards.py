@@ -1,0 +1,257 @@
+"""`skills list`, `show`, `new`, `edit`, `lint`, `disable`, `pin`: cards, and what you decide."""
+
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workbench.cli import emit, options
+from workbench.cli.say import Exit, note
+from workbench.errors import WorkbenchError
+
+if TYPE_CHECKING:
+    from workbench.skills.card import CardFault, Skill
+    from workbench.skills.library import Library
+
+CardId = Annotated[str, typer.Argument(metavar="ID", help="Id of a card.")]
+
+
+def register(skills: typer.Typer) -> None:
+    """Add the commands."""
+    skills.command("list", epilog="Example: workbench skills list")(list_cards)
+    skills.command(epilog="Example: workbench skills show more-warps")(show)
+    skills.command(epilog="Example: workbench skills new my-trick --edit num-warps")(new)
+    skills.command(epilog="Example: workbench skills edit more-warps")(edit)
+    skills.command(epilog="Example: workbench skills lint")(lint)
+    skills.command(epilog="Example: workbench skills disable more-warps")(disable)
+    skills.command(epilog="Example: workbench skills enable more-warps")(enable)
+    skills.command(epilog="Example: workbench skills pin dot-tf32x3")(pin)
+    skills.command(epilog="Example: workbench skills unpin dot-tf32x3")(unpin)
+
+
+def list_cards(json: options.Json = False) -> None:
+    """List the cards in the plain order of techniques: standing, where from, what you decided."""
+    from workbench.skills.library import load_library, user_folder
+
+    library = load_library()
+    if json:
+        for skill in library.skills.values():
+            emit.json(
+                {
+                    "card": skill.card,
+                    "standing": skill.standing,
+                    "from": skill.origin,
+                    "path": str(skill.path),
+                    "replaces": None if skill.replaces is None else str(skill.replaces),
+                    "decided": _decided(skill, library),
+                }
+            )
+        return
+    rows = [
+        (
+            s.card.id,
+            s.card.carrier.edit or "sketch",
+            s.standing,
+            _origin(s),
+            _decided(s, library) or "-",
+            s.card.title,
+        )
+        for s in library.skills.values()
+    ]
+    emit.text(emit.table(("id", "edit", "standing", "from", "you", "title"), rows))
+    emit.text(f"your own cards lie in {user_folder()} and stand in for shipped ones by id")
+
+
+def _origin(skill: "Skill") -> str:
+    return f"{skill.origin}, for the shipped one" if skill.replaces else skill.origin
+
+
+def _decided(skill: "Skill", library: "Library") -> str:
+    if skill.card.id in library.disabled:
+        return "disabled"
+    return "pinned" if skill.card.id in library.pinned else ""
+
+
+def show(card: CardId, json: options.Json = False) -> None:
+    """Show one card with its conditions, risks and evidence."""
+    from workbench.skills.library import load_library
+
+    library = load_library()
+    skill = library.skill(card)
+    if json:
+        emit.json(skill.card)
+    else:
+        emit.text("\n".join(_card_lines(skill, library)))
+
+
+def _card_lines(skill: "Skill", library: "Library") -> Iterator[str]:
+    from workbench.search.ranking import methods_of
+    from workbench.skills.policy_table import shipped_policy
+
+    card = skill.card
+    words = [skill.standing, _origin(skill), _decided(skill, library), str(skill.path)]
+    yield f"{card.id}: {card.title}  ({', '.join(w for w in words if w)})"
+    yield f"  intent     {card.intent}"
+    yield f"  anchor     {card.anchor or 'none'}"
+    yield f"  scope      {', '.join(card.scope.families)} on {', '.join(card.scope.platforms)}"
+    for name, values in (
+        ("after", card.scope.after),
+        ("not after", card.scope.not_after),
+        ("requires", card.requires),
+        ("provides", card.provides),
+        ("conflicts", card.conflicts),
+    ):
+        if values:
+            yield f"  {name:<10} {', '.join(values)}"
+    if card.carrier.edit:
+        grid = ", ".join(f"{k} in {list(v)}" for k, v in card.carrier.grid.items())
+        yield f"  edit       {card.carrier.edit} {grid}"
+    yield f"  methods    {', '.join(sorted(methods_of(skill, shipped_policy()))) or 'none'}"
+    for one in card.precondition:
+        yield f"  needs      {one.says}  [{one.when}]"
+    for effect in card.effect:
+        ends = [f"{end:g}x" for end in (effect.low, effect.high) if end is not None]
+        yield f"  effect     {effect.metric} {effect.direction} {' to '.join(ends)}".rstrip()
+    for risk in card.risk:
+        yield f"  risk       {risk.says}  [{risk.when or 'always'}] {risk.seen}".rstrip()
+    for row in card.evidence:
+        speed = f"{row.ratio:.3f}x {row.kind}" if row.ratio else "not timed"
+        where = f"{row.problem or row.session} on {row.device}, {row.commit[:9]}"
+        yield f"  evidence   {row.verdict} {speed}, {where} {row.says}".rstrip()
+    for trial in card.admission:
+        held = "held out" if trial.held_out else "not held out"
+        gained = "effect observed" if trial.effect_observed else "effect not observed"
+        answer = "accepted" if trial.accepted else "rejected"
+        yield f"  trial      {trial.target}: {held}, {answer}, {gained}"
+
+
+def new(
+    card: Annotated[str, typer.Argument(metavar="ID", help="Lower-case words, joined by hyphens.")],
+    edit: Annotated[str, typer.Option(help="Its edit; without one, a sketch.")] = "",
+    json: options.Json = False,
+) -> None:
+    """Write a commented card to start from into your own folder; it is a draft."""
+    from workbench.skills.library import user_folder
+    from workbench.skills.writing import skeleton
+
+    text = skeleton(card, edit)
+    path = user_folder() / f"{card}.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as fault:
+        raise WorkbenchError(
+            "there is already a card of that name",
+            where=str(path),
+            todo=f"workbench skills edit {card}",
+        ) from fault
+    _said({"card": card, "path": str(path)}, f"{path} is a draft to start from", json=json)
+
+
+def edit(card: CardId) -> None:
+    """Open a card in $EDITOR; a shipped one is first copied to your folder. Lints it afterwards."""
+    from workbench.skills.card import read_card
+    from workbench.skills.library import load_library, user_folder
+
+    skill = load_library().skill(card)
+    path = skill.path
+    if skill.origin != "user":
+        path = user_folder() / f"{card}.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(skill.path.read_bytes())
+        note(f"your copy is {path}; it stands in for the shipped card")
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        left = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
+    except OSError as fault:
+        raise WorkbenchError(
+            f"the editor cannot be started: {fault.strerror}",
+            where=editor,
+            todo=f"set EDITOR, or edit {path} yourself",
+        ) from fault
+    if left:
+        raise WorkbenchError(f"the editor left with {left}", where=editor)
+    read_card(path)
+    emit.text(f"{path} can be used")
+
+
+def lint(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Cards [default: yours and the shipped ones].")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Check cards strictly; every fault names file, key, value and what was expected."""
+    faults, seen = _linted(files or [])
+    for fault in faults:
+        if json:
+            emit.json({"what": fault.what, "where": fault.where, "todo": fault.todo})
+        else:
+            emit.text(str(fault))
+    if faults:
+        raise typer.Exit(Exit.NO)
+    if not json:
+        emit.text(f"{seen} cards can be used")
+
+
+def _linted(files: list[Path]) -> tuple[list["CardFault"], int]:
+    """What is wrong, and how many files were looked at."""
+    from workbench.paths import shipped
+    from workbench.skills.card import CardFault, read_card
+    from workbench.skills.library import lint_folder, user_folder
+
+    if not files:
+        ours, theirs = shipped("skills"), user_folder()
+        faults = [*lint_folder(ours, "shipped"), *lint_folder(theirs, "user", ours)]
+        return faults, len([*ours.glob("*.toml"), *theirs.glob("*.toml")])
+    faults = []
+    for file in files:
+        try:
+            read_card(file)
+        except CardFault as fault:
+            faults.append(fault)
+    return faults, len(files)
+
+
+def disable(card: CardId, json: options.Json = False) -> None:
+    """Never choose this card."""
+    _decide(card, f"{card} is never chosen", json=json, disabled=True)
+
+
+def enable(card: CardId, json: options.Json = False) -> None:
+    """Let this card be chosen again."""
+    _decide(card, f"{card} may be chosen", json=json, disabled=False)
+
+
+def pin(card: CardId, json: options.Json = False) -> None:
+    """Choose this card first wherever its conditions hold; a draft is chosen only so."""
+    _decide(card, f"{card} goes first where its conditions hold", json=json, pinned=True)
+
+
+def unpin(card: CardId, json: options.Json = False) -> None:
+    """Give this card its ordinary place again."""
+    _decide(card, f"{card} has its ordinary place", json=json, pinned=False)
+
+
+def _decide(
+    card: str, says: str, *, json: bool, disabled: bool | None = None, pinned: bool | None = None
+) -> None:
+    from workbench.skills.library import load_library
+    from workbench.skills.preferences import load_preferences, save_preferences
+
+    load_library().skill(card)
+    changed = load_preferences().with_card(card, disabled=disabled, pinned=pinned)
+    path = save_preferences(changed)
+    _said({"card": card, "path": str(path)}, f"{says} ({path})", json=json)
+
+
+def _said(record: dict[str, str], says: str, *, json: bool) -> None:
+    if json:
+        emit.json(record)
+    else:
+        emit.text(says)

@@ -1,0 +1,126 @@
+"""`skills check` and `skills policy`: which cards apply to a kernel, and how the choice is made."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workbench.cli import emit, options
+from workbench.skills.records import Check, Truth
+
+if TYPE_CHECKING:
+    from workbench.engine.knowing import Checked
+
+_MARK = {Truth.YES: "yes", Truth.NO: "NO ", Truth.UNKNOWN: "?  "}
+
+
+def register(skills: typer.Typer) -> None:
+    """Add the commands."""
+    skills.command(epilog="Example: workbench skills check kernel.py --problem softmax")(check)
+    skills.command(epilog="Example: workbench skills policy")(policy)
+
+
+def check(
+    kernel: Annotated[Path, typer.Argument(help="A file that defines ModelNew.")],
+    problem: Annotated[
+        str, typer.Option(help="A shipped problem's name, or a KernelBench-form Python file.")
+    ],
+    target: options.Target = "",
+    profile: Annotated[
+        Path | None,
+        typer.Option(help="What `ncu --csv --page raw` printed for it on a GPU.", metavar="FILE"),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Check every card's conditions on a candidate, each with the values it was judged by."""
+    from workbench.cli.knowledge import known
+    from workbench.skills.policy import told
+
+    found = known(kernel, problem, target, profile)
+    for name in found.facts:
+        record = found.policy(name)
+        if json:
+            emit.json({"kernel": name, "policy": record})
+        else:
+            emit.text(f"policy on {name}")
+            for line in told(record):
+                emit.text(f"  {line}")
+        for checked in found.checked(name):
+            if json:
+                emit.json({"kernel": name, "card": checked.card, **_fields(checked)})
+            else:
+                emit.text("\n".join(_lines(name, checked)))
+
+
+def _fields(checked: "Checked") -> dict[str, object]:
+    return {
+        "says": checked.says,
+        "standing": checked.standing,
+        "policy": checked.policy,
+        "checks": checked.checks,
+        "risks": checked.risks,
+        "places": checked.places,
+    }
+
+
+def _lines(kernel: str, checked: "Checked") -> Iterator[str]:
+    yield f"{checked.card} on {kernel}: {checked.says}  ({checked.standing})"
+    for place in checked.places:
+        yield f"  at  {place.says}, {_place(place.lines)}"
+    for one in checked.checks:
+        yield check_line(one)
+    for risk in checked.risks:
+        if risk.truth is not Truth.NO:
+            yield f"  risk {_MARK[risk.truth].strip()} {risk.says}  [{_because(risk)}]"
+    yield f"  policy {checked.policy}"
+
+
+def _place(lines: tuple[int, ...]) -> str:
+    if not lines:
+        return "in the whole kernel"
+    if len(lines) == 1:
+        return f"line {lines[0]}"
+    return f"lines {', '.join(map(str, lines))}"
+
+
+def check_line(one: Check) -> str:
+    """`  yes words  [expression: values]`."""
+    return f"  {_MARK[one.truth]} {one.says}  [{_because(one)}]"
+
+
+def _because(one: Check) -> str:
+    """The values, behind the expression unless they repeat it."""
+    return one.because if one.because.startswith(one.when) else f"{one.when}: {one.because}"
+
+
+def policy(json: options.Json = False) -> None:
+    """Show the decision policy: bottlenecks, cases, methods, and the source of each threshold."""
+    from workbench.skills.policy_table import PATH, shipped_policy
+
+    file = shipped_policy().file
+    if json:
+        emit.json(file)
+        return
+    emit.text(f"the policy of {PATH}")
+    for title, rules in (
+        ("structures", file.structure),
+        ("predicates", file.predicate),
+        ("bottlenecks, in order", file.bottleneck),
+    ):
+        emit.text(f"\n{title}")
+        for rule in rules:
+            emit.text(f"  {rule.id}: {rule.says}\n    when {rule.when}  [{rule.source}]")
+    emit.text("\ncases, in order")
+    for case in file.case:
+        emit.text(f"  {case.bottleneck} > {case.id} ({case.size}): {case.says}  [{case.source}]")
+        emit.text(f"    when {case.when}\n    allows {', '.join(case.allow)}")
+        if case.forbid:
+            emit.text(f"    forbids {', '.join(case.forbid)}")
+    emit.text("\nmethods")
+    for method in file.method:
+        emit.text(f"  {method.id}: {method.says}  [{', '.join(method.edits) or 'no edit'}]")
+    default = file.default
+    emit.text("\nwhere nothing is known")
+    for says in (default.headroom_says, default.bottleneck_says, default.case_says):
+        emit.text(f"  {says}")

@@ -1,0 +1,157 @@
+"""Writes card files: a skeleton for a new one, and evidence added to one without touching the rest.
+
+TOML lets further tables of a list stand at the end of the file, so evidence is appended: every byte
+that was there stays.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import tomli_w
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.kernels.edits.registry import EDITS
+from workbench.skills.card import parse_card, read_card
+from workbench.skills.records import Admission, EvidenceRow
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+class Added(Struct, frozen=True, kw_only=True):
+    """What was written to a card's file."""
+
+    card: str
+    path: Path
+    evidence: int
+    admission: int
+    known: int
+    """Rows that the card had already."""
+
+
+def skeleton(card_id: str, edit: str = "") -> str:
+    """A card that can be read as it stands, with every key explained.
+
+    With an edit, its parameters and their usual values are filled in; without, a sketch is asked
+    for. Raises WorkbenchError for an id or edit that cannot be.
+    """
+    if not _ID.fullmatch(card_id):
+        raise WorkbenchError(
+            f"{card_id!r} is no id for a card", todo="use lower-case words joined by hyphens"
+        )
+    if edit and edit not in EDITS:
+        raise WorkbenchError(
+            f"there is no edit {edit!r}", todo=f"the edits are {', '.join(sorted(EDITS))}"
+        )
+    return _SKELETON.format(id=card_id, carrier=_carrier(edit))
+
+
+def _carrier(edit: str) -> str:
+    if not edit:
+        return 'sketch = """\n- what stands there now\n+ what should stand there\n"""'
+    lines = [f'edit = "{edit}"']
+    for one in EDITS[edit].parameters:
+        grid = one.grid or (one.default,)
+        values = tomli_w.dumps({"v": list(grid)}).partition("= ")[2].strip()
+        values = " ".join(values.split()).replace("[ ", "[").replace(", ]", "]")
+        lines.append(f"grid.{one.name} = {values}  # {one.says}")
+    return "\n".join(lines)
+
+
+_SKELETON = """\
+# One card. `workbench skills lint` checks it; `workbench facts --catalogue` lists what a condition
+# may be about. Until a recorded step of it was kept it is a draft, and is chosen only when pinned.
+id = "{id}"
+title = "What it does, in a few words"
+intent = "What it is for, in one sentence."
+order = 60                # coarse techniques first: 10 algorithm, 40 tiles, 60 launch, 80 hints
+anchor = "what must be found in the code, in words"
+# requires = []           # features that an accepted card must have provided
+# provides = []           # features that the code has afterwards
+# conflicts = []          # features with which it cannot be
+# methods = []            # of the policy, beyond those that the edit gives it
+
+[scope]
+families = ["*"]          # "gemm", "attention", "normalization", ...
+platforms = ["*"]         # "sm80", "sm90", "sm100", "sm120"
+# after = []              # cards that must have been accepted before
+# not_after = []          # cards after which it makes no sense
+
+[carrier]
+{carrier}
+
+# One for each thing that must hold: of data types, layout, storage, pipeline or hardware.
+[[precondition]]
+says = "why this must hold, in words"
+when = "code.loop_count > 0"
+category = "pipeline"
+
+[[effect]]
+metric = "time"
+direction = "down"
+low = 1.0
+high = 1.2
+
+[[risk]]
+says = "when it is known to hurt"
+when = "static.registers > 128"
+seen = ""                 # the session and commit where that was seen
+"""
+
+
+def add_evidence(
+    path: Path, rows: Sequence[EvidenceRow], trials: Sequence[Admission] = ()
+) -> Added:
+    """Append evidence and admission trials that the card does not have yet.
+
+    Every byte of the file stays, and the result was read back before it is put in place. Raises
+    CardFault for a card that cannot be read and WorkbenchError for one that cannot be written.
+    """
+    before = path.read_bytes().decode("utf-8") if path.is_file() else ""
+    card = read_card(path).card
+    known = {(row.session, row.commit) for row in card.evidence}
+    tried = {(trial.session, trial.commit) for trial in card.admission}
+    new = [row for row in rows if (row.session, row.commit) not in known]
+    fresh = [trial for trial in trials if (trial.session, trial.commit) not in tried]
+    done = Added(
+        card=card.id,
+        path=path,
+        evidence=len(new),
+        admission=len(fresh),
+        known=len(rows) + len(trials) - len(new) - len(fresh),
+    )
+    if not new and not fresh:
+        return done
+    tables = [_table("evidence", row) for row in new] + [_table("admission", t) for t in fresh]
+    text = before + ("" if before.endswith("\n") else "\n") + "\n" + "\n".join(tables)
+    again = parse_card(text, path).card
+    if again.evidence != (*card.evidence, *new) or again.admission != (*card.admission, *fresh):
+        raise WorkbenchError(
+            "evidence cannot be appended: the card holds `evidence = [...]` written inline",
+            where=str(path),
+            todo="write it as [[evidence]] tables at the end",
+        )
+    _replace(path, text)
+    return done
+
+
+def _table(name: str, record: EvidenceRow | Admission) -> str:
+    kept = {k: v for k, v in msgspec.to_builtins(record).items() if v not in {None, ""}}
+    return f"[[{name}]]\n{tomli_w.dumps(kept)}"
+
+
+def _replace(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(text.encode("utf-8"))
+        draft.replace(path)
+    except OSError as fault:
+        draft.unlink(missing_ok=True)
+        raise WorkbenchError(
+            f"the card cannot be written: {fault.strerror}",
+            where=str(path),
+            todo="`workbench skills edit ID` makes a copy of it in your own folder",
+        ) from fault

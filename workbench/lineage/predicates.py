@@ -101,7 +101,7 @@ def _numeric(
             if isinstance(value, int | float) and outside(value, bound)
         ]
         if excluded:
-            yield _predicate(name, f"{name} {operator} {_exact(bound)}", says, excluded)
+            yield _predicate(name, f"{name} {operator} {bound!r}", says, excluded)
 
 
 def _equal(name: str, says: str, value: object, bad: Sequence[object]) -> Iterator[Predicate]:

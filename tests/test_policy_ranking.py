@@ -15,7 +15,7 @@ from workbench.search.expectation import expected_gain
 from workbench.search.proposer import NoProposal, Tried, propose
 from workbench.skills.library import Library, load_library
 from workbench.skills.policy_table import shipped_policy
-from workbench.skills.records import EvidenceRow
+from workbench.skills.records import Admission, EvidenceRow
 
 TABLE = shipped_policy()
 
@@ -128,15 +128,23 @@ def only(library, *ids):
     return Library({i: library.skills[i] for i in ids}, library.disabled, library.pinned)
 
 
-def test_a_persons_draft_is_never_chosen_unasked(library):
-    mine = with_card(library, "online-softmax", origin="user", evidence=())
+def test_a_card_of_ones_own_is_chosen_unasked_only_once_a_held_out_trial_admits_it(library):
+    mine = with_card(library, "online-softmax", origin="user", evidence=(row(),))
     end = propose(state(only(mine, "online-softmax")))
     assert isinstance(end, NoProposal)
     assert any("workbench skills pin online-softmax" in line for line in end.trail)
     asked = msgspec.structs.replace(mine, pinned=frozenset({"online-softmax"}))
     assert propose(state(only(asked, "online-softmax"))).plan.card == "online-softmax"
-    tried = with_card(mine, "online-softmax", evidence=(row(),))
-    assert propose(state(only(tried, "online-softmax"))).plan.card == "online-softmax"
+    trial = Admission(target="softmax", held_out=True, accepted=True, effect_observed=True)
+    admitted = with_card(mine, "online-softmax", admission=(trial,))
+    assert propose(state(only(admitted, "online-softmax"))).plan.card == "online-softmax"
+
+
+def test_an_edited_copy_of_a_shipped_card_goes_on_being_chosen(library):
+    skill = library.skills["online-softmax"]
+    copy = msgspec.structs.replace(skill, origin="user", replaces=skill.path)
+    mine = Library({"online-softmax": copy})
+    assert propose(state(mine)).plan.card == "online-softmax"
 
 
 def test_a_shipped_draft_comes_after_what_was_tried_in_its_level_and_says_so(library):

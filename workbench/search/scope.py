@@ -22,17 +22,20 @@ def blocked(skill: Skill, state: ProposerState, line: Line, standing: Standing) 
     )
 
 
-def standing_refusal(skill: Skill, state: ProposerState, standing: Standing) -> str:
-    """Disabled by a person, or a draft that nobody asked for."""
+_FROM = {"draft": 0, "tried": 1, "admitted": 2}
+
+
+def standing_refusal(skill: Skill, state: ProposerState, rule: Standing) -> str:
+    """Disabled by a person, or without the trials that it needs and not asked for."""
     card_id = skill.card.id
     if card_id in state.library.disabled:
         return "disabled by you"
     # Whoever edits a shipped card wants it to go on being chosen.
     own = skill.origin == "user" and skill.replaces is None
-    rule = standing.user_draft if own else standing.shipped_draft
-    if skill.standing == "draft" and rule == "asked" and card_id not in state.library.pinned:
-        return f"a draft, chosen only when asked: workbench skills pin {card_id}"
-    return ""
+    least = rule.own_from if own else "tried" if rule.shipped_draft == "asked" else "draft"
+    if _FROM[skill.standing] >= _FROM[least] or card_id in state.library.pinned:
+        return ""
+    return f"{skill.standing}, not yet {least}: only when asked, workbench skills pin {card_id}"
 
 
 def scope_refusal(card: Card, family: str, platform: str, prior: Collection[str]) -> str:

@@ -107,10 +107,12 @@ class Ranking(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Standing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a card without evidence may be chosen: `last` in its level, or only when `asked`."""
+    """From when on a card may be chosen unasked."""
 
     shipped_draft: Literal["last", "asked"]
-    user_draft: Literal["last", "asked"]
+    """A shipped card without evidence: last in its level, or only when pinned."""
+    own_from: Literal["admitted", "tried", "draft"]
+    """A person's own card, or a learned one."""
 
 
 class PolicyFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workbench.cli import emit, options, skills_cards, skills_check, skills_evidence
+from workbench.cli import (
+    emit,
+    options,
+    skills_cards,
+    skills_check,
+    skills_evidence,
+    skills_induce,
+)
 from workbench.errors import WorkbenchError
 from workbench.kernels.records import Fact
 
@@ -25,7 +32,7 @@ skills = typer.Typer(
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog="Example: workbench facts kernel.py --problem softmax")(facts)
-    for module in (skills_cards, skills_check, skills_evidence):
+    for module in (skills_cards, skills_check, skills_evidence, skills_induce):
         module.register(skills)
     app.add_typer(skills)
 

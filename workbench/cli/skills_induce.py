@@ -1,0 +1,67 @@
+"""`skills induce`: draft cards from what recorded lineages and runs have in common."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workbench.cli import emit, options
+from workbench.cli.say import Exit
+
+if TYPE_CHECKING:
+    from workbench.lineage.induce import Induced
+
+
+def register(skills: typer.Typer) -> None:
+    """Add the command."""
+    skills.command(epilog="Example: workbench skills induce gemm-lineage-1 --out drafts")(induce)
+
+
+def induce(
+    sessions: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SESSION...",
+            help="Names or folders of lineages and runs, or bundles that export wrote.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Write the drafts as TOML files into this folder.")
+    ] = None,
+    folder: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Lift one draft card from the recorded steps of each edit that helped.
+
+    Parameters are those that worked, conditions what tells success from failure, risks the
+    failures that no condition tells apart. Nothing is in a card that no step bears out. Leaves
+    with 1 when no edit helped.
+    """
+    from workbench.engine.inducing import induced_from, save
+    from workbench.engine.sessions import find_session, sessions_folder
+
+    places = [
+        path if (path := Path(name)).is_file() else find_session(name, sessions_folder(folder))
+        for name in sessions
+    ]
+    found = induced_from(places)
+    for one in found:
+        where = None if out is None else save(one, out)
+        if json:
+            emit.json({"card": one.card, "path": None if where is None else str(where)})
+        else:
+            emit.text(_told(one, where))
+    if not found:
+        if not json:
+            emit.text("no step by an edit was kept and faster: there is nothing to lift")
+        raise typer.Exit(Exit.NO)
+
+
+def _told(one: "Induced", where: Path | None) -> str:
+    card = one.card
+    grid = "; ".join(f"{k} = {', '.join(map(str, v))}" for k, v in card.carrier.grid.items())
+    lines = [f"{card.id}: {one.helped} steps for it, {one.failed} against; {grid or 'no choice'}"]
+    lines += [f"  if {p.when}  ({p.says})" for p in card.precondition]
+    lines += [f"  risk: {r.says}  ({r.seen})" for r in card.risk]
+    lines += [f"  -> {where}"] if where is not None else []
+    return "\n".join(lines)

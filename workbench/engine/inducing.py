@@ -1,0 +1,50 @@
+"""Draft cards from recorded sessions: bundles are read in a folder of their own, and run nothing."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from workbench.errors import WorkbenchError
+from workbench.lineage.induce import Induced, card_text, induce
+from workbench.lineage.instances import by_mechanism, instances
+from workbench.session.bundle import import_bundle
+from workbench.session.reader import SessionReader
+
+
+def induced_from(places: Sequence[Path]) -> list[Induced]:
+    """A card for every edit that helped somewhere in these session folders or bundles.
+
+    Raises WorkbenchError for what is neither.
+    """
+    with tempfile.TemporaryDirectory(prefix="workbench-induce-") as folder:
+        opened = [
+            SessionReader(import_bundle(place, Path(folder) / str(number)))
+            if place.is_file()
+            else SessionReader(place)
+            for number, place in enumerate(places)
+        ]
+        groups = by_mechanism(list(instances(opened)))
+    return [found for edit, group in groups.items() if (found := induce(edit, group)) is not None]
+
+
+def save(found: Induced, folder: Path) -> Path:
+    """Write a draft; a card that is there already keeps its place.
+
+    Raises WorkbenchError when a card of that id is there, or the folder cannot be written.
+    """
+    path = folder / f"{found.card.id}.toml"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(card_text(found.card))
+    except FileExistsError as fault:
+        raise WorkbenchError(
+            f"there is a card {found.card.id} already",
+            where=str(path),
+            todo="move it away, or write to another folder with --out",
+        ) from fault
+    except OSError as fault:
+        raise WorkbenchError(
+            f"the card cannot be written: {fault.strerror}", where=str(path)
+        ) from fault
+    return path

@@ -1,4 +1,4 @@
-"""Draft cards from recorded sessions: bundles are read in a folder of their own, and run nothing."""
+"""Draft cards from recorded sessions; a bundle is read in a folder of its own and runs nothing."""
 
 import tempfile
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ def induced_from(places: Sequence[Path]) -> list[Induced]:
     """
     with tempfile.TemporaryDirectory(prefix="workbench-induce-") as folder:
         opened = [
-            SessionReader(import_bundle(place, Path(folder) / str(number)))
+            import_bundle(place, Path(folder) / str(number))
             if place.is_file()
             else SessionReader(place)
             for number, place in enumerate(places)

@@ -12,11 +12,13 @@ from workbench.lineage.lanes import draw
 from workbench.measure.baselines import Baselines
 from workbench.measure.records import Kind, Speed, Time
 from workbench.session.records import Answer, Transition
-from workbench.skills.records import Check, Truth
+from workbench.skills.records import Check, Plan, Truth
 
 if TYPE_CHECKING:
     from workbench.engine.client import SessionClient
 
+_RANKED = 5
+"""Cards of a plan's ranking that are shown; `--json` has all."""
 _MARK = {Truth.YES: "yes", Truth.NO: "NO ", Truth.UNKNOWN: "?  "}
 
 
@@ -122,6 +124,7 @@ def card_text(transition: Transition) -> str:
         lines += [f"  reason    {plan.reason}", f"  expected  {plan.expected}"]
         lines += [_check("condition", check) for check in plan.checks]
         lines += [_check("risk     ", risk) for risk in plan.risks]
+        lines += _policy(plan)
     lines += [f"  gate      {stage_line(report)}" for report in transition.gate.stages]
     for report in transition.gate.stages:
         for finding in report.findings:
@@ -134,6 +137,19 @@ def card_text(transition: Transition) -> str:
     else:
         lines.append(f"  decision  {decision.answer} by {decision.by}: {decision.reason}")
     return "\n".join(lines)
+
+
+def _policy(plan: Plan) -> list[str]:
+    """How the policy came to it, and which cards it placed first."""
+    if plan.policy is None:
+        return []
+    from workbench.skills.policy import told
+
+    ranking = plan.policy.ranking[:_RANKED]
+    return [
+        *(f"  policy    {line}" for line in told(plan.policy)),
+        *(f"  rank {place:<4} {line}" for place, line in enumerate(ranking, start=1)),
+    ]
 
 
 def _title(transition: Transition) -> str:

@@ -53,7 +53,9 @@ def put_options(splice: Splice, kernel: JitKernel, values: dict[str, int]) -> No
     for option, value in values.items():
         if option == "num_warps" and (value < 1 or value > 32 or value & (value - 1)):
             raise EditRefused(f"{value} is not a power of two from 1 to 32")
-        if option != "num_warps" and not 1 <= value <= 16:
+        if option == "num_ctas" and value not in {1, 2, 4, 8}:
+            raise EditRefused(f"{value} is not 1, 2, 4 or 8")
+        if option == "num_stages" and not 1 <= value <= 16:
             raise EditRefused(f"{value} is not from 1 to 16")
         given = option_sites(splice.source, kernel, option)
         for site in given.sites:
@@ -68,3 +70,4 @@ NUM_WARPS = _edit(
 NUM_STAGES = _edit(
     "num_stages", "num-stages", "let the compiler pipeline over more stages", (1, 2, 3, 4, 5, 6)
 )
+NUM_CTAS = _edit("num_ctas", "num-ctas", "spread a block over a cluster of SMs", (2, 4))

@@ -153,6 +153,37 @@ def _change_flatten(source: Source, kernel: JitKernel, _parameters: dict[str, Pa
     return splice.result()
 
 
+def _fed(kernel: JitKernel) -> list[Loop]:
+    """Innermost loops whose products are fed by descriptors.
+
+    On pointer loads the option brings the compiler of Triton 3.6 and 3.9 down for sm_90.
+    """
+    by_descriptor = [a for a in kernel.loads if kernel.by_descriptor(a)]
+    multiplying = {id(x.node) for dot in kernel.dots for x in kernel.loops_of(dot)}
+    return [
+        loop
+        for loop in _ranged(kernel)
+        if id(loop.node) in multiplying
+        and any(loop in a.loops for a in by_descriptor)
+        and all(kernel.by_descriptor(a) for a in kernel.loads if loop in a.loops)
+    ]
+
+
+def _find_specialize(_source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
+    loops = _fed(kernel)
+    if not loops:
+        raise EditRefused("no loop of a product loads through descriptors alone")
+    return tuple(_anchors(loops, "warp_specialize", "_"))
+
+
+def _change_specialize(source: Source, kernel: JitKernel, _: dict[str, Parameter]) -> str:
+    _find_specialize(source, kernel)
+    splice = Splice(source)
+    for loop in _fed(kernel):
+        _set(splice, loop, "warp_specialize", "True")
+    return splice.result()
+
+
 LOOP_STAGES = Edit(
     id="loop-stages",
     says="pipeline the loads of a loop over stages of its own",
@@ -182,4 +213,10 @@ LOOP_FLATTEN = Edit(
     says="let the compiler merge a loop with the loop inside it, so that the pipeline never drains",
     find=_find_flatten,
     change=_change_flatten,
+)
+WARP_SPECIALIZE = Edit(
+    id="warp-specialize",
+    says="let some warps load what the others multiply",
+    find=_find_specialize,
+    change=_change_specialize,
 )

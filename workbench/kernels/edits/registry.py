@@ -6,10 +6,18 @@ from workbench.kernels.edits.count_to_sort import COUNT_TO_SORT
 from workbench.kernels.edits.descriptors import DESCRIPTORS
 from workbench.kernels.edits.dimensions import CONSTANT_DIMENSIONS, CONTIGUOUS_OFFSETS
 from workbench.kernels.edits.division import DIVIDE_ONCE
+from workbench.kernels.edits.hints import OFFSET_HINTS
 from workbench.kernels.edits.hoist import HOIST_LOADS
-from workbench.kernels.edits.launch_options import NUM_STAGES, NUM_WARPS
+from workbench.kernels.edits.late_sum import LATE_SUM
+from workbench.kernels.edits.launch_options import NUM_CTAS, NUM_STAGES, NUM_WARPS
 from workbench.kernels.edits.loop_to_tile import LOOP_TO_TILE
-from workbench.kernels.edits.loops import LOOP_FLATTEN, LOOP_STAGES, LOOP_UNROLL, STATIC_LOOPS
+from workbench.kernels.edits.loops import (
+    LOOP_FLATTEN,
+    LOOP_STAGES,
+    LOOP_UNROLL,
+    STATIC_LOOPS,
+    WARP_SPECIALIZE,
+)
 from workbench.kernels.edits.masks import DROP_MASKS
 from workbench.kernels.edits.online_softmax import ONLINE_SOFTMAX
 from workbench.kernels.edits.order import GROUP_ORDER
@@ -17,9 +25,12 @@ from workbench.kernels.edits.policies import CACHE_MODIFIER, EVICTION
 from workbench.kernels.edits.precision import DOT_PRECISION
 from workbench.kernels.edits.programs import PERSISTENT, ROWS_PER_PROGRAM
 from workbench.kernels.edits.row_on_chip import ROW_ON_CHIP
+from workbench.kernels.edits.rows_in_cache import ROWS_IN_CACHE
 from workbench.kernels.edits.split import SPLIT_REDUCTION
+from workbench.kernels.edits.split_kernel import SPLIT_KERNEL
 from workbench.kernels.edits.tile import TILE
 from workbench.kernels.edits.tile_programs import TILE_PROGRAMS
+from workbench.kernels.edits.tuning import AUTOTUNE, PICK_CONFIG
 
 __all__ = ["EDITS", "Applied", "Edit", "EditRefused", "Undo", "undo"]
 
@@ -52,5 +63,13 @@ EDITS: dict[str, Edit] = {
         LOOP_UNROLL,
         STATIC_LOOPS,
         LOOP_FLATTEN,
+        WARP_SPECIALIZE,
+        NUM_CTAS,
+        OFFSET_HINTS,
+        LATE_SUM,
+        SPLIT_KERNEL,
+        ROWS_IN_CACHE,
+        AUTOTUNE,
+        PICK_CONFIG,
     )
 }

@@ -147,6 +147,12 @@ class Splice:
             text = self.newline + text.removesuffix(self.newline)
         self._put(end, end, text)
 
+    def remove_decorator(self, decorator: ast.expr) -> None:
+        """Take a decorator out with its lines."""
+        first, last = decorator.lineno, decorator.end_lineno or decorator.lineno
+        end = self._starts[last] if last < len(self._starts) else len(self._bytes)
+        self._put(self._starts[first - 1], end, "")
+
     def remove(self, statement: ast.stmt, *, paragraph: bool = False) -> None:
         """Take a statement out with its lines; a `paragraph` goes with the blank line below it."""
         self._alone(statement)

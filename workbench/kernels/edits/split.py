@@ -22,7 +22,7 @@ _ZEROED = {
 
 
 @dataclass(frozen=True, eq=False)
-class _Reduction:
+class Reduction:
     """A loop that only adds up, and the one store of what it added."""
 
     loop: Loop
@@ -33,7 +33,8 @@ class _Reduction:
     """Each launch with its grid and the call that makes the output tensor."""
 
 
-def _reduction(source: Source, kernel: JitKernel) -> _Reduction:
+def reduction(source: Source, kernel: JitKernel) -> Reduction:
+    """The one loop that adds up. Raises EditRefused for a kernel of another form."""
     top = [loop for loop in kernel.loops if loop.depth == 0]
     if len(top) != 1 or top[0].node not in kernel.node.body:
         raise EditRefused("the kernel is not one loop that adds up")
@@ -55,7 +56,7 @@ def _reduction(source: Source, kernel: JitKernel) -> _Reduction:
     outputs = tuple(_output(source, kernel, s, store) for s in source.launches_of(kernel.name))
     if not outputs or any(len(grid.extents) != len(axes) for _, grid, _ in outputs):
         raise EditRefused("the grid does not have the axes that the kernel asks for")
-    return _Reduction(loop, store, len(axes), outputs)
+    return Reduction(loop, store, len(axes), outputs)
 
 
 def _carried(kernel: JitKernel, loop: Loop) -> frozenset[str]:
@@ -138,7 +139,7 @@ def _output(
 
 
 def _find(source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
-    found = _reduction(source, kernel)
+    found = reduction(source, kernel)
     return (
         Anchor(
             lines=(found.loop.line, found.store.line),
@@ -151,7 +152,7 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     parts = int(parameters["parts"])
     if not 2 <= parts <= 1024:
         raise EditRefused(f"{parts} parts are not from 2 to 1024")
-    found = _reduction(source, kernel)
+    found = reduction(source, kernel)
     splice = Splice(source)
     step, start = found.loop.step, found.loop.start
     if step is None or start is None:

@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct, structs
 
+from workbench.gate import counters_canary as canary_text
 from workbench.gate.candidate import Candidate
 from workbench.gate.correctness.cases import derive
 from workbench.gate.records import NO_CODE_RAN
@@ -42,9 +43,9 @@ class CountersRequest(Struct, frozen=True, kw_only=True):
     seed: int
     """Of weights and inputs."""
     target: str
-    device: str
+    device: str = "cpu"
     """`cuda:0`; `cpu` interprets, to rehearse without a GPU."""
-    confinement: Confinement | None
+    confinement: Confinement | None = None
     """None where the profiler does not work in a confined process."""
 
 
@@ -66,9 +67,9 @@ class NcuProfiler:
     """The `Profiler` of a session: Nsight Compute over one call at the full shape.
 
     `keep` is where the report goes and how the record names that place; None keeps none. `ncu` is
-    the program, by default the installed one. A process that ncu cannot profile while it is
-    confined is profiled once more unconfined, and the record says so; only candidates that have
-    passed policy and correctness may be brought here.
+    the program, by default the installed one. Where ncu does not work on confined processes, as a
+    candidate of our own shows, they run unconfined and the record says so; only candidates that
+    have passed policy and correctness may be brought here.
     """
 
     def __init__(
@@ -86,7 +87,8 @@ class NcuProfiler:
         self._ncu = ncu
         self._seconds = seconds
         self._confines = True
-        """ncu was not yet seen to fail on a confined process and to work on a bare one."""
+        self._confines_canary: bool | None = None
+        """Whether ncu works on a confined process of our own; None until it has to be known."""
 
     def __call__(
         self,
@@ -115,9 +117,18 @@ class NcuProfiler:
         seed: bytes,
         keep: tuple[Path, str] | None,
     ) -> NcuRecord:
+        problem = self._problem
+        asked = CountersRequest(
+            candidate=candidate.source,
+            problem=problem.source,
+            values=problem.full.values,
+            precision=problem.precision,
+            seed=derive(seed, "counters"),
+            target=self._target,
+        )
         root = ScratchRoot()
         try:
-            record = self._profiled(root, candidate, launches, seed)
+            record = self._profiled(root, asked, tuple(launch.kernel for launch in launches))
             if keep is None:
                 return structs.replace(record, report="", report_bytes=0)
             return keep_report(record, *keep)
@@ -125,25 +136,28 @@ class NcuProfiler:
             root.close()
 
     def _profiled(
-        self, root: ScratchRoot, candidate: Candidate, launches: Sequence[Launch], seed: bytes
+        self, root: ScratchRoot, asked: CountersRequest, kernels: tuple[str, ...]
     ) -> NcuRecord:
-        """Confined where that works; whether it does is found out once."""
-        record = self._attempt(root, candidate, launches, seed, confined=self._confines)
+        """Confined, unless ncu is found not to work on a confined process of our own either."""
+        record = self._attempt(root, asked, kernels, confined=self._confines)
         if not self._confines or record.state not in {NcuState.CRASHED, NcuState.NO_KERNEL}:
             return record
-        bare = self._attempt(root, candidate, launches, seed, confined=False)
-        if bare.state is not NcuState.PROFILED:
+        if self._confines_canary is None:
+            canary = structs.replace(
+                asked, candidate=canary_text.CANDIDATE, problem=canary_text.PROBLEM, values={}
+            )
+            found = self._attempt(root, canary, (canary_text.KERNEL,), confined=True)
+            self._confines_canary = found.state is NcuState.PROFILED
+        if self._confines_canary:
             return record
-        # The sandbox was in the way, not the candidate.
         self._confines = False
-        return bare
+        return self._attempt(root, asked, kernels, confined=False)
 
     def _attempt(
         self,
         root: ScratchRoot,
-        candidate: Candidate,
-        launches: Sequence[Launch],
-        seed: bytes,
+        asked: CountersRequest,
+        kernels: tuple[str, ...],
         *,
         confined: bool,
     ) -> NcuRecord:
@@ -158,17 +172,9 @@ class NcuProfiler:
             share_device_memory=False,
             namespaces=False,
         )
-        asked = CountersRequest(
-            candidate=candidate.source,
-            problem=self._problem.source,
-            values=self._problem.full.values,
-            precision=self._problem.precision,
-            seed=derive(seed, "counters"),
-            target=self._target,
-            device=setup.device,
-            confinement=setup.confinement if confined else None,
-        )
-        request.write_bytes(msgspec.json.encode(asked))
+        plan = setup.confinement if confined else None
+        message = structs.replace(asked, device=setup.device, confinement=plan)
+        request.write_bytes(msgspec.json.encode(message))
         job = NcuJob(
             program=(sys.executable, "-m", JOB, str(request), str(told)),
             environment={
@@ -176,7 +182,7 @@ class NcuProfiler:
                 **furnish(scratch),
                 "LC_ALL": "C",
             },
-            kernels=tuple(launch.kernel for launch in launches),
+            kernels=kernels,
             folder=folder,
             working=scratch,
             seconds=self._seconds,

@@ -41,12 +41,12 @@ def parse_raw(text: str) -> Printed:
 
 
 def _cells(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Rows of quoted cells; a program's own output may hold a NUL or a broken quote."""
+    """Rows of quoted cells; a line that breaks off within one is none."""
     for line in lines:
         if not line.startswith('"'):
             continue
         try:
-            yield next(csv.reader([line.replace("\0", "")]))
+            yield next(csv.reader([line.replace("\0", "")], strict=True))
         except csv.Error:
             continue
 

@@ -65,14 +65,16 @@ TO_OURS: dict[str, Scale] = {
 def convert(value: float, unit: str, wanted: str, factor: float = 1.0) -> float | None:
     """A value of ncu's in a unit of the catalogue; None where the two do not go together.
 
-    A count or ratio (empty `wanted`) takes a percentage too: its factor makes it one.
+    A count or ratio (empty `wanted`) takes a percentage or bytes per something too: its factor
+    makes it one.
     """
     found = scale(unit)
     if found is None:
         return None
     base, by = found
     if not wanted:
-        return value * by * factor if base in {"", "%"} else None
+        per_thing = base == "B" and "/" in unit
+        return value * by * factor if base in {"", "%"} or per_thing else None
     ours, times = TO_OURS[wanted]
     # A percentage may come as a plain ratio with a factor of 100 in the catalogue.
     if base == ours or (wanted == "%" and base == "" and factor != 1.0):

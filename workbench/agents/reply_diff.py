@@ -1,0 +1,145 @@
+"""Changes to a file that a reply describes by its lines: unified diffs, search and replace."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from workbench.agents.reply_blocks import Replacement
+from workbench.agents.reply_records import HandedBack, Repair
+
+_HUNK = re.compile(r"^@@(?: -(\d+)(?:,\d+)? \+\d+(?:,\d+)?)?.*@@|^@@\s*$")
+_FILE = re.compile(r"^(---|\+\+\+) \S|^(diff --git|index [0-9a-f]{4,}|new file mode) ?")
+
+Applied = tuple[str, tuple[Repair, ...]] | HandedBack
+
+
+def looks_like_diff(text: str) -> bool:
+    """Whether a text is a unified diff: it has a hunk's header, or a file's and changed lines."""
+    lines = text.split("\n")
+    if any(_HUNK.match(line) for line in lines):
+        return True
+    return any(line.startswith("+++ ") for line in lines)
+
+
+def hunks(text: str) -> list[Replacement]:
+    """The hunks of a unified diff; context without its blank is taken for what it is."""
+    found: list[Replacement] = []
+    old: list[str] = []
+    new: list[str] = []
+    at: int | None = None
+    inside = False
+
+    def finish() -> None:
+        if old or new:
+            found.append(Replacement(old=tuple(old), new=tuple(new), line=at))
+        old.clear()
+        new.clear()
+
+    for line in text.split("\n"):
+        header = _HUNK.match(line)
+        if header or _FILE.match(line):
+            finish()
+            inside = True
+            at = int(header[1]) if header and header[1] else None
+        elif inside and line[:1] in {"+", "-", " ", ""}:
+            mark, rest = line[:1], line[1:]
+            if mark != "+":
+                old.append(rest)
+            if mark != "-":
+                new.append(rest)
+        elif inside and not line.startswith("\\"):
+            finish()
+            inside = False
+    finish()
+    return [hunk for hunk in found if hunk.old != hunk.new]
+
+
+def new_file(found: Sequence[Replacement]) -> str | None:
+    """The whole file, when a diff only adds; None otherwise."""
+    if len(found) == 1 and not any(found[0].old) and found[0].new:
+        return "\n".join(found[0].new).strip("\n") + "\n"
+    return None
+
+
+def apply(base: str, found: Sequence[Replacement]) -> Applied:
+    """The file with every replacement made, each where its lines stand exactly once."""
+    lines = base.split("\n")
+    repairs: list[Repair] = []
+    for number, change in enumerate(found, 1):
+        made = _place(lines, change)
+        if isinstance(made, str):
+            return HandedBack(code="anchor-not-found", reason=f"change {number}: {made}")
+        start, end, new, repair = made
+        lines[start:end] = new
+        if repair is not None and repair not in repairs:
+            repairs.append(repair)
+    return "\n".join(lines), tuple(repairs)
+
+
+Place = tuple[int, int, list[str], Repair | None]
+
+
+def _place(lines: list[str], change: Replacement) -> Place | str:
+    """Which lines a change replaces by what, and how loosely they were matched."""
+    old, new = _trimmed(change)
+    if not old:
+        return "it names no line to be replaced"
+    for repair, same in _MATCHES:
+        starts = [
+            start
+            for start in range(len(lines) - len(old) + 1)
+            if all(same(a, b) for a, b in zip(lines[start:], old, strict=False))
+        ]
+        if len(starts) > 1 and change.line is not None:
+            # Context that repeats, with a line number that hits one of its places.
+            starts = [s for s in starts if s == change.line - 1] or starts
+        if len(starts) == 1:
+            start = starts[0]
+            shift = _shift(lines[start : start + len(old)], old)
+            if shift is None:
+                continue
+            return start, start + len(old), [_shifted(line, shift) for line in new], repair
+        if starts:
+            return f"its lines stand {len(starts)} times in the file, first {old[0].strip()!r}"
+    return f"its lines are not in the file, first {old[0].strip()!r}"
+
+
+def _trimmed(change: Replacement) -> tuple[list[str], list[str]]:
+    """Without blank lines that both sides end or begin with: they are often not the file's."""
+    old, new = list(change.old), list(change.new)
+    while old and new and not old[-1].strip() and not new[-1].strip():
+        old.pop()
+        new.pop()
+    while old and new and not old[0].strip() and not new[0].strip():
+        del old[0], new[0]
+    return old, new
+
+
+_MATCHES: tuple[tuple[Repair | None, Callable[[str, str], bool]], ...] = (
+    (None, lambda a, b: a == b),
+    (
+        Repair(code="anchor-blanks", says="lines were found without regard to trailing blanks"),
+        lambda a, b: a.rstrip() == b.rstrip(),
+    ),
+    (
+        Repair(code="anchor-indent", says="lines were found at another indent, and moved there"),
+        lambda a, b: a.strip() == b.strip(),
+    ),
+)
+
+
+def _shift(there: Sequence[str], said: Sequence[str]) -> int | None:
+    """By how many blanks what stands there is indented more than said; None when it varies."""
+    shifts = {
+        _indent(a) - _indent(b) for a, b in zip(there, said, strict=True) if a.strip() and b.strip()
+    }
+    return shifts.pop() if len(shifts) == 1 else None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _shifted(line: str, shift: int) -> str:
+    if not line.strip() or shift == 0:
+        return line
+    return " " * shift + line if shift > 0 else line[min(-shift, _indent(line)) :]

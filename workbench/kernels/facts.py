@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from workbench.kernels.facts_catalogue import CATALOGUE
 from workbench.kernels.facts_code import Row, code_facts
-from workbench.kernels.facts_launch import chosen_launch, launch_facts
+from workbench.kernels.facts_launch import chosen_launch, grid_facts, launch_facts
 from workbench.kernels.records import Fact, Launch, LaunchTrace
 from workbench.kernels.source import read_source
 from workbench.kernels.target import Target
@@ -50,8 +50,9 @@ def _rows(
     if kernel is not None:
         yield from code_facts(source, kernel)
         if launch is not None:
-            yield from launch_facts(kernel, launch, len(launches), target)
+            yield from launch_facts(kernel, launch)
     if launch is not None:
+        yield from grid_facts(launch, len(launches), target)
         yield from _static(launch)
     ours = [trace for trace in traces if trace.kernel == name]
     if ours:

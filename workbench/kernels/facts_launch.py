@@ -31,11 +31,8 @@ def known_values(launch: Launch) -> dict[str, Number]:
     return {name: value for name, value in every.items() if isinstance(value, int | float)}
 
 
-def launch_facts(
-    kernel: JitKernel, launch: Launch, total: int, target: Target | None
-) -> Iterator[Row]:
-    """Facts of the catalogue's `launch` part: `launch.*`, `loop.*` and `arg.*`."""
-    known = known_values(launch)
+def grid_facts(launch: Launch, total: int, target: Target | None) -> Iterator[Row]:
+    """Facts of a launch that need no text: its options, its grid, its waves."""
     yield "launch.num_warps", launch.num_warps, ""
     yield "launch.num_stages", launch.num_stages, ""
     yield "launch.num_ctas", launch.num_ctas, ""
@@ -48,6 +45,11 @@ def launch_facts(
         yield "launch.waves", waves, f"{launch.programs} / {at_once}"
         if waves:
             yield "launch.tail", 1 - waves / math.ceil(waves), f"{waves:.3g} waves"
+
+
+def launch_facts(kernel: JitKernel, launch: Launch) -> Iterator[Row]:
+    """Facts of the kernel's text with the launch's values: blocks, `loop.*` and `arg.*`."""
+    known = known_values(launch)
     elements = _block_elements(kernel, launch, known)
     if elements is not None:
         yield "launch.block_elements", elements, ""

@@ -1,6 +1,6 @@
 """Facts that come from the session instead of the kernel: problem, time and history."""
 
-from workbench.measure.model import CannotModel, modeled_time
+from workbench.measure.parts import largest_part
 from workbench.search.line import Line
 from workbench.search.records import ProposerState
 
@@ -9,9 +9,7 @@ def session_facts(
     state: ProposerState, line: Line
 ) -> dict[str, "int | float | str | tuple[str, ...] | None"]:
     """The catalogue's `problem`, `profile` and `history` parts, by full name."""
-    parts = {name: time for name, time in _parts(state).items() if time > 0}
-    largest = max(parts, key=lambda name: parts[name], default=None)
-    total = sum(parts.values())
+    largest, share = largest_part(state.time, state.launches, state.traces, state.target)
     floor = _floor_us(state)
     microseconds = None if state.time is None else state.time.microseconds
     return {
@@ -20,7 +18,7 @@ def session_facts(
         "problem.flops": state.flops,
         "problem.bytes": state.bytes,
         "profile.bottleneck": largest,
-        "profile.bottleneck_share": parts[largest] / total if largest and total else None,
+        "profile.bottleneck_share": share,
         "profile.microseconds": microseconds,
         "profile.efficiency": floor / microseconds if floor and microseconds else None,
         "history.steps": len(state.history),
@@ -28,19 +26,6 @@ def session_facts(
         "history.accepted": line.cards,
         "history.failures": line.failures,
     }
-
-
-def _parts(state: ProposerState) -> dict[str, float]:
-    """Parts of the modeled time, microseconds; a measured time has none of its own, so that they
-    are modeled beside it. Empty where nothing was traced."""
-    if state.time is not None and state.time.detail:
-        return state.time.detail
-    if not state.launches or not state.traces:
-        return {}
-    try:
-        return modeled_time(state.launches, state.traces, state.target).detail
-    except CannotModel:
-        return {}
 
 
 def _floor_us(state: ProposerState) -> float | None:

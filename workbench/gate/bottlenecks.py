@@ -1,0 +1,26 @@
+"""What holds each kernel of a gated candidate back, from what its report says alone."""
+
+from workbench.gate.records import GateReport
+from workbench.kernels.facts import read_facts
+from workbench.kernels.target import TARGETS
+from workbench.measure.bottleneck import Bottleneck, classify
+from workbench.measure.ncu.facts import ncu_facts
+from workbench.measure.parts import largest_part
+
+
+def bottlenecks(gate: GateReport) -> dict[str, Bottleneck]:
+    """By kernel, in the order of the launches; empty where nothing was compiled.
+
+    The counters decide where the report has them, else what was traced, modeled and compiled.
+    """
+    target = TARGETS.get(gate.target)
+    if target is None:
+        return {}
+    part, share = largest_part(gate.time, gate.launches, gate.traces, target)
+    known = {"profile.bottleneck": part, "profile.bottleneck_share": share}
+    found = {}
+    for kernel in dict.fromkeys(launch.kernel for launch in gate.launches):
+        about = {**known, **ncu_facts(gate.ncu, kernel)}
+        facts = read_facts("", kernel, gate.launches, gate.traces, about, target)
+        found[kernel] = classify(facts)
+    return found

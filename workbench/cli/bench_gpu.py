@@ -1,5 +1,6 @@
-"""`bench baselines`: what there is to beat on a GPU."""
+"""`bench baselines` and `bench model`: what there is to beat, and what modeled times are worth."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,12 +9,14 @@ from workbench.cli import emit, options
 from workbench.cli.say import Exit, note
 
 if TYPE_CHECKING:
+    from workbench.bench.model import Row
     from workbench.measure.baselines import Baselines
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `bench`."""
     app.command(epilog="Example: workbench bench baselines rmsnorm softmax")(baselines)
+    app.command(epilog="Example: workbench bench model")(model)
 
 
 def baselines(
@@ -68,3 +71,79 @@ def _foot(rows: "list[Baselines]") -> None:
 def _line(cells: tuple[str, ...]) -> str:
     widths = (18, 14, 22, 14, 10, 0)
     return "".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def model(
+    problems: Annotated[
+        list[str] | None,
+        typer.Argument(help="Shipped problems [default: all].", metavar="PROBLEM"),
+    ] = None,
+    recording: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Variants and times kept before."),
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write variants and times there.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=2, help="Variants of each problem.")] = 8,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Compile, trace and (on a GPU) time now.")
+    ] = False,
+    judge: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write what follows for trust, as model_trust.json."),
+    ] = None,
+    device: options.Device = "cpu",
+    json: options.Json = False,
+) -> None:
+    """Compare modeled with measured times, problem by problem; on `--device auto` measure them.
+
+    Without --from and --anew the recording that is shipped is used. Leaves with 1 where the model
+    does not rank a problem's variants as the GPU does.
+    """
+    from workbench.bench.model import (
+        RECORDED,
+        read_recording,
+        table,
+        write_judgements,
+        write_recording,
+    )
+    from workbench.bench.model_runs import record_here, time_here
+    from workbench.engine.devices import choose_place
+    from workbench.problems.load import shipped_problems
+
+    place = choose_place(device, "")
+    if anew:
+        known = record_here(problems or shipped_problems(), place, count, note)
+    else:
+        known = read_recording(recording or RECORDED)
+    if place.index is not None:
+        known = time_here(known, place, note)
+    if keep is not None:
+        write_recording(keep, known)
+    rows = table(known)
+    if judge is not None:
+        write_judgements(judge, rows)
+    for row in rows:
+        if json:
+            emit.json(row)
+        else:
+            emit.text("\n".join(_model_lines(row)))
+    if not json:
+        timed = sum(one.us is not None for one in known.variants)
+        emit.text(f"{timed} kernels timed: {known.source or 'nothing was measured yet'}")
+    if not all(row.judgement.trusted for row in rows):
+        raise typer.Exit(Exit.NO)
+
+
+def _model_lines(row: "Row") -> list[str]:
+    one = row.judgement
+    left = "" if row.left_out is None else f", {100 * row.left_out:.0f} % if left out of the fit"
+    agreed = "" if one.agreement is None else f", {100 * one.agreement:.0f} % of clear pairs agree"
+    error = f"median error {100 * one.error:.0f} %{left}"
+    verdict = "ranks" if one.trusted else "NOT TRUSTED TO RANK"
+    lines = [f"{one.problem:<18} {one.says()}{agreed}; {error}: {verdict}"]
+    for worst in row.worst:
+        told = f"{worst.measured:.1f} us measured, {worst.modeled:.1f} modeled"
+        lines.append(f"{'':<18} worst: {worst.name}: {told}")
+    return lines

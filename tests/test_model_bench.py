@@ -1,0 +1,83 @@
+"""What modeled times are worth: ranks against a recording, and where they must not decide."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.bench.model import RECORDED, read_recording, table, write_recording
+from workbench.bench.variants import variants
+from workbench.errors import WorkbenchError
+from workbench.measure.trust import (
+    Judgement,
+    agreement,
+    calibration,
+    judged,
+    spearman,
+    why_not_trusted,
+)
+from workbench.problems.load import load_problem
+
+NAMES = {"problem": "gemm", "family": "gemm"}
+ORDERS = st.lists(st.floats(1.0, 1e6), min_size=2, max_size=12, unique=True)
+
+
+@given(ORDERS)
+def test_ranks_know_order_and_nothing_else(times):
+    assert spearman(times, [t**3 for t in times]) == pytest.approx(1.0)
+    assert spearman(times, [-t for t in times]) == pytest.approx(-1.0)
+
+
+def test_ties_share_their_rank_and_a_constant_has_none():
+    assert spearman([1.0, 2.0, 2.0, 3.0], [1.0, 2.0, 2.0, 3.0]) == pytest.approx(1.0)
+    assert spearman([1.0, 1.0], [1.0, 2.0]) is None
+    assert spearman([1.0], [1.0]) is None
+
+
+def test_pairs_within_noise_ask_nothing_of_the_model():
+    assert agreement([2.0, 1.0], [100.0, 101.0]) is None
+    assert agreement([2.0, 1.0], [100.0, 200.0]) == 0.0
+
+
+def test_trust_needs_enough_variants_in_the_right_order():
+    up, down = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+    assert judged(NAMES, "sm90", up, up).trusted
+    assert not judged(NAMES, "sm90", down, up).trusted
+    assert not judged(NAMES, "sm90", up[:5], up[:5]).trusted
+
+
+def test_what_was_never_compared_is_not_trusted():
+    up = [float(n) for n in range(1, 8)]
+    known = [judged(NAMES, "sm90", up, up)]
+    assert why_not_trusted("gemm", "sm90", known) == ""
+    assert "never compared" in why_not_trusted("gemm", "sm80", known)
+    assert "never compared" in why_not_trusted("sort", "sm90", known)
+    worse = msgspec.structs.replace(known[0], problem="other", rank=0.3)
+    assert "on other" in why_not_trusted("gemm", "sm90", [*known, worse])
+
+
+def test_the_shipped_judgements_are_those_of_the_shipped_recording():
+    rows = [row.judgement for row in table(read_recording(RECORDED))]
+    text = msgspec.json.encode(rows)
+    assert tuple(msgspec.json.decode(text, type=list[Judgement])) == calibration()
+
+
+def test_a_recording_reads_back_as_it_was_written(tmp_path):
+    recording = read_recording(RECORDED)
+    write_recording(tmp_path / "again.json", recording)
+    assert read_recording(tmp_path / "again.json") == recording
+
+
+def test_a_file_that_is_no_recording_is_refused_by_name(tmp_path):
+    (tmp_path / "bad.json").write_text("{}")
+    with pytest.raises(WorkbenchError, match="no recording") as told:
+        read_recording(tmp_path / "bad.json")
+    assert "bad.json" in told.value.where
+
+
+def test_variants_are_different_deterministic_and_begin_with_the_seed():
+    seed = load_problem("softmax").seed.read_text()
+    found = variants(seed, 8)
+    assert next(iter(found)) == "seed"
+    assert len(found) == len(set(found.values())) == 8
+    assert variants(seed, 8) == found

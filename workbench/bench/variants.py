@@ -1,0 +1,89 @@
+"""Variants of a shipped seed that a search would meet: techniques, then sizes of each."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from workbench.kernels.edits.base import Anchor, Edit, EditRefused, Parameter
+from workbench.kernels.edits.registry import EDITS
+from workbench.kernels.source import normalized_sha256, read_source
+
+_TECHNIQUES = (
+    "online-softmax",
+    "row-on-chip",
+    "loop-to-tile",
+    "count-to-sort",
+    "tile",
+    "tile-programs",
+    "dot-precision",
+    "group-order",
+    "split-reduction",
+    "persistent",
+    "rows-per-program",
+)
+"""Edits that change how much is done, or where; hints to caches and compiler are left out, since
+what they change is mostly less than the noise."""
+_SIZES = ("block-size", "num-warps", "num-stages")
+_TRIES = 6
+"""Values of one parameter that are tried."""
+
+
+def variants(source: str, count: int) -> dict[str, str]:
+    """Up to `count` different sources by name, the seed first; deterministic.
+
+    One technique and its sizes after another's in turn, so that few are enough to span them.
+    """
+    bases = dict(_bases(source))
+    rows = [list(_sized(name, text)) for name, text in bases.items()]
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    for column in zip_longest(*rows):
+        for name, text in filter(None, column):
+            digest = normalized_sha256(text)
+            if digest not in seen and len(found) < count:
+                seen.add(digest)
+                found[name] = text
+    return found
+
+
+def _bases(source: str) -> Iterator[tuple[str, str]]:
+    """The seed, and the seed with each technique that fits it."""
+    yield "seed", source
+    for name in _TECHNIQUES:
+        yield from list(_applied(EDITS[name], source))[:1]
+
+
+def _sized(name: str, source: str) -> Iterator[tuple[str, str]]:
+    """A base, then the base in other sizes, the edits in turn."""
+    yield name, source
+    rows = [list(_applied(EDITS[size], source)) for size in _SIZES]
+    for column in zip_longest(*rows):
+        for words, text in filter(None, column):
+            yield f"{name}; {words}", text
+
+
+def _applied(edit: Edit, source: str) -> Iterator[tuple[str, str]]:
+    """What an edit makes of a source, by its name and values."""
+    for kernel in read_source(source).launched:
+        for anchor in edit.anchors(source, kernel):
+            for point in _points(edit, anchor):
+                try:
+                    text = edit.apply(source, kernel, point).source
+                except EditRefused:
+                    continue
+                values = ", ".join(f"{key}={value}" for key, value in point.items())
+                yield f"{edit.id} {values}".strip(), text
+
+
+def _points(edit: Edit, anchor: Anchor) -> Iterator[dict[str, Parameter]]:
+    """Values of the parameters that an anchor leaves open: one at a time, else the default."""
+    free = [p for p in edit.parameters if p.name not in anchor.parameters]
+    if not free:
+        yield dict(anchor.parameters)
+        return
+    fixed = {p.name: anchor.current.get(p.name, p.default) for p in free}
+    for parameter in free:
+        # An expression over facts stands for a number that only a card can work out.
+        plain = [v for v in parameter.grid if parameter.kind != "int" or not isinstance(v, str)]
+        # Every second from the largest down, then the others: far apart first.
+        for value in (*plain[::-2], *plain[-2::-2])[:_TRIES]:
+            yield {**fixed, **anchor.parameters, parameter.name: value}

@@ -1,0 +1,125 @@
+"""Where the model of speed ranks as a GPU does, by calibration, and where it must not decide. Pure.
+
+The judgement is data (`model_trust.json`, written by `workbench bench model --judge`): what was
+never calibrated is not trusted.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+LEAST_RANK = 0.8
+"""Spearman's coefficient within a problem from which the model may rank its variants (issue 4)."""
+LEAST_VARIANTS = 6
+"""Fewer say nothing about a rank (ours)."""
+TOLD_APART = 1.05
+"""Two times further apart than this are different beyond a GPU's day (ours)."""
+_DATA = Path(__file__).with_name("model_trust.json")
+
+
+class Judgement(Struct, frozen=True, kw_only=True):
+    """How the model did on the variants of one problem."""
+
+    problem: str
+    family: str
+    target: str
+    variants: int
+    rank: float | None
+    """Spearman's coefficient of modeled and measured times; None where it is not defined."""
+    agreement: float | None
+    """Of pairs that the GPU tells apart by `TOLD_APART`, the share ranked alike."""
+    error: float
+    """Median of |modeled / measured - 1|, as a factor's distance from one."""
+    source: str = ""
+    """GPU, versions and day of the times."""
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the model may rank here."""
+        enough = self.variants >= LEAST_VARIANTS
+        return enough and self.rank is not None and self.rank >= LEAST_RANK
+
+    def says(self) -> str:
+        """`rank correlation 0.82 over 11 variants`."""
+        if self.rank is None or self.variants < LEAST_VARIANTS:
+            return f"only {self.variants} variants were measured"
+        return f"rank correlation {self.rank:.2f} over {self.variants} variants"
+
+
+def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """Spearman's rank correlation with tied ranks averaged; None where one side is constant.
+
+    Spearman 1904, "The Proof and Measurement of Association between Two Things".
+    """
+    if len(one) < 2 or len(set(one)) < 2 or len(set(other)) < 2:
+        return None
+    return statistics.correlation(_ranks(one), _ranks(other))
+
+
+def agreement(modeled: Sequence[float], measured: Sequence[float]) -> float | None:
+    """Of pairs told apart by the measured times, the share that the modeled ones order alike."""
+    alike: list[bool] = []
+    for i, slow in enumerate(measured):
+        for j, fast in enumerate(measured):
+            if slow > TOLD_APART * fast:
+                alike.append(modeled[i] > modeled[j])
+    return statistics.fmean(alike) if alike else None
+
+
+def why_not_trusted(family: str, target: str, known: Sequence[Judgement] | None = None) -> str:
+    """Why modeled times must not rank kernels of this family on this target; empty when they may.
+
+    A family is trusted where every problem of it that was calibrated on enough variants is.
+    """
+    judged = [
+        one
+        for one in (calibration() if known is None else known)
+        if (one.family, one.target) == (family, target) and one.variants >= LEAST_VARIANTS
+    ]
+    if not judged:
+        return f"it was never compared with measured {family or 'unnamed'} kernels on {target}"
+    for one in judged:
+        if not one.trusted:
+            return f"on {one.problem}: {one.says()}"
+    return ""
+
+
+@cache
+def calibration() -> tuple[Judgement, ...]:
+    """The shipped judgements."""
+    return msgspec.json.decode(_DATA.read_bytes(), type=tuple[Judgement, ...])
+
+
+def judged(
+    names: Mapping[str, str], target: str, modeled: Sequence[float], measured: Sequence[float]
+) -> Judgement:
+    """What two rows of times, variant by variant, say; `names`: `problem`, `family`, `source`."""
+    errors = [max(m / t, t / m) - 1 for m, t in zip(modeled, measured, strict=True)]
+    return Judgement(
+        problem=names["problem"],
+        family=names["family"],
+        source=names.get("source", ""),
+        target=target,
+        variants=len(measured),
+        rank=spearman(modeled, measured),
+        agreement=agreement(modeled, measured),
+        error=statistics.median(errors),
+    )
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    start = 0
+    while start < len(order):
+        end = start
+        while end + 1 < len(order) and values[order[end + 1]] == values[order[start]]:
+            end += 1
+        for place in order[start : end + 1]:
+            ranks[place] = (start + end) / 2
+        start = end + 1
+    return ranks

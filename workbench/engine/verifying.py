@@ -1,0 +1,169 @@
+"""Gates a session's accepted line again and holds the answers against what its commits claim."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from msgspec import Struct, structs
+
+from workbench.engine.devices import choose_place
+from workbench.engine.workplace import SessionWorkplace
+from workbench.gate.candidate import candidate_of
+from workbench.gate.records import GateReport, Outcome, Stage, Verdict
+from workbench.measure.records import Kind, Speed, Time
+from workbench.session.records import Answer, SessionSettings, Transition
+from workbench.session.store import SessionStore
+
+MODELED_SLACK = 0.05
+"""Relative difference of two modeled times of one kernel that is no contradiction; ours: programs
+are sampled afresh each time."""
+
+
+class Standing(StrEnum):
+    """What became of a claim."""
+
+    HOLDS = "holds"
+    DIFFERS = "differs"
+    NOT_CHECKED = "not checked"
+    """What it needs is not here; never counted as holding."""
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """One thing that a commit says, and what was found now."""
+
+    number: int
+    what: str
+    standing: Standing
+    says: str
+
+
+def verify(store: SessionStore, device: str) -> Iterator[Claim]:
+    """Every claim of the accepted line, kernel by kernel, naive or seed first.
+
+    On the session's own kind of GPU times are measured again; elsewhere kernels are checked, and
+    compiled for the session's target, and measured times stay unchecked. Nothing is written to
+    the session. Raises WorkbenchError when it cannot be read or no worker starts.
+    """
+    settings = _here(store.settings(), device)
+    # A seed of a person's own keeps the workplace from writing a size into the session.
+    workplace = SessionWorkplace(store, settings, ("", ""), lambda event: None)  # noqa: ARG005
+    try:
+        parent: Transition | None = None
+        for number in _line(store):
+            claimed = store.transition(number)
+            source = store.source(number)
+            yield _same_source(claimed, source)
+            now = workplace.gate(source, None if settings.device_index is None else parent, number)
+            yield from _claims(claimed, now, settings)
+            parent = claimed
+    finally:
+        workplace.close()
+
+
+def _line(store: SessionStore) -> list[int]:
+    overview = store.overview()
+    accepted = {v.number for v in overview.versions if v.answer is Answer.ACCEPTED}
+    return sorted(accepted.intersection(overview.line()))
+
+
+def _here(settings: SessionSettings, device: str) -> SessionSettings:
+    """The session's settings with the place that this machine has for it."""
+    target = settings.target
+    place = choose_place(device, "" if device != "cpu" else target)
+    if place.target != target:
+        place = choose_place("cpu", target)
+    return structs.replace(settings, device=place.device, device_index=place.index)
+
+
+def _same_source(claimed: Transition, source: str) -> Claim:
+    same = candidate_of(source).sha256 == claimed.gate.kernel_sha256
+    says = "the kernel is the one that was gated" if same else "kernel.py is not what was gated"
+    standing = Standing.HOLDS if same else Standing.DIFFERS
+    return Claim(number=claimed.number, what="source", standing=standing, says=says)
+
+
+def _claims(claimed: Transition, now: GateReport, settings: SessionSettings) -> Iterator[Claim]:
+    yield _verdict(claimed, now)
+    yield _static(claimed, now)
+    yield _time(claimed, now, settings)
+
+
+def _verdict(claimed: Transition, now: GateReport) -> Claim:
+    """A kernel must be right again; that it is no faster than its parent is another claim."""
+    wrong = [
+        report
+        for report in now.stages
+        if report.stage is not Stage.PROFILE
+        and report.outcome in {Outcome.FAILED, Outcome.UNPROVEN}
+    ]
+    if wrong:
+        what = f"{wrong[0].outcome} at {wrong[0].stage}: {wrong[0].says}"
+        return _claim(claimed, "verdict", Standing.DIFFERS, f"accepted then, now {what}")
+    says = f"{now.verdict} again" if now.verdict is Verdict.ACCEPTED else "right again"
+    return _claim(claimed, "verdict", Standing.HOLDS, says)
+
+
+def _static(claimed: Transition, now: GateReport) -> Claim:
+    """Registers, spills and shared memory are exact for one triton and ptxas."""
+    then = claimed.gate
+    if not then.launches or not now.launches:
+        return _claim(claimed, "static", Standing.NOT_CHECKED, "no static profile to compare")
+    if then.toolchain != now.toolchain:
+        return _claim(
+            claimed,
+            "static",
+            Standing.NOT_CHECKED,
+            f"other versions: {_versions(then)} then, {_versions(now)} now",
+        )
+    pairs = zip(then.launches, now.launches, strict=False)
+    same = len(then.launches) == len(now.launches) and all(
+        (a.kernel, a.grid, a.static) == (b.kernel, b.grid, b.static) for a, b in pairs
+    )
+    if same:
+        return _claim(claimed, "static", Standing.HOLDS, "the same machine code, by its profile")
+    return _claim(claimed, "static", Standing.DIFFERS, "the compiler's profile is another")
+
+
+def _versions(report: GateReport) -> str:
+    return ", ".join(f"{k} {v}" for k, v in sorted(report.toolchain.items())) or "unknown"
+
+
+def _time(claimed: Transition, now: GateReport, settings: SessionSettings) -> Claim:
+    then = claimed.gate
+    if then.time is None:
+        return _claim(claimed, "time", Standing.NOT_CHECKED, "the commit claims none")
+    if then.time.kind is Kind.MEASURED:
+        return _measured(claimed, then, now, settings)
+    if now.time is None or now.time.kind is not Kind.MODELED:
+        return _claim(claimed, "time", Standing.NOT_CHECKED, "it was modeled; here it is not")
+    return _modeled(claimed, then.time, now.time)
+
+
+def _modeled(claimed: Transition, then: Time, now: Time) -> Claim:
+    apart = abs(now.microseconds / then.microseconds - 1)
+    says = f"{then.microseconds:.1f} us modeled then, {now.microseconds:.1f} us now"
+    standing = Standing.HOLDS if apart <= MODELED_SLACK else Standing.DIFFERS
+    return _claim(claimed, "time", standing, says)
+
+
+def _measured(
+    claimed: Transition, then: GateReport, now: GateReport, settings: SessionSettings
+) -> Claim:
+    """Times move with clocks and machines; the interleaved ratio to the parent is the claim."""
+    if settings.device_index is None or settings.device != then.device:
+        says = f"it was measured on {then.device}; here is {settings.device}"
+        return _claim(claimed, "time", Standing.NOT_CHECKED, says)
+    if then.speed is None or now.speed is None:
+        return _claim(claimed, "time", Standing.NOT_CHECKED, "no ratio to a parent")
+    says = f"{then.speed.says()} then, {now.speed.says()} now"
+    standing = Standing.HOLDS if _overlap(then.speed, now.speed) else Standing.DIFFERS
+    return _claim(claimed, "time", standing, says)
+
+
+def _overlap(one: Speed, other: Speed) -> bool:
+    low = max(one.low or one.ratio, other.low or other.ratio)
+    high = min(one.high or one.ratio, other.high or other.ratio)
+    return low <= high
+
+
+def _claim(claimed: Transition, what: str, standing: Standing, says: str) -> Claim:
+    return Claim(number=claimed.number, what=what, standing=standing, says=says)

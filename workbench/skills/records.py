@@ -199,3 +199,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """How the policy came to it, a line a decision."""
     policy: PolicyRecord | None = None
     """The same as data; None for a candidate that no policy chose."""
+    method: str = ""
+    """Of a step that a model wrote: the skill it chose, a card's id or a method of the policy."""
+    repairs: int | None = None
+    """The refused version that this one mends."""

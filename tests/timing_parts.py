@@ -94,6 +94,14 @@ class ScriptedSide:
         return []
 
 
+def together(sides: tuple[ScriptedSide, ...], fresh: Callable[[Sequence[str]], None]) -> Sides:
+    """Sides with contents that are nothing."""
+    nest = Branch("list", ())
+    made = Made(inputs=nest, entries=(), outputs=nest, expected=(), changes_state=False, fp64=True)
+    prepared = Prepared(made=made, sets=1, fresh=True)
+    return Sides(sides, fresh, prepared, "landlock+seccomp")
+
+
 class Watched:
     """A GPU whose clocks are written down, state by state; the last one stays."""
 
@@ -171,12 +179,7 @@ class Match:
         sides = {n: ScriptedSide(n, self.times[n], run, **self.scripts.get(n, {})) for n in names}
         self.specs.append(spec)
         self.sides.append(sides)
-        nest = Branch("list", ())
-        made = Made(
-            inputs=nest, entries=(), outputs=nest, expected=(), changes_state=False, fp64=True
-        )
-        prepared = Prepared(made=made, sets=1, fresh=True)
-        yield Sides(tuple(sides.values()), self._count, prepared, "landlock+seccomp")
+        yield together(tuple(sides.values()), self._count)
 
     def _count(self, _names: Sequence[str]) -> None:
         self.fresh += 1

@@ -2,7 +2,7 @@
 
 import typer
 
-from workbench.cli import bench_gpu, bench_offline, emit, options
+from workbench.cli import bench_gpu, bench_noise, bench_offline, emit, options
 from workbench.cli.say import Exit
 
 
@@ -14,6 +14,7 @@ def register(app: typer.Typer) -> None:
     )
     benches.command(epilog="Example: workbench bench start")(start)
     bench_gpu.register(benches)
+    bench_noise.register(benches)
     bench_offline.register(benches)
     app.add_typer(benches, name="bench", no_args_is_help=True)
 

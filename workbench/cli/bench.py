@@ -1,9 +1,15 @@
 """`bench`: print the README's tables from measurements made here and now."""
 
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
 import typer
 
 from workbench.cli import bench_gpu, bench_noise, bench_offline, emit, options
 from workbench.cli.say import Exit
+
+if TYPE_CHECKING:
+    from workbench.bench.start import Row
 
 
 def register(app: typer.Typer) -> None:
@@ -13,6 +19,7 @@ def register(app: typer.Typer) -> None:
         epilog="Example: workbench bench start",
     )
     benches.command(epilog="Example: workbench bench start")(start)
+    benches.command(epilog="Example: workbench bench skills")(skills)
     bench_gpu.register(benches)
     bench_noise.register(benches)
     bench_offline.register(benches)
@@ -21,15 +28,26 @@ def register(app: typer.Typer) -> None:
 
 def start(json: options.Json = False) -> None:
     """What a person waits for; leaves with 1 if a goal is missed."""
-    from workbench.bench.start import Row, measure_start
+    from workbench.bench.start import measure_start
 
-    def show(row: Row) -> None:
+    _print(measure_start, json=json)
+
+
+def skills(json: options.Json = False) -> None:
+    """What facts, the policy, all cards' conditions and an edit cost; 1 if a goal is missed."""
+    from workbench.bench.skills import measure_skills
+
+    _print(measure_skills, json=json)
+
+
+def _print(measure: Callable[[Callable[["Row"], None]], Iterator["Row"]], *, json: bool) -> None:
+    def show(row: "Row") -> None:
         if json:
             emit.json(row)
         else:
             word = "ok" if row.met else "MISSED"
             emit.text(f"{row.what:<58} {row.says:>12}  goal {row.goal:<10} {word}")
 
-    rows = list(measure_start(show))
+    rows = list(measure(show))
     if not all(row.met for row in rows):
         raise typer.Exit(Exit.NO)

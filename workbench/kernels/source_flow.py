@@ -102,6 +102,9 @@ class Flow:
         self.body = function.body
         self.definitions: dict[str, list[Definition]] = {}
         self._closures: dict[str, frozenset[str]] = {}
+        self._read: dict[str, frozenset[str]] = {}
+        self._known: dict[str, ast.expr | None] = {}
+        self._ranges: dict[str, dict[str, ast.expr]] = {}
         for statement in statements(function.body):
             for definition in _defined(statement):
                 self.definitions.setdefault(definition.name, []).append(definition)
@@ -115,6 +118,11 @@ class Flow:
 
     def known(self, name: str) -> ast.expr | None:
         """As `single`, but a name that is bound several times to the same text counts too."""
+        if name not in self._known:
+            self._known[name] = self._always(name)
+        return self._known[name]
+
+    def _always(self, name: str) -> ast.expr | None:
         found = self.definitions.get(name, [])
         if not found or name in self.parameters or any(d.how != "assign" for d in found):
             return None
@@ -124,9 +132,9 @@ class Flow:
     def reaches(self, node: ast.AST | None) -> frozenset[str]:
         """Every name an expression depends on, followed through assignments of any kind."""
         direct = names_in(node)
-        return direct.union(*(self._closure(name) for name in direct))
+        return direct.union(*(self.closure(name) for name in direct))
 
-    def _closure(self, name: str) -> frozenset[str]:
+    def closure(self, name: str) -> frozenset[str]:
         """Names that a name depends on, itself among them."""
         if name not in self._closures:
             seen: set[str] = set()
@@ -135,10 +143,16 @@ class Flow:
                 current = ahead.pop()
                 if current not in seen:
                     seen.add(current)
-                    for definition in self.definitions.get(current, []):
-                        ahead.extend(names_in(definition.value) - seen)
+                    ahead.extend(self._reads(current) - seen)
             self._closures[name] = frozenset(seen)
         return self._closures[name]
+
+    def _reads(self, name: str) -> frozenset[str]:
+        """Names that the bindings of a name read, without following them."""
+        if name not in self._read:
+            bound = self.definitions.get(name, [])
+            self._read[name] = frozenset().union(*(names_in(d.value) for d in bound))
+        return self._read[name]
 
     def assigned_in(self, body: list[ast.stmt]) -> frozenset[str]:
         """Names that some statement of a body binds."""
@@ -165,16 +179,30 @@ class Flow:
 
     def aranges(self, node: ast.AST | None) -> tuple[ast.expr, ...]:
         """Extents of every `tl.arange` that an expression depends on, each once."""
-        found: dict[str, ast.expr] = {}
-        roots: list[ast.AST] = [] if node is None else [node]
+        found = {} if node is None else self._extents_in(node)
         for name in sorted(self.reaches(node)):
-            roots.extend(d.value for d in self.definitions.get(name, []) if d.value is not None)
-        for root in roots:
-            for inner in ast.walk(root):
-                extent = self.arange(inner)
-                if extent is not None:
-                    found.setdefault(ast.dump(extent), extent)
+            for text, extent in self._extents(name).items():
+                found.setdefault(text, extent)
         return tuple(found.values())
+
+    def _extents(self, name: str) -> dict[str, ast.expr]:
+        """Extents of the `tl.arange` in the bindings of a name, by their text."""
+        if name not in self._ranges:
+            found: dict[str, ast.expr] = {}
+            for definition in self.definitions.get(name, []):
+                if definition.value is not None:
+                    for text, extent in self._extents_in(definition.value).items():
+                        found.setdefault(text, extent)
+            self._ranges[name] = found
+        return self._ranges[name]
+
+    def _extents_in(self, root: ast.AST) -> dict[str, ast.expr]:
+        found: dict[str, ast.expr] = {}
+        for inner in ast.walk(root):
+            extent = self.arange(inner)
+            if extent is not None:
+                found.setdefault(ast.dump(extent), extent)
+        return found
 
     def evaluate(self, node: ast.expr | None, known: Mapping[str, object]) -> Number | None:
         """Value of integer arithmetic over known names; None where anything is unknown.

@@ -19,19 +19,21 @@ def varying(kernel: JitKernel, loop: Loop) -> frozenset[str]:
             for d in kernel.flow.definitions.get(name, [])
         )
     }
-    return frozenset(
-        carried | {name for name in bound if kernel.flow.reaches(ast.Name(id=name)) & carried}
-    )
+    return frozenset(carried | {name for name in bound if kernel.flow.closure(name) & carried})
 
 
 def invariant_loads(kernel: JitKernel) -> tuple[Access, ...]:
     """Loads that give the same value in every iteration of their innermost loop."""
-    return tuple(a for a in kernel.loads if a.loops and _is_invariant(kernel, a))
+    changing = {
+        loop: varying(kernel, loop) for loop in {a.loops[-1] for a in kernel.loads if a.loops}
+    }
+    return tuple(
+        a for a in kernel.loads if a.loops and _is_invariant(kernel, a, changing[a.loops[-1]])
+    )
 
 
-def _is_invariant(kernel: JitKernel, access: Access) -> bool:
+def _is_invariant(kernel: JitKernel, access: Access, changing: frozenset[str]) -> bool:
     loop = access.loops[-1]
-    changing = varying(kernel, loop)
     parts = [access.pointer, access.mask, access.other]
     if any(kernel.flow.reaches(part) & changing for part in parts if part is not None):
         return False

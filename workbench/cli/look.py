@@ -1,7 +1,7 @@
 """Commands that read a session: `status`, `sessions`, `log`, `diff`, `card`, `review`, `watch`."""
 
 import difflib
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,13 +9,16 @@ from workbench.cli import emit, options
 from workbench.cli.finding import client_of, version_number
 from workbench.cli.say import note
 
+if TYPE_CHECKING:
+    from workbench.engine.client import SessionClient
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog="Example: workbench sessions")(sessions)
     app.command(epilog="Example: workbench status softmax-1")(status)
     app.command(epilog="Example: workbench log softmax-1 --graph")(log)
-    app.command(epilog="Example: workbench diff v2 v5 --session softmax-1")(diff)
+    app.command(epilog="Example: workbench diff v2 v5 --metrics --session softmax-1")(diff)
     app.command(epilog="Example: workbench card v3 --session softmax-1")(card)
     app.command(epilog="Example: workbench review softmax-1 --diff")(review)
     app.command(epilog="Example: workbench watch softmax-1")(watch)
@@ -85,27 +88,49 @@ def diff(
     second: Annotated[
         str, typer.Argument(metavar="[B]", help="Another; without it A against its parent.")
     ] = "",
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="Compare their profiles instead of their source.")
+    ] = False,
     session: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
-    """Show how the source of two versions differs."""
+    """Show how two versions differ: their source, or with --metrics every number of them."""
     client = client_of(session, sessions)
-    snapshot = client.snapshot()
-    a = version_number(first, snapshot)
-    if second:
-        b = version_number(second, snapshot)
-        before, after = client.sources(a)[1], client.sources(b)[1]
-    else:
-        b = a
-        before, after = client.sources(a)
-        parent = client.transition(a).parent
-        a = b if parent is None else parent
+    a, b = _pair(client, first, second)
+    if metrics:
+        _diff_metrics(client, a, b, json=json)
+        return
+    # A seed against its parent is a seed against nothing.
+    before, after = (
+        client.sources(b) if not second else (client.sources(a)[1], client.sources(b)[1])
+    )
     text = unified(before, after, f"v{a}", f"v{b}")
     if json:
         emit.json({"a": a, "b": b, "diff": text})
     else:
         emit.text(text or f"v{a} and v{b} have the same source")
+
+
+def _pair(client: "SessionClient", first: str, second: str) -> tuple[int, int]:
+    """The two versions that were named; one alone is compared with its parent."""
+    snapshot = client.snapshot()
+    a = version_number(first, snapshot)
+    if second:
+        return a, version_number(second, snapshot)
+    parent = client.transition(a).parent
+    return a if parent is None else parent, a
+
+
+def _diff_metrics(client: "SessionClient", a: int, b: int, *, json: bool) -> None:
+    from workbench.cli.profiles import side_by_side
+    from workbench.gate.profiles import compare
+
+    one, other = client.transition(a).gate, client.transition(b).gate
+    if json:
+        emit.json({"a": a, "b": b, "metrics": compare(one, other)})
+    else:
+        emit.text(side_by_side(one, other, (f"v{a}", f"v{b}")))
 
 
 def unified(before: str, after: str, a: str, b: str) -> str:
@@ -128,7 +153,11 @@ def card(
     client = client_of(session, sessions)
     record = client.transition(version_number(version, client.snapshot()))
     if json:
-        emit.json(record)
+        from msgspec import to_builtins
+
+        from workbench.gate.bottlenecks import bottlenecks
+
+        emit.json({**to_builtins(record), "bottlenecks": bottlenecks(record.gate)})
     else:
         emit.text(card_text(record))
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.cli.profiles import limit_lines
 from workbench.engine.budget import left
 from workbench.engine.telling import stage_line
 from workbench.engine.view import Snapshot, Version
@@ -131,6 +132,7 @@ def card_text(transition: Transition) -> str:
             where = f" line {finding.line}" if finding.line is not None else ""
             lines.append(f"            {finding.code}{where}: {finding.says}")
     lines += _times(transition.gate)
+    lines += limit_lines(transition.gate)
     decision = transition.decision
     if decision.answer is Answer.PENDING:
         lines.append("  decision  waits for your decision")

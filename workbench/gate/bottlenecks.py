@@ -17,7 +17,12 @@ def bottlenecks(gate: GateReport) -> dict[str, Bottleneck]:
     if target is None:
         return {}
     part, share = largest_part(gate.time, gate.launches, gate.traces, target)
-    known = {"profile.bottleneck": part, "profile.bottleneck_share": share}
+    reached = gate.limit.share(gate.time) if gate.limit and gate.time else None
+    known = {
+        "profile.bottleneck": part,
+        "profile.bottleneck_share": share,
+        "profile.efficiency": reached,
+    }
     found = {}
     for kernel in dict.fromkeys(launch.kernel for launch in gate.launches):
         about = {**known, **ncu_facts(gate.ncu, kernel)}

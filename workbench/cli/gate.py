@@ -37,7 +37,12 @@ def gate(
         Path | None, typer.Option(help="Also ask for a gain over this candidate.")
     ] = None,
     rung: Annotated[
-        int, typer.Option(min=0, max=2, help="0: no correctness; 1: smallest shape; 2: more.")
+        int,
+        typer.Option(
+            min=0,
+            max=3,
+            help="0: no correctness; 1: smallest shape; 2: more; 3: compute-sanitizer too.",
+        ),
     ] = 2,
     seed: Annotated[str, typer.Option(help="Hex seed of a report, to repeat its inputs.")] = "",
     device: options.Device = "auto",

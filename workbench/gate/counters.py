@@ -26,9 +26,10 @@ from workbench.measure.ncu.command import find_ncu
 from workbench.measure.ncu.records import NcuRecord, NcuState
 from workbench.measure.ncu.run import SECONDS, NcuJob, keep_report, profile
 from workbench.measure.ncu.states import without_profile
-from workbench.problems.records import Constant, Precision, Problem
+from workbench.problems.records import Constant, Precision, Problem, Shape
 
 JOB = "workbench.gate.counters_job"
+_LAYERS = "layers.json"
 
 
 class CountersRequest(Struct, frozen=True, kw_only=True):
@@ -161,6 +162,7 @@ class NcuProfiler:
         *,
         confined: bool,
     ) -> NcuRecord:
+<<<<<<< HEAD
         folder, scratch = root.folder("ncu"), root.folder("profiled")
         request, told = scratch / "request.json", folder / "layers.json"
         on_gpu = self._device_index is not None
@@ -185,16 +187,89 @@ class NcuProfiler:
             kernels=kernels,
             folder=folder,
             working=scratch,
+=======
+        calling = call_program(
+            root,
+            candidate,
+            self._problem,
+            self._problem.full,
+            seed=derive(seed, "counters"),
+            target=self._target,
+            device_index=self._device_index,
+            confined=confined,
+        )
+        job = NcuJob(
+            program=calling.program,
+            environment=calling.environment,
+            kernels=tuple(launch.kernel for launch in launches),
+            folder=calling.folder,
+            working=calling.scratch,
+>>>>>>> 5f905db (wip)
             seconds=self._seconds,
         )
         record = profile(job, ncu=self._ncu)
-        return structs.replace(record, isolation=_isolation(told))
+        return structs.replace(record, isolation=calling.isolation())
 
 
-def _isolation(told: Path) -> str:
-    """What the profiled process put in force before it imported the candidate."""
-    try:
-        layers = msgspec.json.decode(told.read_bytes(), type=tuple[Layer, ...])
-    except (OSError, msgspec.DecodeError):
-        return NO_CODE_RAN
-    return in_force(layers)
+class Calling(Struct, frozen=True, kw_only=True):
+    """A program that calls a candidate, to be started under a tool of NVIDIA's."""
+
+    program: tuple[str, ...]
+    environment: dict[str, str]
+    """All of it."""
+    folder: Path
+    """Private to the judge: the program cannot write there once it is confined."""
+    scratch: Path
+    """The program's own, and its working directory."""
+
+    def isolation(self) -> str:
+        """What the process put in force before it imported the candidate; `NO_CODE_RAN` if it
+        never came so far.
+        """
+        try:
+            told = (self.folder / _LAYERS).read_bytes()
+            return in_force(msgspec.json.decode(told, type=tuple[Layer, ...]))
+        except (OSError, msgspec.DecodeError):
+            return NO_CODE_RAN
+
+
+def call_program(  # noqa: PLR0913 -- what is called, at what, where
+    root: ScratchRoot,
+    candidate: Candidate,
+    problem: Problem,
+    shape: Shape,
+    *,
+    seed: int,
+    target: str,
+    device_index: int | None,
+    confined: bool,
+) -> Calling:
+    """Lay out `counters_job` for one candidate at one shape; nothing is started yet."""
+    folder, scratch = root.folder("tool"), root.folder("called")
+    on_gpu = device_index is not None
+    setup = setup_of(
+        Flavor.CUDA if on_gpu else Flavor.INTERPRET,
+        on_gpu=on_gpu,
+        preload=(),
+        hidden=(),
+        share_device_memory=False,
+        namespaces=False,
+    )
+    asked = CountersRequest(
+        candidate=candidate.source,
+        problem=problem.source,
+        values=shape.values,
+        precision=problem.precision,
+        seed=seed,
+        target=target,
+        device=setup.device,
+        confinement=setup.confinement if confined else None,
+    )
+    request = scratch / "request.json"
+    request.write_bytes(msgspec.json.encode(asked))
+    return Calling(
+        program=(sys.executable, "-m", JOB, str(request), str(folder / _LAYERS)),
+        environment={**environment_of(setup, device_index), **furnish(scratch), "LC_ALL": "C"},
+        folder=folder,
+        scratch=scratch,
+    )

@@ -29,6 +29,7 @@ from workbench.gate.records import (
     StageReport,
     Verdict,
 )
+from workbench.gate.sanitizer.check import sanitized
 from workbench.gate.timing import stage as timing
 from workbench.isolation.workshop import Workshop
 from workbench.measure.gpulock import GpuBusy, gpu_lock
@@ -37,6 +38,8 @@ from workbench.measure.ncu.records import NcuRecord
 from workbench.measure.records import Time
 from workbench.problems.records import Problem
 
+_SANITIZED = 3
+"""The rung from which compute-sanitizer is asked too."""
 _ON_GPU = (Stage.CORRECTNESS, Stage.PROFILE)
 JOB_MODULES = (
     *health.JOB_MODULES,
@@ -57,7 +60,8 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """Name of the GPU, or `cpu`."""
     device_index: int | None = None
     rung: int = 2
-    """0: policy, compile, profile; 1: correctness at the smallest shape too; 2: at more shapes."""
+    """0: policy, compile, profile; 1: correctness at the smallest shape too; 2: at more shapes;
+    3: under compute-sanitizer too."""
     seed: bytes = b""
     """Of everything that is drawn; empty: from the system."""
     threshold: float = 1.01
@@ -195,8 +199,20 @@ class _Sitting:
             self._listen(Told(Stage.CORRECTNESS, done=done, total=total, says=says))
 
         def compared() -> StageReport:
-            return correctness.run(
+            report = correctness.run(
                 self._candidate, self._problem, wanted, self._workshop, came_further
+            )
+            if self._settings.rung < _SANITIZED or report.outcome is not Outcome.PASSED:
+                return report
+            self._listen(Told(Stage.CORRECTNESS, says="under compute-sanitizer"))
+            return sanitized(
+                report,
+                self._candidate,
+                self._problem,
+                self._compiled.launches if self._compiled else (),
+                seed=self._seed,
+                target=self._settings.target,
+                device_index=device,
             )
 
         if device is None:

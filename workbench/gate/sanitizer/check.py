@@ -1,0 +1,150 @@
+"""The top rung's last question: what compute-sanitizer says of a candidate that is right.
+
+Only what a tool can be believed in counts against a kernel: its own accesses to global memory.
+Hazards in shared memory are told and decide nothing: a Triton kernel cannot address it, and the
+tool is known to be wrong about asynchronous copies and WGMMA there.
+"""
+
+import time
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from workbench.gate.candidate import Candidate
+from workbench.gate.correctness.cases import derive
+from workbench.gate.counters import call_program
+from workbench.gate.records import Blame, Evidence, Finding, Outcome, StageReport
+from workbench.gate.sanitizer.records import Report, Space, Tool, ToolRun
+from workbench.gate.sanitizer.run import INSTALL, find_sanitizer, run_tool
+from workbench.isolation.scratch import ScratchRoot
+from workbench.kernels.records import Launch
+from workbench.problems.records import Problem
+
+_OTHERS = "correctness.sanitizer-note"
+
+
+def sanitized(
+    report: StageReport,
+    candidate: Candidate,
+    problem: Problem,
+    launches: Sequence[Launch],
+    *,
+    seed: bytes,
+    target: str,
+    device_index: int | None,
+) -> StageReport:
+    """The correctness report with what every tool found at the smallest shape.
+
+    What could not be checked is said and fails nobody.
+    """
+    began = time.monotonic()
+    if device_index is None or find_sanitizer() is None:
+        needs = "a GPU" if device_index is None else INSTALL
+        runs = [ToolRun(tool=tool, unchecked=f"it needs {needs}", needs=needs) for tool in Tool]
+    else:
+        runs = [_ran(tool, candidate, problem, seed, target, device_index) for tool in Tool]
+    told = judged(report, runs, {launch.kernel for launch in launches})
+    return structs.replace(told, seconds=report.seconds + time.monotonic() - began)
+
+
+def judged(report: StageReport, runs: Sequence[ToolRun], kernels: set[str]) -> StageReport:
+    """The report with the runs' findings; `kernels` are the candidate's own. Pure."""
+    found = [finding for run in runs for finding in _findings(run, kernels)]
+    against = [finding for finding in found if finding.blame is Blame.CANDIDATE]
+    notes = [finding for finding in found if finding.blame is not Blame.CANDIDATE]
+    clean = [str(run.tool) for run in runs if not run.unchecked and not run.reports]
+    if against:
+        outcome, says = Outcome.FAILED, against[0].says
+    else:
+        outcome, says = report.outcome, f"{report.says}; {_words(clean, runs)}"
+    return structs.replace(
+        report, outcome=outcome, says=says, findings=(*against, *report.findings, *notes)
+    )
+
+
+def _words(clean: Sequence[str], runs: Sequence[ToolRun]) -> str:
+    said = []
+    if clean:
+        said.append(f"{', '.join(clean)} clean")
+    if unchecked := [str(run.tool) for run in runs if run.unchecked]:
+        said.append(f"{', '.join(unchecked)} not checked")
+    if notes := [str(run.tool) for run in runs if run.reports]:
+        said.append(f"{', '.join(notes)} with notes")
+    return "compute-sanitizer: " + "; ".join(said)
+
+
+def _findings(run: ToolRun, kernels: set[str]) -> list[Finding]:
+    if run.unchecked:
+        return [
+            Finding(
+                code="correctness.sanitizer-unchecked",
+                says=f"{run.tool} was not checked: {run.unchecked}",
+                blame=Blame.MACHINE,
+                evidence={"tool": str(run.tool), "needs": run.needs},
+            )
+        ]
+    return [_finding(report, kernels) for report in run.reports]
+
+
+def _finding(report: Report, kernels: set[str]) -> Finding:
+    place = report.place
+    own = place.kernel in kernels
+    evidence: Evidence = {
+        "tool": str(report.tool),
+        "kernel": place.kernel,
+        "access": report.access,
+        "space": str(report.space),
+        "address": report.address,
+        "bytes": report.bytes,
+        "times": report.times,
+    }
+    code, blame = _OTHERS, Blame.MACHINE
+    if own and report.space is Space.GLOBAL and report.tool is Tool.MEMCHECK:
+        code, blame = "correctness.out-of-bounds", Blame.CANDIDATE
+    elif own and report.space is Space.GLOBAL and report.tool is Tool.INITCHECK:
+        code, blame = "correctness.uninitialised-read", Blame.CANDIDATE
+    return Finding(
+        code=code,
+        says=_says(report),
+        line=place.line if own else None,
+        blame=blame,
+        evidence=evidence,
+    )
+
+
+def _says(report: Report) -> str:
+    who = report.place.kernel or "a kernel"
+    if report.tool is Tool.RACECHECK:
+        return f"racecheck sees a race of {report.access} in the shared memory of {who}"
+    if report.tool is Tool.INITCHECK:
+        return f"initcheck: {who} reads {report.bytes} bytes of {report.space} memory never written"
+    wrong = report.detail or "is wrong"
+    return (
+        f"memcheck: {who} has a {report.access} of {report.bytes} bytes in {report.space} memory "
+        f"that {wrong}"
+    )
+
+
+def _ran(
+    tool: Tool,
+    candidate: Candidate,
+    problem: Problem,
+    seed: bytes,
+    target: str,
+    device_index: int,
+) -> ToolRun:
+    root = ScratchRoot()
+    try:
+        calling = call_program(
+            root,
+            candidate,
+            problem,
+            problem.tiny,
+            seed=derive(seed, "sanitizer", tool),
+            target=target,
+            device_index=device_index,
+            confined=True,
+        )
+        return run_tool(tool, calling)
+    finally:
+        root.close()

@@ -1,0 +1,73 @@
+"""What compute-sanitizer said of a program, as data."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Tool(StrEnum):
+    """The checks that are run, in this order."""
+
+    MEMCHECK = "memcheck"
+    """Loads and stores outside of every allocation, and misaligned ones."""
+    INITCHECK = "initcheck"
+    """Loads of global memory that nothing has written."""
+    RACECHECK = "racecheck"
+    """Hazards in shared memory; it does not see global memory."""
+
+
+class Space(StrEnum):
+    """Where an address lies."""
+
+    GLOBAL = "global"
+    SHARED = "shared"
+    LOCAL = "local"
+
+
+class Place(Struct, frozen=True):
+    """An instruction, as far as the tool could name it."""
+
+    kernel: str
+    """Without its signature; empty where the tool names none."""
+    file: str = ""
+    line: int | None = None
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """One thing that a tool objected to; equal ones are counted, not repeated."""
+
+    tool: Tool
+    place: Place
+    access: str
+    """`read`, `write`, `atomic`; for a race `write and read`; `?` where the tool cannot tell."""
+    space: Space
+    detail: str = ""
+    """`is out of bounds`, `is misaligned`, the severity of a race."""
+    address: str = ""
+    bytes: int | None = None
+    """Of one access."""
+    times: int = 1
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """What one run printed, understood."""
+
+    reports: tuple[Report, ...] = ()
+    errors: int | None = None
+    """Of the tool's own summary; None where it printed none: then nothing was checked."""
+    faults: tuple[str, ...] = ()
+    """What the tool said of its own trouble."""
+
+
+class ToolRun(Struct, frozen=True, kw_only=True):
+    """One tool over one program."""
+
+    tool: Tool
+    reports: tuple[Report, ...] = ()
+    unchecked: str = ""
+    """Why it says nothing; empty when it does."""
+    needs: str = ""
+    """What a person does about that."""
+    seconds: float = 0.0
+    isolation: str = ""
+    """What was in force when the candidate was imported."""

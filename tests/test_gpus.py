@@ -1,7 +1,9 @@
 """Which GPU a name means, where CUDA_VISIBLE_DEVICES hides and reorders them."""
 
 import pytest
+from msgspec import structs
 
+from workbench.cli.doctor_gpu import standing, trouble
 from workbench.engine import devices
 from workbench.errors import WorkbenchError
 from workbench.measure import gpus
@@ -58,3 +60,43 @@ def test_what_is_not_there_is_refused_with_what_is(monkeypatch):
     assert "cuda:0 NVIDIA H200 number 0" in told.value.todo
     with pytest.raises(WorkbenchError, match="sm80 is not what"):
         devices.choose_place("cuda:0", "sm80")
+
+
+def test_a_uuid_names_a_gpu_wherever_it_stands(monkeypatch):
+    monkeypatch.setattr(devices, "list_gpus", lambda: [THREE[2], THREE[1]])
+    place = devices.choose_place("GPU-11", "")
+    assert (place.index, place.device) == (1, "NVIDIA H200 number 1")
+    with pytest.raises(WorkbenchError, match="names none"):
+        devices.choose_place("GPU-00", "")
+    with pytest.raises(WorkbenchError, match="names 2"):
+        devices.choose_place("GPU-", "")
+
+
+def test_a_gpu_in_slices_is_passed_over_and_never_timed_on(monkeypatch):
+    split = structs.replace(THREE[0], mig=True)
+    monkeypatch.setattr(devices, "list_gpus", lambda: [split, THREE[1]])
+    assert devices.choose_place("auto", "").index == 1
+    with pytest.raises(WorkbenchError, match="MIG"):
+        devices.choose_place("cuda:0", "")
+    monkeypatch.setattr(devices, "list_gpus", lambda: [split])
+    with pytest.raises(WorkbenchError, match="MIG"):
+        devices.choose_place("auto", "")
+
+
+def test_an_environment_that_names_no_whole_gpu_is_no_machine_without_one(monkeypatch):
+    monkeypatch.setattr(devices, "list_gpus", list)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1234")
+    with pytest.raises(WorkbenchError, match="MIG-1234"):
+        devices.choose_place("auto", "")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert devices.choose_place("auto", "").index is None
+
+
+def test_a_busy_gpu_is_named_with_what_runs_there():
+    busy = structs.replace(THREE[1], busy=("python3 (4711)", "process 9"), throttle_reasons=0x24)
+    assert "python3 (4711), process 9" in standing(busy)
+    assert "held down by the power cap, temperature (software)" in standing(busy)
+    assert "alone" in trouble(busy)
+    assert trouble(THREE[0]) == ""
+    assert "errors" in trouble(structs.replace(THREE[0], ecc_errors=3))
+    assert "unknown" in standing(structs.replace(THREE[0], processes=None))

@@ -96,3 +96,17 @@ def test_a_folder_that_is_not_there_is_said_with_what_to_do(tmp_path):
     with pytest.raises(WorkbenchError) as met:
         take(tmp_path / "none")
     assert met.value.todo
+
+
+def test_a_lock_file_that_was_cleaned_away_meanwhile_is_not_held(tmp_path):
+    """Whoever waited for the old file goes on to the new one, where others meet."""
+    with holder(tmp_path) as other:
+
+        def waits():
+            (file,) = tmp_path.iterdir()
+            file.unlink()
+            other.stdin.close()
+
+        held = gpu_lock("GPU-test", folder=tmp_path, seconds=30, waits=waits)
+        with held, pytest.raises(GpuBusy):
+            take(tmp_path, seconds=0)

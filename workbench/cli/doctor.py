@@ -5,14 +5,18 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from msgspec import Struct
 
 from workbench.cli import emit, options
 from workbench.cli.say import Exit
+
+if TYPE_CHECKING:
+    from workbench.measure.gpus import Gpu
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -30,10 +34,16 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: workbench doctor --json")(doctor)
 
 
-def doctor(json: options.Json = False) -> None:
+def doctor(
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure each GPU's bandwidth and matrix rates now.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
     """Check Python, torch, triton, the GPU, Nsight, the sandbox, git and the terminal."""
     lines: list[Line] = []
-    for look in _LOOKS:
+    looks: tuple[Callable[[], list[Line]], ...] = (*_LOOKS, partial(_ceilings, measure=measure))
+    for look in looks:
         for line in look():
             lines.append(line)
             if json:
@@ -110,16 +120,38 @@ def _gpu() -> list[Line]:
                 todo="times are modeled, and say so; nothing else changes",
             )
         ]
-    found = [
-        Line(
-            part=f"gpu cuda:{g.index}",
-            state="ok",
-            found=f"{g.name}, {g.target}, driver {g.driver}, {g.memory_bytes >> 30} GiB, "
-            f"{_others(g.processes)}",
-        )
-        for g in gpus
-    ]
-    return found + [line for g in gpus if (line := _taken_out(g.index, g.uuid)) is not None]
+    found = [_one_gpu(index, gpu) for index, gpu in enumerate(gpus)]
+    sick = [_taken_out(index, gpu.uuid) for index, gpu in enumerate(gpus)]
+    return found + [line for line in sick if line is not None]
+
+
+def _one_gpu(index: int, gpu: "Gpu") -> Line:
+    from workbench.cli.doctor_gpu import identity, standing, trouble
+
+    todo = trouble(gpu)
+    return Line(
+        part=f"gpu cuda:{index}",
+        state="absent" if todo else "ok",
+        found=f"{identity(gpu)}; {standing(gpu)}",
+        todo=todo,
+    )
+
+
+def _ceilings(*, measure: bool) -> list[Line]:
+    """What each GPU was seen to reach; a driver that does not answer was told of already."""
+    from workbench.cli.doctor_gpu import told
+    from workbench.measure.gpus import NvmlFault, list_gpus
+
+    lines = []
+    try:
+        gpus = list_gpus()
+    except NvmlFault:
+        return []
+    for index, gpu in enumerate(gpus):
+        found, todo = told(index, gpu, measure=measure)
+        state: Literal["ok", "absent"] = "absent" if todo else "ok"
+        lines.append(Line(part=f"ceilings cuda:{index}", state=state, found=found, todo=todo))
+    return lines
 
 
 def _taken_out(index: int, uuid: str) -> Line | None:
@@ -130,12 +162,6 @@ def _taken_out(index: int, uuid: str) -> Line | None:
         return None
     found = f"taken out on {sick.since}: {sick.reason}"
     return Line(part=f"gpu cuda:{index}", state="bad", found=found, todo=how_to_clear(uuid))
-
-
-def _others(processes: int | None) -> str:
-    if processes is None:
-        return "other processes unknown"
-    return f"{processes} other process{'' if processes == 1 else 'es'}"
 
 
 def _ncu() -> list[Line]:

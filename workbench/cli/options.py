@@ -28,7 +28,7 @@ Version = Annotated[
 Mode = Annotated[
     str, typer.Option(help="manual, review or auto [default: review on a screen, else auto].")
 ]
-Device = Annotated[str, typer.Option(help="auto, cuda:N or cpu.")]
+Device = Annotated[str, typer.Option(help="auto, cuda:N, a GPU's UUID, or cpu.")]
 Target = Annotated[str, typer.Option(help="GPU to compile and model for without one, like sm90.")]
 Steps = Annotated[int | None, typer.Option(min=0, help="Stop after so many gated candidates.")]
 Usd = Annotated[float | None, typer.Option(min=0, help="Stop after so many dollars.")]

@@ -5,7 +5,7 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.kernels.target import target as known_target
 from workbench.measure.gpuhealth import Sick, how_to_clear, sickness
-from workbench.measure.gpus import Gpu, NvmlFault, idlest, list_gpus
+from workbench.measure.gpus import Gpu, NvmlFault, hidden_by_environment, idlest, list_gpus
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -16,23 +16,28 @@ class Place(Struct, frozen=True, kw_only=True):
     index: int | None
     """Among the GPUs that this process may see, as CUDA counts them; None on the CPU."""
     target: str
+    busy: tuple[str, ...] = ()
+    """Compute processes that were on the GPU when it was chosen: `python3 (4711)`."""
 
 
 def choose_place(device: str, target: str) -> Place:
-    """The place for `--device auto|cpu|cuda:N` and `--target smNN` (empty: the device's own).
+    """The place for `--device auto|cpu|cuda:N|GPU-uuid` and `--target smNN` (empty: its own).
 
     Raises WorkbenchError for a device that is not there or was taken out, a word that is none, or
-    a target that the GPU is not. `auto` passes over a GPU that was taken out.
+    a target that the GPU is not. `auto` passes over a GPU that was taken out or split into slices,
+    and takes the idlest of the others.
     """
     if device == "cpu":
         return Place(device="cpu", index=None, target=known_target(target or "sm90").name)
     gpus = _gpus(device)
     if device == "auto":
+        _refuse_hidden(gpus)
         if not gpus:
             return Place(device="cpu", index=None, target=known_target(target or "sm90").name)
-        gpu = idlest(_well(gpus))
+        gpu = idlest(_well(_whole(gpus)))
     else:
         gpu = _named(device, gpus)
+        _whole([gpu])
         if (sick := sickness(gpu.uuid)) is not None:
             raise _taken_out(f"{device} was taken out", device, [sick])
     if target and target != gpu.target:
@@ -42,7 +47,30 @@ def choose_place(device: str, target: str) -> Place:
             todo=f"leave --target out, or use --device cpu to model {target}",
         )
     index = [one.uuid for one in gpus].index(gpu.uuid)
-    return Place(device=gpu.name, index=index, target=known_target(gpu.target).name)
+    return Place(device=gpu.name, index=index, target=known_target(gpu.target).name, busy=gpu.busy)
+
+
+def _refuse_hidden(gpus: list[Gpu]) -> None:
+    """WorkbenchError where a person asked for some GPU by the environment and got none."""
+    if wanted := hidden_by_environment(gpus):
+        raise WorkbenchError(
+            f"CUDA_VISIBLE_DEVICES={wanted} leaves no whole GPU",
+            where="--device auto",
+            todo="name GPUs by index or GPU-uuid (no slices of one: their times are not a GPU's), "
+            "or use --device cpu",
+        )
+
+
+def _whole(gpus: list[Gpu]) -> list[Gpu]:
+    """Those that are not split into slices. WorkbenchError where none is left."""
+    whole = [gpu for gpu in gpus if not gpu.mig]
+    if whole:
+        return whole
+    raise WorkbenchError(
+        f"{gpus[0].name} is split into slices (MIG), and a slice's times are not a GPU's",
+        where="--device",
+        todo="have MIG switched off, name another GPU, or use --device cpu",
+    )
 
 
 def _well(gpus: list[Gpu]) -> list[Gpu]:
@@ -74,10 +102,14 @@ def _gpus(device: str) -> list[Gpu]:
 
 
 def _named(device: str, gpus: list[Gpu]) -> Gpu:
+    if device.startswith("GPU-"):
+        return _by_uuid(device, gpus)
     kind, _, number = device.partition(":")
     if kind != "cuda" or (number and not number.isdigit()):
         raise WorkbenchError(
-            f"{device!r} is no device", where="--device", todo="use auto, cpu or cuda:N"
+            f"{device!r} is no device",
+            where="--device",
+            todo="use auto, cpu or cuda:N, or a UUID (nvidia-smi -L)",
         )
     wanted = int(number or 0)
     if wanted < len(gpus):
@@ -87,4 +119,16 @@ def _named(device: str, gpus: list[Gpu]) -> Gpu:
         f"{device} is not on this machine",
         where="--device",
         todo=f"there is {there}; --device cpu models times without a GPU",
+    )
+
+
+def _by_uuid(device: str, gpus: list[Gpu]) -> Gpu:
+    found = [gpu for gpu in gpus if gpu.uuid.startswith(device)]
+    if len(found) == 1:
+        return found[0]
+    there = ", ".join(gpu.uuid for gpu in gpus) or "no NVIDIA GPU"
+    raise WorkbenchError(
+        f"{device} names {len(found) or 'none'} of the GPUs that may be used",
+        where="--device",
+        todo=f"there is {there}",
     )

@@ -39,12 +39,36 @@ def gpu_lock(
     Raises GpuBusy after `seconds`, WorkbenchError when the file is none that can be locked.
     """
     path = folder / f"workbench-gpu-{uuid}.lock"
-    descriptor = _opened(path)
+    how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    descriptor = _locked(path, how, seconds, waits)
     try:
-        _lock(descriptor, path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, seconds, waits)
         yield
     finally:
         os.close(descriptor)
+
+
+def _locked(path: Path, how: int, seconds: float, waits: Callable[[], None]) -> int:
+    """A locked descriptor of the file that is there: a cleaner of /tmp may have removed the one
+    that was opened, and others would meet at the next."""
+    for _ in range(_TRIES):
+        descriptor = _opened(path)
+        try:
+            _lock(descriptor, path, how, seconds, waits)
+            if _is_still(path, descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+    raise _unusable(path, "it comes and goes")
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    try:
+        there = path.lstat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(there, os.fstat(descriptor))
 
 
 def _lock(descriptor: int, path: Path, how: int, seconds: float, waits: Callable[[], None]) -> None:

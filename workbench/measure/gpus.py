@@ -2,7 +2,9 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -26,6 +28,12 @@ class Gpu(Struct, frozen=True, kw_only=True):
     temperature_c: int | None = None
     throttle_reasons: int | None = None
     """NVML's bit mask of reasons for which clocks are held down."""
+    busy: tuple[str, ...] = ()
+    """Compute processes on it now: `python3 (4711)`."""
+    ecc_errors: int | None = None
+    """Uncorrected memory errors since the driver was loaded; None where ECC is off or unknown."""
+    mig: bool = False
+    """It is split into slices: no program has all of it."""
 
     @property
     def target(self) -> str:
@@ -105,10 +113,13 @@ def _read(nvml: object, index: int, driver: str) -> Gpu:
             return None
 
     utilization = processes = None
+    busy: tuple[str, ...] = ()
     with contextlib.suppress(pynvml.NVMLError):
         utilization = int(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
     with contextlib.suppress(pynvml.NVMLError):
-        processes = len(pynvml.nvmlDeviceGetComputeRunningProcesses(handle))
+        listed = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        processes = len(listed)
+        busy = tuple(process_name(int(process.pid)) for process in listed)
     return Gpu(
         index=index,
         uuid=str(pynvml.nvmlDeviceGetUUID(handle)),
@@ -121,7 +132,37 @@ def _read(nvml: object, index: int, driver: str) -> Gpu:
         sm_clock_mhz=ask("nvmlDeviceGetClockInfo", pynvml.NVML_CLOCK_SM),
         temperature_c=ask("nvmlDeviceGetTemperature", pynvml.NVML_TEMPERATURE_GPU),
         throttle_reasons=ask("nvmlDeviceGetCurrentClocksThrottleReasons"),
+        busy=busy,
+        ecc_errors=ask(
+            "nvmlDeviceGetTotalEccErrors",
+            pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+            pynvml.NVML_VOLATILE_ECC,
+        ),
+        mig=_is_split(pynvml, handle),
     )
+
+
+def _is_split(nvml: Any, handle: object) -> bool:  # noqa: ANN401 -- an untyped module
+    """Whether MIG is on; a GPU that knows no MIG says it is not supported."""
+    try:
+        return int(nvml.nvmlDeviceGetMigMode(handle)[0]) == 1
+    except nvml.NVMLError:
+        return False
+
+
+def process_name(pid: int) -> str:
+    """`python3 (4711)`; `process 4711` where its name is not ours to read."""
+    try:
+        name = (Path("/proc") / str(pid) / "comm").read_text(errors="replace").strip()
+    except OSError:
+        return f"process {pid}"
+    return f"{name} ({pid})"
+
+
+def hidden_by_environment(gpus: Sequence[Gpu]) -> str:
+    """What CUDA_VISIBLE_DEVICES says where it leaves no GPU although it names something."""
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return wanted if wanted.strip() and not gpus else ""
 
 
 def idlest(gpus: list[Gpu]) -> Gpu:

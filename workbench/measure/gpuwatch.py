@@ -7,14 +7,13 @@ a few milliseconds, so it is done between calls, never within one.
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from workbench.isolation.flavors import visible_device
 from workbench.isolation.processes import descendants
-from workbench.measure.gpus import Gpu, NvmlFault, list_gpus
+from workbench.measure.gpus import Gpu, NvmlFault, list_gpus, process_name
 
 IDLE, APPLICATION_CLOCKS, DISPLAY_CLOCKS = 0x1, 0x2, 0x100
 """NVML's reasons for clocks below the maximum that are no throttling: nothing runs, or somebody
@@ -94,7 +93,7 @@ class NvmlWatch:
         except self._nvml.NVMLError:
             return ()
         own = {os.getpid(), *descendants(os.getpid())}
-        return tuple(_named(int(process.pid)) for process in listed if process.pid not in own)
+        return tuple(process_name(int(process.pid)) for process in listed if process.pid not in own)
 
     def _asked(self, question: Callable[[], object]) -> int | None:
         try:
@@ -170,11 +169,3 @@ def unsteady(states: Sequence[GpuState]) -> str:
     if clocks and max(clocks) > (1 + CLOCK_CHANGE) * min(clocks):
         return f"the SM clock moved between {min(clocks)} and {max(clocks)} MHz"
     return ""
-
-
-def _named(pid: int) -> str:
-    try:
-        name = (Path("/proc") / str(pid) / "comm").read_text(errors="replace").strip()
-    except OSError:
-        return f"process {pid}"
-    return f"{name} ({pid})"

@@ -7,7 +7,7 @@ from gate_kit import ADD_RELU, ADD_RELU_KERNEL, CANDIDATE, SEED, model, problem
 from test_sanitizer_parse import INITCHECK, NEW_MEMCHECK, OLD_MEMCHECK, RACES
 
 from workbench.gate.candidate import candidate_of
-from workbench.gate.counters import call_program
+from workbench.gate.counters import CountersRequest, laid_out
 from workbench.gate.records import Blame, Outcome, Stage, StageReport
 from workbench.gate.sanitizer.check import judged, sanitized
 from workbench.gate.sanitizer.parse import parse
@@ -82,16 +82,15 @@ def tool_that(folder: Path, body: str) -> Path:
 
 
 def ran(root, program: Path, candidate: str, seconds: float = 60.0) -> ToolRun:
-    calling = call_program(
-        root,
-        candidate_of(CANDIDATE + ADD_RELU_KERNEL + model(candidate)),
-        problem(ADD_RELU),
-        problem(ADD_RELU).tiny,
+    asked = CountersRequest(
+        candidate=CANDIDATE + ADD_RELU_KERNEL + model(candidate),
+        problem=problem(ADD_RELU).source,
+        values={},
+        precision=problem(ADD_RELU).precision,
         seed=1,
         target="sm90",
-        device_index=None,
-        confined=True,
     )
+    calling = laid_out(root, asked, None, confined=True)
     return run_tool(Tool.MEMCHECK, calling, program=program, seconds=seconds)
 
 

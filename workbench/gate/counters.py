@@ -26,7 +26,7 @@ from workbench.measure.ncu.command import find_ncu
 from workbench.measure.ncu.records import NcuRecord, NcuState
 from workbench.measure.ncu.run import SECONDS, NcuJob, keep_report, profile
 from workbench.measure.ncu.states import without_profile
-from workbench.problems.records import Constant, Precision, Problem, Shape
+from workbench.problems.records import Constant, Precision, Problem
 
 JOB = "workbench.gate.counters_job"
 _LAYERS = "layers.json"
@@ -162,49 +162,13 @@ class NcuProfiler:
         *,
         confined: bool,
     ) -> NcuRecord:
-<<<<<<< HEAD
-        folder, scratch = root.folder("ncu"), root.folder("profiled")
-        request, told = scratch / "request.json", folder / "layers.json"
-        on_gpu = self._device_index is not None
-        setup = setup_of(
-            Flavor.CUDA if on_gpu else Flavor.INTERPRET,
-            on_gpu=on_gpu,
-            preload=(),
-            hidden=(),
-            share_device_memory=False,
-            namespaces=False,
-        )
-        plan = setup.confinement if confined else None
-        message = structs.replace(asked, device=setup.device, confinement=plan)
-        request.write_bytes(msgspec.json.encode(message))
-        job = NcuJob(
-            program=(sys.executable, "-m", JOB, str(request), str(told)),
-            environment={
-                **environment_of(setup, self._device_index),
-                **furnish(scratch),
-                "LC_ALL": "C",
-            },
-            kernels=kernels,
-            folder=folder,
-            working=scratch,
-=======
-        calling = call_program(
-            root,
-            candidate,
-            self._problem,
-            self._problem.full,
-            seed=derive(seed, "counters"),
-            target=self._target,
-            device_index=self._device_index,
-            confined=confined,
-        )
+        calling = laid_out(root, asked, self._device_index, confined=confined)
         job = NcuJob(
             program=calling.program,
             environment=calling.environment,
-            kernels=tuple(launch.kernel for launch in launches),
+            kernels=kernels,
             folder=calling.folder,
             working=calling.scratch,
->>>>>>> 5f905db (wip)
             seconds=self._seconds,
         )
         record = profile(job, ncu=self._ncu)
@@ -233,18 +197,13 @@ class Calling(Struct, frozen=True, kw_only=True):
             return NO_CODE_RAN
 
 
-def call_program(  # noqa: PLR0913 -- what is called, at what, where
-    root: ScratchRoot,
-    candidate: Candidate,
-    problem: Problem,
-    shape: Shape,
-    *,
-    seed: int,
-    target: str,
-    device_index: int | None,
-    confined: bool,
+def laid_out(
+    root: ScratchRoot, asked: CountersRequest, device_index: int | None, *, confined: bool
 ) -> Calling:
-    """Lay out `counters_job` for one candidate at one shape; nothing is started yet."""
+    """Lay out `counters_job` for a request, whose device and confinement are put in here.
+
+    Nothing is started yet.
+    """
     folder, scratch = root.folder("tool"), root.folder("called")
     on_gpu = device_index is not None
     setup = setup_of(
@@ -255,18 +214,10 @@ def call_program(  # noqa: PLR0913 -- what is called, at what, where
         share_device_memory=False,
         namespaces=False,
     )
-    asked = CountersRequest(
-        candidate=candidate.source,
-        problem=problem.source,
-        values=shape.values,
-        precision=problem.precision,
-        seed=seed,
-        target=target,
-        device=setup.device,
-        confinement=setup.confinement if confined else None,
-    )
+    plan = setup.confinement if confined else None
+    message = structs.replace(asked, device=setup.device, confinement=plan)
     request = scratch / "request.json"
-    request.write_bytes(msgspec.json.encode(asked))
+    request.write_bytes(msgspec.json.encode(message))
     return Calling(
         program=(sys.executable, "-m", JOB, str(request), str(folder / _LAYERS)),
         environment={**environment_of(setup, device_index), **furnish(scratch), "LC_ALL": "C"},

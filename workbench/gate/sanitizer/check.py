@@ -12,7 +12,7 @@ from msgspec import structs
 
 from workbench.gate.candidate import Candidate
 from workbench.gate.correctness.cases import derive
-from workbench.gate.counters import call_program
+from workbench.gate.counters import CountersRequest, laid_out
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, StageReport
 from workbench.gate.sanitizer.records import Report, Space, Tool, ToolRun
 from workbench.gate.sanitizer.run import INSTALL, find_sanitizer, run_tool
@@ -135,16 +135,15 @@ def _ran(
 ) -> ToolRun:
     root = ScratchRoot()
     try:
-        calling = call_program(
-            root,
-            candidate,
-            problem,
-            problem.tiny,
+        asked = CountersRequest(
+            candidate=candidate.source,
+            problem=problem.source,
+            values=problem.tiny.values,
+            precision=problem.precision,
             seed=derive(seed, "sanitizer", tool),
             target=target,
-            device_index=device_index,
-            confined=True,
         )
+        calling = laid_out(root, asked, device_index, confined=True)
         return run_tool(tool, calling)
     finally:
         root.close()

@@ -5,9 +5,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.bench.model import RECORDED, read_recording, table, write_recording
+from workbench.bench.model import (
+    RECORDED,
+    Recording,
+    Variant,
+    read_recording,
+    table,
+    write_recording,
+)
+from workbench.bench.model_protocol import JOB
+from workbench.bench.model_runs import timed
 from workbench.bench.variants import variants
 from workbench.errors import WorkbenchError
+from workbench.gate.judge import JOB_MODULES
+from workbench.isolation.workshop import Workshop
 from workbench.measure.trust import (
     Judgement,
     agreement,
@@ -81,3 +92,28 @@ def test_variants_are_different_deterministic_and_begin_with_the_seed():
     assert next(iter(found)) == "seed"
     assert len(found) == len(set(found.values())) == 8
     assert variants(seed, 8) == found
+
+
+def test_only_what_runs_and_is_right_gets_a_time():
+    """The whole conversation, rehearsed on the CPU by variants that need no GPU."""
+    right = load_problem("top_k").source.replace("class Model(", "class ModelNew(")
+    sources = {
+        "right": right,
+        "wrong": right.replace("torch.topk(x", "torch.topk(-x"),
+        "raises": right.replace("return ", "raise RuntimeError; return "),
+        "no model": "x = 1",
+    }
+    made = tuple(Variant(name=n, problem="top_k", source=s) for n, s in sources.items())
+    kept = Variant(name="bare", us=1.0)
+    told = []
+    with Workshop(preload=(*JOB_MODULES, JOB)) as workshop:
+        recording = Recording(target="sm90", variants=(kept, *made))
+        after = timed(recording, workshop, "here, today", told.append)
+    by_name = {one.name: one for one in after.variants}
+    assert [one.name for one in after.variants] == ["bare", *sources]
+    assert by_name["bare"] == kept
+    assert by_name["right"].us > 0
+    for name in ("wrong", "raises", "no model"):
+        assert by_name[name].us is None, name
+        assert by_name[name].fault, name
+    assert (len(told), after.source) == (4, "here, today")

@@ -138,7 +138,9 @@ def model(
 
 def _model_lines(row: "Row") -> list[str]:
     one = row.judgement
-    left = "" if row.left_out is None else f", {100 * row.left_out:.0f} % if left out of the fit"
+    left = (
+        "" if row.left_out is None else f", {100 * row.left_out:.0f} % scaled by the other problems"
+    )
     agreed = "" if one.agreement is None else f", {100 * one.agreement:.0f} % of clear pairs agree"
     error = f"median error {100 * one.error:.0f} %{left}"
     verdict = "ranks" if one.trusted else "NOT TRUSTED TO RANK"

@@ -154,7 +154,7 @@ def test_any_facts_give_a_ruling_whose_record_survives_being_written(data):
         ("code.kernel_count > 1", "code.kernels > 1", "the nearest is `code.kernel_count`"),
         ("policy.memory_dominant", "policy.memory_dominating", "`policy.memory_dominating`"),
         ('allow = ["KernelFission"]', 'allow = ["KernelFision"]', "the nearest is 'KernelFission'"),
-        ('edits = ["split-reduction"]', 'edits = ["split"]', "edit 'split' does not exist"),
+        ('"split-reduction"', '"split"', "edit 'split' does not exist"),
         ('bottleneck = "compute"', 'bottleneck = "computing"', "the nearest is 'compute'"),
         ('id = "S4"', 'id = "S1"', "two rules of [[structure]] are named 'S1'"),
         ("format = 1", "format = 2", "format"),

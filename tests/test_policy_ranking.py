@@ -7,13 +7,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from cards_kit import twenty_nine_cards
 from fact_kit import launch, softmax_launch, static, tensor
 from kernel_texts import SEEDS
 from test_proposer import SM90, run, state
 
 from workbench.search.expectation import expected_gain
 from workbench.search.proposer import NoProposal, Tried, propose
-from workbench.skills.library import Library, load_library
+from workbench.skills.library import Library
 from workbench.skills.policy_table import shipped_policy
 from workbench.skills.records import Admission, EvidenceRow
 
@@ -21,8 +22,8 @@ TABLE = shipped_policy()
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    return load_library(tmp_path_factory.mktemp("no own cards"))
+def library():
+    return twenty_nine_cards()
 
 
 def with_card(library, card_id, **changes):
@@ -174,11 +175,10 @@ SCRIPT = """
 import sys
 sys.path.insert(0, {tests!r})
 import msgspec
-from pathlib import Path
 from fact_kit import softmax_launch, softmax_trace
 from test_proposer import run, state
-from workbench.skills.library import load_library
-library = load_library(Path("/nowhere"))
+from cards_kit import twenty_nine_cards
+library = twenty_nine_cards()
 for known in ({{}}, {{"launches": (softmax_launch(cols=4096),)}}, {{"traces": (softmax_trace(),)}}):
     done, end = run(library, lambda plan: len(plan.card) % 2 == 0, steps=6, **known)
     sys.stdout.buffer.write(msgspec.json.encode([p for p, _ in done]) + msgspec.json.encode(end))

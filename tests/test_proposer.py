@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from cards_kit import twenty_nine_cards
 from fact_kit import softmax_launch, softmax_trace, static
 from kernel_texts import SEEDS
 
@@ -11,7 +12,6 @@ from workbench.measure.records import Kind, Time
 from workbench.search.grid import patience, points
 from workbench.search.line import line_of
 from workbench.search.proposer import NoProposal, Proposal, ProposerState, Tried, propose
-from workbench.skills.library import load_library
 from workbench.skills.policy_table import shipped_policy
 from workbench.skills.records import Truth
 
@@ -19,8 +19,8 @@ SM90 = target("sm90")
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    return load_library(tmp_path_factory.mktemp("no own cards"))
+def library():
+    return twenty_nine_cards()
 
 
 def state(library, text=SEEDS["softmax"], history=None, number=0, **known):

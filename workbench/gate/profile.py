@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.gate.candidate import Candidate
 from workbench.gate.compile import Compiled, explain
@@ -23,6 +23,7 @@ from workbench.kernels.requests import Traced, TraceRequest
 from workbench.kernels.target import target as known_target
 from workbench.measure.model import modeled_time
 from workbench.measure.records import Kind, Limit, PairSamples, Speed, Time
+from workbench.measure.trust import why_not_trusted
 
 _JOB = "workbench.kernels.jobs:trace"
 _SECONDS = 90.0
@@ -80,7 +81,8 @@ def run_modeled(
     `shapes` are the smallest, where the candidate was shown to be right, and the full one: where
     it does less there than the smallest lets expect, the stage is unproven. `parent` is the
     modeled time of the kernel it was made from; a candidate that is not modeled faster than it by
-    `threshold` fails the stage. `traced` is what an earlier stage traced at the full shape. Raises WorkbenchError when no worker starts.
+    `threshold` fails the stage. `traced` is what an earlier stage traced at the full shape. Raises
+    WorkbenchError when no worker starts.
     """
     began = time.monotonic()
     smallest, full = shapes
@@ -197,6 +199,25 @@ def _judged(
         seconds=time.monotonic() - began,
         isolation=isolation,
     )
+
+
+def doubted(profiled: Profiled, family: str, target: str) -> Profiled:
+    """What was modeled, saying so where the model was never shown to rank such kernels."""
+    why = why_not_trusted(family, target)
+    if not why or profiled.speed is None:
+        return profiled
+    report = profiled.report
+    doubt = Finding(
+        code="profile.model-not-trusted",
+        says=f"modeled, not trusted to rank here: {why}",
+        blame=Blame.MACHINE,
+    )
+    report = structs.replace(
+        report,
+        says=f"{report.says} (modeled, not trusted to rank here)",
+        findings=(*report.findings, doubt),
+    )
+    return structs.replace(profiled, report=report)
 
 
 def not_faster(speed: Speed, threshold: float) -> Finding | None:

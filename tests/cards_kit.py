@@ -7,13 +7,37 @@ from msgspec import structs
 from workbench.skills.library import Library, load_library
 
 IDS = frozenset(
-    (
-        "row-on-chip, loop-to-tile, online-softmax, split-reduction, hoist-loads, dot-tf32, "
-        "dot-tf32x3, tile-attention, tile-float, tile-half, grow-block, shrink-block, group-order, "
-        "persistent, rows-per-program, more-warps, fewer-warps, num-stages, loop-stages, "
-        "loop-unroll, constant-dimensions, static-loops, divide-once, drop-masks, "
-        "contiguous-offsets, keep-rereads, evict-streamed, keep-shared, bypass-l1"
-    ).split(", ")
+    {
+        "row-on-chip",
+        "loop-to-tile",
+        "online-softmax",
+        "split-reduction",
+        "hoist-loads",
+        "dot-tf32",
+        "dot-tf32x3",
+        "tile-attention",
+        "tile-float",
+        "tile-half",
+        "grow-block",
+        "shrink-block",
+        "group-order",
+        "persistent",
+        "rows-per-program",
+        "more-warps",
+        "fewer-warps",
+        "num-stages",
+        "loop-stages",
+        "loop-unroll",
+        "constant-dimensions",
+        "static-loops",
+        "divide-once",
+        "drop-masks",
+        "contiguous-offsets",
+        "keep-rereads",
+        "evict-streamed",
+        "keep-shared",
+        "bypass-l1",
+    }
 )
 
 

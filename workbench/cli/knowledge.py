@@ -8,6 +8,7 @@ import typer
 from workbench.cli import (
     emit,
     options,
+    skills_admit,
     skills_cards,
     skills_check,
     skills_evidence,
@@ -32,7 +33,7 @@ skills = typer.Typer(
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog="Example: workbench facts kernel.py --problem softmax")(facts)
-    for module in (skills_cards, skills_check, skills_evidence, skills_induce):
+    for module in (skills_cards, skills_check, skills_evidence, skills_induce, skills_admit):
         module.register(skills)
     app.add_typer(skills)
 

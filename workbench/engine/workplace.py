@@ -48,8 +48,12 @@ class SessionWorkplace:
         settings: SessionSettings,
         own_seed: tuple[str, str] | None,
         emit: Emit,
+        *,
+        library: Library | None = None,
     ) -> None:
+        """`library` are the cards to choose from; all that are at hand when None."""
         self._store = store
+        self._given_library = library
         self._settings = settings
         self._own_seed = own_seed
         self._emit = emit
@@ -283,7 +287,7 @@ class SessionWorkplace:
 
     @cached_property
     def _library(self) -> Library:
-        return load_library()
+        return self._given_library or load_library()
 
     @cached_property
     def _gate_settings(self) -> GateSettings:

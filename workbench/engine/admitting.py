@@ -1,0 +1,212 @@
+"""Tries a card alone: what it was learned from must come back, and it must help where it was not.
+
+After KLineage's roundtrip admission (spec C1.4): in a lineage, the predecessor and the card alone
+must give a kernel that passes the gate, is no slower than 0.99 of the original step and has the
+mechanism; held out, on a problem that the card has no evidence from, the card's step must pass the
+gate against its baseline and show the effect it claims. Only the second admits a card.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from workbench.engine import events as ev
+from workbench.engine.create import RunRequest, create_session
+from workbench.engine.history import History
+from workbench.engine.serve import serve_session
+from workbench.engine.workplace import SessionWorkplace
+from workbench.gate.records import Verdict
+from workbench.kernels.inverses.registry import INVERSES
+from workbench.kernels.source import read_source
+from workbench.lineage.instances import Instance, instances
+from workbench.search.proposer import NoProposal
+from workbench.session.names import fresh_name
+from workbench.session.reader import SessionReader
+from workbench.session.records import Answer, Budget, Mode, Transition
+from workbench.session.store import SessionStore
+from workbench.skills.card import Skill
+from workbench.skills.library import Library
+from workbench.skills.records import Admission, Effect
+
+FLOOR = 0.99
+"""Least ratio of a card's step against the original one (KLineage, spec C1.4)."""
+
+Tell = Callable[[ev.AnyEvent], None]
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """One try of a card, and what came of it."""
+
+    admission: Admission
+    """As the card's file keeps it."""
+    applied: bool
+    """Whether the card had anything to do there; a trial that did not is none."""
+    says: str
+
+
+def alone(skill: Skill) -> Library:
+    """A library of one card, asked for, since drafts are not chosen otherwise.
+
+    Of its scope only the platforms count: whether it holds in another family is the question.
+    """
+    scope = structs.replace(skill.card.scope, families=("*",), after=(), not_after=())
+    freed = structs.replace(skill, card=structs.replace(skill.card, scope=scope, requires=()))
+    return Library({skill.card.id: freed}, pinned=frozenset({skill.card.id}))
+
+
+def held_out(
+    skill: Skill, problem: str, *, device: str, target: str, sessions: Path, tell: Tell
+) -> Trial:
+    """Run one step of the card on a problem from its seed, in a session that is kept.
+
+    Raises WorkbenchError when the problem or the device cannot be used.
+    """
+    name = fresh_name(f"admit-{skill.card.id}-{problem}", sessions)
+    path = create_session(
+        RunRequest(
+            problem=problem,
+            kernel=None,
+            mode=Mode.AUTO,
+            device=device,
+            target=target,
+            budget=Budget(steps=1),
+            proposer="skills",
+            name=name,
+            sessions=sessions,
+        )
+    )
+    library = alone(skill)
+    serve_session(
+        path,
+        listen=tell,
+        open_workplace=lambda store, settings, seed, emit: SessionWorkplace(
+            store, settings, seed, emit, library=library
+        ),
+    )
+    tried = problem in {row.problem for row in skill.card.evidence}
+    for step in instances([SessionReader(path)]):
+        return _judged(skill, step, held_out=not tried)
+    return _nothing(skill, f"{problem} on {device}", name, held_out=not tried)
+
+
+def _judged(skill: Skill, step: Instance, *, held_out: bool) -> Trial:
+    missed = [_effect_words(e) for e in skill.card.effect if not shows(e, step)]
+    says = step.says if not missed else f"{step.says}; not seen: {', '.join(missed)}"
+    return Trial(
+        admission=Admission(
+            target=f"{step.problem} on {step.device}",
+            held_out=held_out,
+            accepted=step.accepted,
+            effect_observed=step.accepted and not missed,
+            session=step.session,
+            commit=step.commit,
+        ),
+        applied=True,
+        says=says,
+    )
+
+
+def _nothing(skill: Skill, target: str, session: str, *, held_out: bool) -> Trial:
+    return Trial(
+        admission=Admission(
+            target=target,
+            held_out=held_out,
+            accepted=False,
+            effect_observed=False,
+            session=session,
+        ),
+        applied=False,
+        says=f"{skill.card.id} has nothing to do there: no place, or a condition does not hold",
+    )
+
+
+def shows(effect: Effect, step: Instance) -> bool:
+    """Whether a step moved what an effect names, in its direction.
+
+    How far is not asked: ranges come from where the card was learned.
+    """
+    if effect.metric == "time":
+        ratio = step.ratio
+        return ratio is not None and (ratio > 1.0) == (effect.direction == "down")
+    before, after = step.before.get(effect.metric), step.after.get(effect.metric)
+    if before is None or after is None:
+        return False
+    old, new = before.value, after.value
+    if not isinstance(old, int | float) or not isinstance(new, int | float):
+        return False
+    if effect.direction == "same":
+        return new == old
+    return new > old if effect.direction == "up" else new < old
+
+
+def _effect_words(effect: Effect) -> str:
+    return f"{effect.metric} {effect.direction}"
+
+
+def roundtrips(skill: Skill, lineage: Path, tell: Tell) -> Iterator[Trial]:
+    """Every step of a lineage that the card's edit made, made again from its predecessor.
+
+    Writes nothing to the lineage. Raises WorkbenchError for a session that cannot be read.
+    """
+    store = SessionStore.open(lineage)
+    settings = store.settings()
+    every = [store.transition(v.number) for v in store.overview().versions]
+    steps = [t for t in every if _made_by(skill, t)]
+    if not steps:
+        return
+    # A seed of a person's own keeps the workplace from writing a size into the session.
+    workplace = SessionWorkplace(store, settings, ("", ""), tell, library=alone(skill))
+    try:
+        for step in steps:
+            yield _roundtrip(skill, store, workplace, every, step)
+    finally:
+        workplace.close()
+
+
+def _made_by(skill: Skill, transition: Transition) -> bool:
+    plan = transition.plan
+    accepted = transition.decision.answer is Answer.ACCEPTED
+    return plan is not None and accepted and plan.edit == skill.card.carrier.edit
+
+
+def _roundtrip(
+    skill: Skill,
+    store: SessionStore,
+    workplace: SessionWorkplace,
+    every: list[Transition],
+    step: Transition,
+) -> Trial:
+    """One step made again; the proposer sees only what was there before it."""
+    settings = store.settings()
+    before = tuple(
+        t for t in every if t.number < step.number and t.decision.answer is step.decision.answer
+    )
+    commit = next(v.commit for v in store.overview().versions if v.number == step.number)
+    target = f"v{step.number} of {settings.name} on {settings.device}"
+    proposal = workplace.propose(History(transitions=before))
+    if isinstance(proposal, NoProposal):
+        return _nothing(skill, target, settings.name, held_out=False)
+    report = workplace.gate_beside(proposal.source, store.source(step.number), step.gate, FLOOR)
+    has = _has_mechanism(skill, proposal.source)
+    accepted = report.verdict is Verdict.ACCEPTED
+    says = report.says if has else f"{report.says}; the mechanism is not in what it made"
+    return Trial(
+        admission=Admission(
+            target=target,
+            held_out=False,
+            accepted=accepted,
+            effect_observed=accepted and has,
+            session=settings.name,
+            commit=commit,
+        ),
+        applied=True,
+        says=says,
+    )
+
+
+def _has_mechanism(skill: Skill, source: str) -> bool:
+    """Whether an inverse of the card's edit finds something to take out of a kernel again."""
+    ours = [inverse for inverse in INVERSES if inverse.edit == skill.card.carrier.edit]
+    launched = read_source(source).launched
+    return not ours or any(one.removables(source, kernel) for one in ours for kernel in launched)

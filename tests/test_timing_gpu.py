@@ -78,6 +78,13 @@ with torch.cuda.stream(self.side):
 return out
 """
 ASIDE_AND_WAIT = ASIDE.replace("return out", "self.side.synchronize()\nreturn out")
+BESIDE = """
+x, = inputs
+with torch.cuda.stream(self.side):
+    for _ in range(10):
+        launch(x, torch.empty_like(x))
+return launch(x, torch.empty_like(x))
+"""
 STREAM = "self.side = torch.cuda.Stream()"
 
 
@@ -198,16 +205,25 @@ def test_twice_the_work_is_found_either_way(timer):
     assert faster.report.outcome is Outcome.PASSED, faster.report
     assert [run.run for run in faster.samples] == ["first", "second"]
     assert faster.speed.low > 1.4
+    assert faster.speed.pairs < 40
     slower = judged(timer, softmax(TWICE), softmax(ONCE))
     assert slower.report.findings[0].code == "profile.slower"
 
 
-def test_a_side_stream_is_caught(timer):
+def test_a_side_stream_is_refused_with_what_the_clocks_saw(timer):
     profiled = judged(timer, softmax(ASIDE, STREAM))
+    assert profiled.report.outcome is Outcome.FAILED
     assert profiled.report.findings[0].code in {
-        "profile.clocks-disagree",
+        "profile.hidden-work",
         "profile.timed-output-wrong",
     }
+
+
+def test_work_on_a_side_stream_beside_right_outputs_is_hidden_work(timer):
+    profiled = judged(timer, softmax(BESIDE, STREAM))
+    finding = profiled.report.findings[0]
+    assert (profiled.report.outcome, finding.code) == (Outcome.FAILED, "profile.hidden-work")
+    assert finding.evidence["seen_us"] > finding.evidence["events_us"]
 
 
 def test_a_side_stream_that_is_waited_for_gains_nothing(timer):

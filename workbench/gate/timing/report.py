@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from workbench.gate.profile import not_faster
 from workbench.gate.records import Blame, Finding, Outcome, Stage, StageReport
 from workbench.gate.timing.paired_run import Noisy
 from workbench.gate.timing.sides import CANDIDATE, REFERENCE
 from workbench.gate.timing.turns import Disagreement, SideFault
 from workbench.measure.gpulock import GpuBusy
+from workbench.measure.pairs import Answer
 from workbench.measure.records import Limit, Speed, Time
 
 _MEMORY = ("correctness.gpu-memory", "correctness.gpu-full")
@@ -39,6 +41,18 @@ def blamed(fault: SideFault) -> tuple[Outcome, Finding]:
         blame=finding.blame if fault.side == REFERENCE else Blame.MACHINE,
         evidence={**finding.evidence, "found": finding.code},
     )
+
+
+def no_gain(speed: Speed, found: Answer, threshold: float) -> Finding | None:
+    """Why the pairs of a step do not count as a gain; None when they do.
+
+    That they cannot tell is said as such, and keeps nothing either.
+    """
+    finding = not_faster(speed, threshold)
+    if finding is None or found is not Answer.UNDECIDED:
+        return finding
+    says = f"{speed.in_full()}: they cannot tell whether it is over {threshold:g}x its parent"
+    return structs.replace(finding, code="profile.cannot-tell", says=says)
 
 
 def contradicted(side: str, found: Disagreement) -> tuple[Outcome, Finding]:

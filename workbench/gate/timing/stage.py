@@ -16,7 +16,7 @@ from workbench.gate.candidate import Candidate
 from workbench.gate.correctness.cases import derive
 from workbench.gate.correctness.protocol import OpenReference
 from workbench.gate.problem.records import ProblemReport
-from workbench.gate.profile import Listen, Profiled, not_faster
+from workbench.gate.profile import Listen, Profiled
 from workbench.gate.records import Blame, Evidence, Finding, Outcome
 from workbench.gate.timing.paired_run import Noisy, PairedRun
 from workbench.gate.timing.play import HoldGpu, OpenSides, Played, Waits, gather, prepared
@@ -24,6 +24,7 @@ from workbench.gate.timing.report import (
     blamed,
     contradicted,
     eager_words,
+    no_gain,
     time_words,
     timing_report,
     unfit,
@@ -194,11 +195,14 @@ class _Sitting:
         before = first.summary(over=PARENT)
         if pairs.answer(before, first.rule) is Answer.FASTER:
             played = self._play("second", rivals, swapped=True, eager=True)
+            # What a decision costs is what was spent until it was there.
+            played = structs.replace(played, seconds=first.seconds + played.seconds)
         profiled = self._timed(played)
         speed = profiled.speed
         if speed is None:
             raise RuntimeError("a run with a parent has pairs")
-        finding = not_faster(speed, self._rule.threshold)
+        answer = pairs.answer(played.summary(over=PARENT), played.rule)
+        finding = no_gain(speed, answer, self._rule.threshold)
         if finding is not None:
             if played is not first:
                 said = pairs.speed(before, first.rule, first.seconds).in_full()
@@ -341,8 +345,7 @@ class _Sitting:
             versus = pairs.speed(played.summary(over=REFERENCE), rule, played.seconds)
             self._flag(versus)
         if played.rival:
-            # What the decision cost, with the run that it had to confirm.
-            speed = pairs.speed(played.summary(over=played.rival), rule, self._alone_seconds)
+            speed = pairs.speed(played.summary(over=played.rival), rule, played.seconds)
         if doubt := self._timer.roof.doubt:
             self._note("profile.no-ceilings", f"its limit is the datasheet's: {doubt}")
         return Profiled(

@@ -18,7 +18,10 @@ from workbench.bench.model_runs import timed
 from workbench.bench.variants import variants
 from workbench.errors import WorkbenchError
 from workbench.gate.judge import JOB_MODULES
+from workbench.gate.profile import Profiled, doubted
+from workbench.gate.records import Outcome, Stage, StageReport
 from workbench.isolation.workshop import Workshop
+from workbench.measure.records import Kind, Speed
 from workbench.measure.trust import (
     Judgement,
     agreement,
@@ -117,3 +120,13 @@ def test_only_what_runs_and_is_right_gets_a_time():
         assert by_name[name].us is None, name
         assert by_name[name].fault, name
     assert (len(told), after.source) == (4, "here, today")
+
+
+def test_a_modeled_gain_says_where_the_model_was_never_shown_to_rank():
+    report = StageReport(stage=Stage.PROFILE, outcome=Outcome.PASSED, says="1.2x its parent")
+    profiled = Profiled(report=report, speed=Speed(kind=Kind.MODELED, ratio=1.2))
+    assert doubted(profiled, "gemm", "sm90") == profiled
+    said = doubted(profiled, "sort", "sm90").report
+    assert "modeled, not trusted to rank here" in said.says
+    assert said.findings[0].code == "profile.model-not-trusted"
+    assert doubted(Profiled(report=report), "sort", "sm90").report == report

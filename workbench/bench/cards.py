@@ -7,6 +7,7 @@ from msgspec import Struct, structs
 
 from workbench.engine.devices import Place
 from workbench.engine.measuring import flavors, timer_of
+from workbench.errors import WorkbenchError
 from workbench.gate.candidate import candidate_of
 from workbench.gate.judge import JOB_MODULES, GateSettings, judge
 from workbench.gate.problem.inspect import inspect_problem
@@ -128,7 +129,11 @@ class _Base(Struct, frozen=True):
 def _on_problem(bench: _Bench, library: Library, chosen: Library, ask: CardsAsk) -> Iterator[Trial]:
     seed = bench.problem.seed
     if seed is None:
-        return
+        raise WorkbenchError(
+            f"{bench.problem.name} has no plain seed to try cards on",
+            where=str(bench.problem.path),
+            todo=f"there are: {', '.join(sorted(shipped_problems()))}",
+        )
     source = seed.read_text(encoding="utf-8")
     base: _Base | None = _Base(source, bench.judged(source, None), ())
     tried: set[str] = set()

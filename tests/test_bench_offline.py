@@ -1,0 +1,54 @@
+"""`bench offline` and `bench cards` as commands, on the CPU path, with the smallest problem."""
+
+import json
+import subprocess
+import sys
+
+
+def workbench(*arguments, expected=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "workbench.cli.main", "bench", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == expected, done.stderr[-2000:]
+    return done
+
+
+def test_the_table_says_that_it_is_modeled_and_is_taken_up_again(tmp_path):
+    sessions, table = tmp_path / "sessions", tmp_path / "table.json"
+    arguments = ["offline", "gelu", "--device", "cpu", "--sessions", sessions]
+    first = workbench(*arguments, "--steps", 1, "--keep", tmp_path / "kept")
+    head, row, *summary = first.stdout.splitlines()
+    assert head.split()[:5] == ["problem", "seed", "best", "eager", "compile"]
+    assert row.split()[4] == "-"
+    assert any("modeled, no GPU" in line for line in summary)
+    assert [file.suffix for file in (tmp_path / "kept").iterdir()] == [".bundle"]
+
+    workbench(*arguments, "--steps", 2, "--json-file", table)
+    (found,) = json.loads(table.read_text())
+    assert found["kind"] == "modeled"
+    assert found["steps"] == 2
+    assert found["best"]["microseconds"] <= found["seed"]["microseconds"]
+    assert found.get("compiled") is None
+    assert [path.name for path in sessions.iterdir()] == ["offline-gelu"]
+
+    refused = workbench(*arguments, "--target", "sm80", expected=2)
+    assert "give another --sessions folder" in refused.stderr
+
+
+def test_every_trial_of_a_card_tells_its_verdict():
+    done = workbench("cards", "gelu", "--card", "grow-block", "--device", "cpu", "--json")
+    trials = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {trial["card"] for trial in trials} == {"grow-block"}
+    assert trials[0]["base"] == "seed"
+    assert trials[-1]["verdict"] == "accepted"
+    assert trials[-1]["after"]["microseconds"] < trials[-1]["before"]["microseconds"]
+
+
+def test_a_problem_without_a_plain_seed_has_no_trials(tmp_path):
+    file = tmp_path / "problem.py"
+    file.write_text("import torch\n\nclass Model(torch.nn.Module):\n    pass\n")
+    refused = workbench("cards", file, "--device", "cpu", expected=2)
+    assert refused.stderr

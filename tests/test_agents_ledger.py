@@ -12,10 +12,11 @@ import pytest
 from model_server import Answer, ModelServer, Request
 
 from workbench.agents.exchange import ARRIVING, JOURNAL, Answered, AnyLine, Asked, Place, final
-from workbench.agents.ledger import BudgetEnds, Ledger
+from workbench.agents.ledger import BudgetEnds, Ledger, LedgerMeter
 from workbench.agents.model import Model
 from workbench.agents.model_settings import ModelSettings, Retries
 from workbench.agents.prices import Price, Prices
+from workbench.agents.prompts import Prompt
 from workbench.agents.records import Ending, Message, Reply, Role, Usage
 from workbench.agents.tokens import estimate, estimate_prompt
 from workbench.session.journal import read_records
@@ -24,6 +25,13 @@ PRICES = Prices({"priced": Price(input=1000.0, output=10_000.0)})
 """A cent for 10 prompt tokens or one of the reply."""
 MESSAGES = (Message(role="user", content="x" * 276),)
 """100 tokens by our estimate."""
+
+
+def prompt(messages: tuple[Message, ...]) -> Prompt:
+    return Prompt(role=Role.PLANNER, version=1, messages=messages, tokens=100)
+
+
+PROMPT = prompt(MESSAGES)
 
 
 def settings(url: str = "http://127.0.0.1:9/v1", model: str = "priced") -> ModelSettings:
@@ -46,7 +54,7 @@ def place(number: int = 1, turn: int = 1, role: Role = Role.PLANNER) -> Place:
 
 
 def pay(ledger: Ledger, where: Place, answer: Reply, model: str = "priced") -> None:
-    meter = ledger.meter(where, settings(model=model), MESSAGES)
+    meter = LedgerMeter(ledger, where, settings(model=model), PROMPT)
     meter.asking(1)
     meter.answered(1, answer)
 
@@ -77,7 +85,7 @@ def test_what_was_answered_is_known_after_a_restart_and_never_asked_again(tmp_pa
 
 def test_a_reply_that_had_arrived_whole_is_kept_though_its_process_died(tmp_path):
     dead = Ledger(tmp_path, PRICES)
-    meter = dead.meter(place(), settings(), MESSAGES)
+    meter = LedgerMeter(dead, place(), settings(), PROMPT)
     meter.asking(1)
     for kind, piece in (
         ("reasoning", "hm"),
@@ -94,7 +102,7 @@ def test_a_reply_that_had_arrived_whole_is_kept_though_its_process_died(tmp_path
 
 def test_a_reply_that_had_not_is_counted_at_its_price_and_asked_again(tmp_path):
     dead = Ledger(tmp_path, PRICES)
-    meter = dead.meter(place(), settings(), MESSAGES)
+    meter = LedgerMeter(dead, place(), settings(), PROMPT)
     meter.asking(1)
     meter.heard("text", "half a kernel")
     with Ledger(tmp_path, PRICES) as ledger:
@@ -135,13 +143,13 @@ def test_a_prompt_that_cannot_be_afforded_is_not_sent(tmp_path):
     with Ledger(tmp_path, PRICES) as ledger:
         ledger.limit, ledger.committed = 1.0, 0.95
         with pytest.raises(BudgetEnds):
-            ledger.meter(place(), settings(), MESSAGES).asking(1)
+            LedgerMeter(ledger, place(), settings(), PROMPT).asking(1)
         assert ledger.lines == []
 
 
 def test_the_estimate_before_a_request_is_written_down_with_it(tmp_path):
     with Ledger(tmp_path, PRICES) as ledger:
-        ledger.meter(place(), settings(), MESSAGES).asking(1)
+        LedgerMeter(ledger, place(), settings(), PROMPT).asking(1)
         asked = ledger.lines[0]
         assert isinstance(asked, Asked)
         assert asked.prompt_tokens == 100
@@ -172,7 +180,7 @@ def talk(folder: str, url: str) -> None:
             if ledger.answer(where) is None:
                 messages = (Message(role="user", content=f"question {turn}"),)
                 asking = settings(url)
-                meter = ledger.meter(where, asking, messages)
+                meter = LedgerMeter(ledger, where, asking, prompt(messages))
                 Model(asking, rng=random.Random(1)).ask(messages, meter)
 
 

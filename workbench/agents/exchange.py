@@ -46,6 +46,10 @@ class Asked(Line, frozen=True, kw_only=True, tag="asked"):
     model: str
     messages: tuple[Message, ...] = ()
     """Of the first attempt; the others say the same."""
+    version: int = 0
+    """Of the role's prompt file."""
+    trimmed: tuple[str, ...] = ()
+    """What gave way in the prompt for want of room."""
     prompt_tokens: int
     """Estimated; see `tokens.py`."""
     usd_at_most: float | None = None

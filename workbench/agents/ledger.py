@@ -6,7 +6,7 @@ arrived is counted at its price, and the question is asked again.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -33,7 +33,8 @@ from workbench.agents.exchange import (
 from workbench.agents.model_settings import ModelSettings
 from workbench.agents.model_stream import Gathered, Kind, ended
 from workbench.agents.prices import Prices
-from workbench.agents.records import Message, Reply, Usage
+from workbench.agents.prompts import Prompt
+from workbench.agents.records import Reply, Usage
 from workbench.agents.tokens import estimate, estimate_prompt
 from workbench.session.journal import Journal, read_records
 
@@ -119,6 +120,10 @@ class Ledger:
         """Rounds towards a transition that gave no candidate."""
         return sum(isinstance(line, Fruitless) for line in self.of(number))
 
+    def all_rounds(self) -> int:
+        """Rounds of the whole session that gave no candidate."""
+        return sum(isinstance(line, Fruitless) for line in self.lines)
+
     def hints(self, number: int) -> tuple[str, ...]:
         """What a person has said up to a transition, oldest first."""
         return tuple(
@@ -139,17 +144,9 @@ class Ledger:
         """Note that a round gave no candidate."""
         self._append(Fruitless(number=number, round=self.rounds(number) + 1, says=says))
 
-    def meter(
-        self, place: Place, settings: ModelSettings, messages: Sequence[Message]
-    ) -> "LedgerMeter":
-        """Who pays for the requests at one place."""
-        return LedgerMeter(self, place, settings, tuple(messages))
-
-    def ask(
-        self, place: Place, settings: ModelSettings, messages: tuple[Message, ...], attempt: int
-    ) -> None:
+    def ask(self, place: Place, settings: ModelSettings, prompt: Prompt, attempt: int) -> None:
         """Write a request down before it is sent. Raises BudgetEnds when it cannot be afforded."""
-        tokens = estimate_prompt(messages)
+        tokens = estimate_prompt(prompt.messages)
         whole = Usage(prompt_tokens=tokens, reply_tokens=settings.reply_tokens)
         least = self._prices.cost(settings.model, Usage(prompt_tokens=tokens))
         self._afford(least)
@@ -160,7 +157,9 @@ class Ledger:
             turn=place.turn,
             attempt=attempt,
             model=settings.model,
-            messages=messages if attempt == 1 else (),
+            messages=prompt.messages if attempt == 1 else (),
+            version=prompt.version,
+            trimmed=prompt.trimmed,
             prompt_tokens=tokens,
             usd_at_most=self._prices.cost(settings.model, whole),
         )
@@ -276,16 +275,16 @@ class LedgerMeter:
     """What `Model.ask` tells of the requests at one place."""
 
     def __init__(
-        self, ledger: Ledger, place: Place, settings: ModelSettings, messages: tuple[Message, ...]
+        self, ledger: Ledger, place: Place, settings: ModelSettings, prompt: Prompt
     ) -> None:
         self._ledger = ledger
         self._place = place
         self._settings = settings
-        self._messages = messages
+        self._prompt = prompt
 
     def asking(self, attempt: int) -> None:
         """Write it down first. Raises BudgetEnds."""
-        self._ledger.ask(self._place, self._settings, self._messages, attempt)
+        self._ledger.ask(self._place, self._settings, self._prompt, attempt)
 
     def heard(self, kind: Kind, piece: str) -> None:
         """Keep what arrives."""

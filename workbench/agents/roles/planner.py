@@ -1,0 +1,194 @@
+"""The planner: one skill of those that the policy allows, argued with numbers that are true."""
+
+import math
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from workbench.agents.prompts import Prompt, fill
+from workbench.agents.records import Role
+from workbench.agents.reply_json import read_form
+from workbench.agents.reply_records import HandedBack
+from workbench.agents.roles.features import value_text
+from workbench.agents.roles.slots import situation_slots
+from workbench.agents.situation import Situation
+from workbench.skills.policy_table import shipped_policy
+from workbench.skills.records import Plan, Truth
+
+Value = bool | int | float | str | None
+
+
+class Cited(Struct, frozen=True, kw_only=True):
+    """A fact by name, with the value that the model says it has."""
+
+    fact: str
+    value: Value
+
+
+class RuledOut(Cited, frozen=True, kw_only=True):
+    """A bottleneck that it is not, and the fact that shows it."""
+
+    bottleneck: str
+
+
+class Expectation(Struct, frozen=True, kw_only=True):
+    """What should change, and how."""
+
+    metric: str
+    direction: Literal["up", "down", "same"]
+
+
+class PlanForm(Struct, frozen=True, kw_only=True):
+    """The reply as it is asked for."""
+
+    skill: str
+    kernel: str
+    bottleneck: str
+    modification: str
+    evidence: tuple[Cited, ...]
+    statement: str = ""
+    ruled_out: RuledOut
+    expected: tuple[Expectation, ...]
+    must_not_worsen: tuple[str, ...] = ()
+    headroom: str = ""
+    earlier: int | None = None
+    difference: str = ""
+
+
+def prompt(situation: Situation, room: int) -> Prompt:
+    """The planner's prompt. Raises DoesNotFit."""
+    return fill(Role.PLANNER, situation_slots(situation), room)
+
+
+def read(text: str, situation: Situation) -> Plan | HandedBack:
+    """The plan that a reply makes, or everything that is wrong with it."""
+    form = read_form(text, PlanForm)
+    if isinstance(form, HandedBack):
+        return form
+    wrong = tuple(_wrong(form, situation))
+    if wrong:
+        return HandedBack(code="claims", reason="; ".join(wrong))
+    return _plan(form, situation)
+
+
+def _wrong(form: PlanForm, situation: Situation) -> Iterator[str]:
+    kernels = {one.kernel for one in situation.considered}
+    if form.kernel not in kernels:
+        yield f"there is no kernel {form.kernel!r}; there is {', '.join(sorted(kernels))}"
+        return
+    if situation.skill(form.skill, form.kernel) is None:
+        offered = ", ".join(s.id for s in situation.allowed if s.kernel == form.kernel) or "none"
+        yield f"{form.skill!r} is not allowed on {form.kernel}; allowed: {offered}"
+    yield from _claims(form, situation)
+    if len(form.modification.split()) < 4:
+        yield "`modification` does not say what to change"
+    if len({e.metric for e in form.expected}) < 2:
+        yield "`expected` needs two different metrics with a direction"
+    refusal = situation.memory.refusal(
+        form.skill,
+        form.kernel,
+        situation.state.number,
+        form.modification,
+        earlier=form.earlier,
+        difference=form.difference,
+    )
+    if refusal:
+        yield refusal
+
+
+def _claims(form: PlanForm, situation: Situation) -> Iterator[str]:
+    """Every claim about the profile that the profile does not bear out."""
+    known = situation.facts(form.kernel)
+    if not form.evidence:
+        yield "`evidence` needs at least one fact with its value"
+    for cited in (*form.evidence, form.ruled_out):
+        if cited.fact not in known:
+            yield f"there is no known fact {cited.fact!r}"
+        elif not agrees(cited.value, known[cited.fact]):
+            yield f"{cited.fact} is {_shown(known[cited.fact])}, not {_shown(cited.value)}"
+    if form.evidence and not any(_is_number(known.get(c.fact)) for c in form.evidence):
+        yield "`evidence` needs at least one number"
+    names = bottlenecks(situation, form.kernel)
+    for name, where in (
+        (form.bottleneck, "bottleneck"),
+        (form.ruled_out.bottleneck, "ruled_out.bottleneck"),
+    ):
+        if name not in names:
+            yield f"`{where}` {name!r} is none of {', '.join(sorted(names))}"
+    if form.bottleneck == form.ruled_out.bottleneck:
+        yield f"{form.bottleneck} is claimed and ruled out at once"
+    held = _held(situation, form.kernel)
+    if held and form.statement not in held:
+        yield f"`statement` {form.statement!r} is none of what holds: {', '.join(held)}"
+
+
+def bottlenecks(situation: Situation, kernel: str) -> set[str]:
+    """Names that a plan may give to what holds a kernel back."""
+    names = {rule.id for rule in shipped_policy().file.bottleneck}
+    for one in situation.considered:
+        if one.kernel == kernel:
+            names |= {one.record.bottleneck, one.record.limit}
+    return names
+
+
+def _held(situation: Situation, kernel: str) -> tuple[str, ...]:
+    """Ids of the predicates that hold."""
+    return tuple(
+        check.says.partition(":")[0]
+        for one in situation.considered
+        if one.kernel == kernel
+        for check in one.record.predicates
+        if check.truth is Truth.YES
+    )
+
+
+def agrees(said: Value, known: object) -> bool:
+    """Whether a cited value is the fact's, to the digits that were shown (four)."""
+    if isinstance(known, bool) or isinstance(said, bool):
+        return said is known or str(said).lower() == str(known).lower()
+    if isinstance(known, int | float):
+        try:
+            number = float(said) if isinstance(said, int | float | str) else math.nan
+        except ValueError:
+            return False
+        return math.isclose(number, known, rel_tol=5e-4, abs_tol=1e-9)
+    if isinstance(known, tuple):
+        return str(said) in known or str(said) == value_text(known)
+    return str(said) == str(known)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else repr(value)
+
+
+def _plan(form: PlanForm, situation: Situation) -> Plan:
+    skill = situation.skill(form.skill, form.kernel)
+    if skill is None:
+        raise ValueError("a plan is made of a form that was checked")
+    cited = ", ".join(f"{c.fact} = {c.value}" for c in form.evidence)
+    out = form.ruled_out
+    reason = f"{cited}; not {out.bottleneck}: {out.fact} = {out.value}"
+    if form.earlier is not None:
+        reason += f"; unlike v{form.earlier}: {form.difference}"
+    record = next(one.record for one in situation.considered if one.kernel == form.kernel)
+    expected = ", ".join(f"{e.metric} {e.direction}" for e in form.expected)
+    if form.must_not_worsen:
+        expected += f"; not worse: {', '.join(form.must_not_worsen)}"
+    return Plan(
+        card=skill.id if skill.card else "",
+        title=skill.title,
+        intent=form.modification,
+        kernel=form.kernel,
+        method=skill.id,
+        checks=skill.checks,
+        risks=skill.risks,
+        bottleneck=form.bottleneck,
+        expected=expected,
+        reason=reason,
+        policy=record,
+    )

@@ -1,0 +1,133 @@
+"""One round towards the next candidate: mend the last one, or plan and write a new one."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from msgspec import Struct, structs
+
+from workbench.agents.asking import Ask, Asker, Overflows, in_two_turns
+from workbench.agents.prompts import DoesNotFit, Prompt
+from workbench.agents.records import Role
+from workbench.agents.reply_records import HandedBack, Parsed
+from workbench.agents.roles import diagnoser, generator, optimizer, planner, repairer
+from workbench.agents.roles.diagnoser import Refused
+from workbench.agents.situation import Situation
+from workbench.errors import WorkbenchError
+from workbench.kernels.target import Target
+from workbench.problems.records import Problem
+from workbench.search.records import Proposal
+from workbench.skills.library import Library
+from workbench.skills.records import Plan
+
+
+class Fruitless(Struct, frozen=True, kw_only=True):
+    """A round that gave no candidate."""
+
+    says: str
+    """Which role failed, and how, in a sentence."""
+
+
+T = TypeVar("T")
+Outcome = Proposal | Fruitless
+
+
+def next_candidate(situation: Situation, refused: Refused | None, ask: Asker) -> Outcome:
+    """The next candidate, by a model. `refused` is the one to be mended, where there is one.
+
+    Raises BudgetEnds before a request that cannot be afforded, and WorkbenchError when the model
+    cannot be reached or the kernel does not fit what it reads.
+    """
+    if refused is not None:
+        return _fitting(ask, lambda: _mend(situation, refused, ask))
+    if not situation.allowed:
+        return Fruitless(says="the policy allows no skill here, so there is nothing to plan")
+    return _fitting(ask, lambda: _plan(situation, ask))
+
+
+def first_candidate(
+    problem: Problem, library: Library, target: Target, ask: Asker, earlier: str = ""
+) -> Parsed | Fruitless:
+    """A candidate for a problem that has none; `earlier` says why the last one was refused."""
+
+    def generate() -> Parsed | Fruitless:
+        prompt = generator.prompt(problem, library, target, ask.room(Role.GENERATOR), earlier)
+        found = in_two_turns(
+            ask, Role.GENERATOR, prompt, lambda reply: generator.read(reply, problem)
+        )
+        return _failed(Role.GENERATOR, found) if isinstance(found, HandedBack) else found
+
+    return _fitting(ask, generate)
+
+
+def next_prompt(situation: Situation, refused: Refused | None, room: int) -> Prompt:
+    """The prompt that the next round begins with. Raises DoesNotFit."""
+    if refused is not None:
+        return diagnoser.prompt(situation, refused, room)
+    return planner.prompt(situation, room)
+
+
+def _fitting(ask: Asker, work: Callable[[], T]) -> T:
+    """Do the work, with shorter prompts when the model reads less than its settings say."""
+    while True:
+        try:
+            return work()
+        except Overflows:
+            ask.shrink()
+        except DoesNotFit as fault:
+            raise WorkbenchError(
+                str(fault), todo="set context_tokens under [model] of config.toml, or another model"
+            ) from fault
+
+
+def _plan(situation: Situation, ask: Ask) -> Outcome:
+    prompt = planner.prompt(situation, ask.room(Role.PLANNER))
+    plan = in_two_turns(
+        ask, Role.PLANNER, prompt, lambda reply: planner.read(reply.text, situation)
+    )
+    if isinstance(plan, HandedBack):
+        return _failed(Role.PLANNER, plan)
+    return _write(situation, plan, ask)
+
+
+def _write(situation: Situation, plan: Plan, ask: Ask) -> Outcome:
+    prompt = optimizer.prompt(situation, plan, ask.room(Role.OPTIMIZER))
+    base = situation.state.source
+    found = in_two_turns(
+        ask, Role.OPTIMIZER, prompt, lambda reply: optimizer.read(reply, situation, base)
+    )
+    if isinstance(found, HandedBack):
+        return _failed(Role.OPTIMIZER, found)
+    return _proposal(plan, found, prompt)
+
+
+def _mend(situation: Situation, refused: Refused, ask: Ask) -> Outcome:
+    prompt = diagnoser.prompt(situation, refused, ask.room(Role.DIAGNOSER))
+    diagnosis = in_two_turns(
+        ask, Role.DIAGNOSER, prompt, lambda reply: diagnoser.read(reply.text, refused)
+    )
+    if isinstance(diagnosis, HandedBack):
+        return _failed(Role.DIAGNOSER, diagnosis)
+    prompt = repairer.prompt(situation, refused, diagnosis, ask.room(Role.REPAIRER))
+    found = in_two_turns(
+        ask, Role.REPAIRER, prompt, lambda reply: repairer.read(reply, situation, refused)
+    )
+    if isinstance(found, HandedBack):
+        return _failed(Role.REPAIRER, found)
+    plan = structs.replace(
+        refused.plan,
+        repairs=refused.number,
+        reason=f"mends v{refused.number}: {diagnosis.root_cause}; {diagnosis.minimal_fix}",
+    )
+    return _proposal(plan, found, prompt)
+
+
+def _failed(role: Role, wrong: HandedBack) -> Fruitless:
+    return Fruitless(says=f"the {role}'s reply could not be used: {wrong.reason} [{wrong.code}]")
+
+
+def _proposal(plan: Plan, parsed: Parsed, prompt: Prompt) -> Proposal:
+    """The plan with how its candidate was read, so that every change of ours is on record."""
+    trail = [f"read from a {parsed.form} reply"]
+    trail += [f"repaired ({repair.code}): {repair.says}" for repair in parsed.repairs]
+    trail += [f"left out of the prompt: {what}" for what in prompt.trimmed]
+    return Proposal(plan=structs.replace(plan, trail=tuple(trail)), source=parsed.source)

@@ -1,4 +1,4 @@
-"""Modeled times against an H200: `calibration/h200.json` holds what ran there and its time.
+"""Modeled times against an H200: `bench/h200.json` holds what ran there and its time.
 
 The recorded launches and traces beside each time were made without a GPU by
 `calibration/collect.py`; here they only feed a pure function.
@@ -8,19 +8,19 @@ import json
 import math
 import statistics
 from itertools import combinations
-from pathlib import Path
 
 import msgspec
 import pytest
 from msgspec import structs
 
+from workbench.bench.model import RECORDED
 from workbench.kernels.records import HostOperation, Launch, LaunchTrace
 from workbench.kernels.target import target
 from workbench.measure.model import CannotModel, modeled_time
 from workbench.measure.records import Kind
 from workbench.problems.records import WorkFloor
 
-KNOWN = json.loads((Path(__file__).parent / "calibration" / "h200.json").read_text())
+KNOWN = {one["name"]: one for one in json.loads(RECORDED.read_text())["variants"]}
 SM90 = target("sm90")
 
 

@@ -126,7 +126,7 @@ def test_a_modeled_gain_says_where_the_model_was_never_shown_to_rank():
     report = StageReport(stage=Stage.PROFILE, outcome=Outcome.PASSED, says="1.2x its parent")
     profiled = Profiled(report=report, speed=Speed(kind=Kind.MODELED, ratio=1.2))
     assert doubted(profiled, "gemm", "sm90") == profiled
-    said = doubted(profiled, "sort", "sm90").report
+    said = doubted(profiled, "of its own", "sm90").report
     assert "modeled, not trusted to rank here" in said.says
     assert said.findings[0].code == "profile.model-not-trusted"
-    assert doubted(Profiled(report=report), "sort", "sm90").report == report
+    assert doubted(Profiled(report=report), "of its own", "sm90").report == report

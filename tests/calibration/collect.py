@@ -1,6 +1,7 @@
-"""Record and trace, without a GPU, what `measure.py` timed; both beside the times in `h200.json`.
+"""Record and trace, without a GPU, what `measure.py` timed; all of it becomes the recording that
+`workbench bench model` reads.
 
-    python tests/calibration/collect.py times.json
+    python tests/calibration/collect.py times.json "NVIDIA H200, driver ..., DATE"
 
 Compiler and interpreter never share a process: this starts itself once more for each.
 """
@@ -12,7 +13,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).parent
 WORK = 16_000_000
 
 
@@ -113,14 +113,32 @@ def main():
     if sys.argv[1] == "--only":
         print(json.dumps(looked_at(sys.argv[2])))
         return
+    import msgspec
+
+    from workbench.bench.model import (
+        RECORDED,
+        Recording,
+        Variant,
+        read_recording,
+        write_recording,
+    )
+    from workbench.kernels.records import Launch, LaunchTrace
+
     times = json.loads(Path(sys.argv[1]).read_text())
     launches, traces = in_a_process("record"), in_a_process("trace")
-    lines = [
-        f"{json.dumps(name)}: "
-        + json.dumps({"us": us, "launches": launches[name], "traces": traces[name]})
+    problems = {one.name: one.problem for one in read_recording(RECORDED).variants}
+    variants = tuple(
+        Variant(
+            name=name,
+            problem=problems.get(name, ""),
+            us=us,
+            launches=msgspec.convert(launches[name], tuple[Launch, ...]),
+            traces=msgspec.convert(traces[name], tuple[LaunchTrace, ...]),
+        )
         for name, us in times.items()
-    ]
-    (HERE / "h200.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    )
+    recording = Recording(target="sm90", source=sys.argv[2], variants=variants)
+    write_recording(RECORDED, recording)
 
 
 if __name__ == "__main__":

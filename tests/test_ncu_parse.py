@@ -1,5 +1,7 @@
 """What Nsight Compute prints becomes records in known units, and nothing else does."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -176,3 +178,17 @@ def test_bytes_come_out_as_they_went_in(value, prefix):
 def test_the_order_of_columns_means_nothing(order):
     shuffled = only(page(("softmax", SOFTMAX), order=lambda _names: order))
     assert shuffled == only(RAW)
+
+
+RECORDED = sorted((Path(__file__).parent / "recorded").glob("ncu_*.csv"))
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+def test_a_page_recorded_on_a_gpu_is_read(file):
+    launches = parse_raw(file.read_text(encoding="utf-8")).launches
+    assert launches
+    for launch in launches:
+        assert {"duration_us", "sm_pct", "dram_pct", "l2_pct", "occupancy"} <= set(launch.readings)
+        assert 0 < launch.value("duration_us") < 1e7
+        percents = [r.value for r in launch.readings.values() if r.unit == "%"]
+        assert all(0 <= percent <= 200 for percent in percents)

@@ -79,6 +79,8 @@ class NcuRecord(Struct, frozen=True, kw_only=True):
     it is in this record."""
     report_bytes: int = 0
     seconds: float = 0.0
+    messages: tuple[str, ...] = ()
+    """ncu's errors and warnings, the first of them."""
     without: tuple[str, ...] = ()
     """Metrics that were asked for and that this ncu does not know on this GPU."""
 

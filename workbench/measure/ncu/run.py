@@ -31,6 +31,7 @@ _GRACE = 40.0
 """Beyond the deadline, for the reaper's sweep."""
 _UNKNOWN_METRIC = re.compile(r"[Ff]ailed to find metric[:\s]+(?:regex:)?([\w.]+)")
 _LOG_BYTES = 1 << 20
+_MESSAGES, _MESSAGE_LETTERS = 12, 300
 
 
 class NcuJob(Struct, frozen=True, kw_only=True):
@@ -106,9 +107,12 @@ def _attempt(job: NcuJob, ncu: Path, without: tuple[str, ...]) -> tuple[NcuRecor
     state = state_of(said.errors(), exit_code=exit_code, launches=len(printed.launches))
     if report.exists() and not printed.launches and state is NcuState.NO_KERNEL:
         state = NcuState.UNREADABLE
-    if state is not NcuState.PROFILED:
-        return without_profile(state, _first_error(said, stderr), version=version), ()
-    return _profiled(job, printed, report, version), ()
+    if state is NcuState.PROFILED:
+        record = _profiled(job, printed, report, version)
+    else:
+        record = without_profile(state, _first_error(said, stderr), version=version)
+    kept = tuple(text[:_MESSAGE_LETTERS] for text in said.errors()[:_MESSAGES])
+    return structs.replace(record, messages=kept), ()
 
 
 def _profiled(job: NcuJob, printed: Printed, report: Path, version: str) -> NcuRecord:

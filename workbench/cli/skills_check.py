@@ -19,6 +19,9 @@ def register(skills: typer.Typer) -> None:
     """Add the commands."""
     skills.command(epilog="Example: workbench skills check kernel.py --problem softmax")(check)
     skills.command(epilog="Example: workbench skills policy")(policy)
+    skills.command(
+        epilog="Example: workbench skills path seed.py --problem softmax --of softmax-1"
+    )(path)
 
 
 def check(
@@ -124,3 +127,49 @@ def policy(json: options.Json = False) -> None:
     emit.text("\nwhere nothing is known")
     for says in (default.headroom_says, default.bottleneck_says, default.case_says):
         emit.text(f"  {says}")
+
+
+def path(
+    kernel: Annotated[Path, typer.Argument(help="A file that defines ModelNew.")],
+    problem: Annotated[
+        str, typer.Option(help="A shipped problem's name, or a KernelBench-form Python file.")
+    ],
+    of: Annotated[
+        list[str], typer.Option("--of", help="A session or bundle to learn from; may be repeated.")
+    ],
+    target: options.Target = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Show which recorded lineage has the longest way that this kernel can still go."""
+    from workbench.cli.knowledge import known
+    from workbench.engine.lineages import lineage_of
+    from workbench.engine.sessions import find_session, sessions_folder
+    from workbench.problems.load import load_problem
+    from workbench.search.retrieval import Place, inputs_of, retrieve, unlike
+
+    state = known(kernel, problem, target).state
+    place = Place(
+        family=state.family,
+        platform=state.target.name,
+        inputs=inputs_of(state.launches),
+        statement=load_problem(problem).source,
+    )
+    folder = sessions_folder(sessions)
+    files = [Path(one) if Path(one).is_file() else find_session(one, folder) for one in of]
+    recorded = [lineage_of(file, state.library) for file in files]
+    ways = retrieve(recorded, place)
+    if json:
+        emit.json({"ways": ways})
+        return
+    for one in recorded:
+        refusal = unlike(one.place, place)
+        if refusal:
+            emit.text(f"{one.name} says nothing about it: {refusal}")
+    for way in ways:
+        gain = "not timed as a whole" if way.gain is None else f"{way.gain:.3f}x as recorded"
+        emit.text(f"{way.lineage} from step {way.first + 1}: {', '.join(way.cards)}  ({gain})")
+        if way.present:
+            emit.text(f"  there already: {', '.join(way.present)}")
+        if way.stopped:
+            emit.text(f"  stops: {way.stopped}")

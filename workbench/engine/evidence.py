@@ -39,7 +39,7 @@ def evidence_of(session: Path) -> tuple[CardEvidence, ...]:
 
 def _rows(reader: SessionReader) -> Iterator[CardEvidence]:
     settings = reader.settings()
-    family = _family(reader.problem().sidecar)
+    family = family_of(reader.problem().sidecar)
     for summary in reader.summaries():
         if not summary.card or summary.answer is Answer.PENDING:
             continue
@@ -62,7 +62,8 @@ def _rows(reader: SessionReader) -> Iterator[CardEvidence]:
         yield CardEvidence(card=summary.card, row=row, trial=_trial(row))
 
 
-def _family(sidecar: str) -> str:
+def family_of(sidecar: str) -> str:
+    """The family that a problem's sidecar names; empty when it names none."""
     try:
         family = tomllib.loads(sidecar).get("family", "")
     except tomllib.TOMLDecodeError:

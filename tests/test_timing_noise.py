@@ -178,7 +178,7 @@ def test_fixed_schemes_accept_equals_where_clocks_drift():
 # -- the kernels and the command ------------------------------------------------------------------
 
 
-def test_every_kernel_is_right_with_and_without_more_work():
+def test_every_kernel_is_right_with_more_work():
     with Workshop(preload=JOB_MODULES) as shop:
         for kernel in NOISE_KERNELS:
             problem = kernel.problem()
@@ -192,17 +192,17 @@ def test_every_kernel_is_right_with_and_without_more_work():
             )
             spec = SidesSpec(
                 problem=opening,
-                candidates=tuple((f"plus {n}", kernel.candidate(n, "k")) for n in (0, 3)),
+                candidates=(("plus 3", kernel.candidate(3, "k")),),
                 with_reference=False,
                 target="sm90",
                 seed=bytes(8),
             )
             with open_sides(spec, shop) as sides:
-                sides.fresh([side.name for side in sides.sides])
-                for side in sides.sides:
-                    side.turn(bare=False)
-                    assert not side.check(closely=True), kernel.name
-                    assert not side.check(closely=False), kernel.name
+                (side,) = sides.sides
+                sides.fresh([side.name])
+                side.turn(bare=False)
+                assert not side.check(closely=True), kernel.name
+                assert not side.check(closely=False), kernel.name
 
 
 def test_the_command_prints_tables_from_a_file_and_says_what_is_missed(lines, tmp_path):

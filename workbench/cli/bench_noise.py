@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to `bench`."""
-    app.command(epilog="Example: workbench bench noise --seconds 330 --keep noise.jsonl")(noise)
+    app.command(epilog="Example: workbench bench noise --seconds 360 --keep noise.jsonl")(noise)
 
 
 def noise(
     seconds: Annotated[
         float, typer.Option(min=30.0, help="For about how long the GPU is used.")
-    ] = 330.0,
+    ] = 360.0,
     keep: Annotated[Path, typer.Option(help="File for all samples, written as they come.")] = Path(
         "noise.jsonl"
     ),

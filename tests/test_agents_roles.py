@@ -1,7 +1,6 @@
 """The roles: what they are told, what they may answer, and what is handed back."""
 
 import json
-import re
 
 import pytest
 from agents_kit import (
@@ -243,7 +242,8 @@ def test_a_diagnosis_rests_on_the_gates_own_words_and_one_place():
 
 
 def test_a_repair_changes_at_most_three_places(now):
-    everywhere = re.sub(r"^( +)(\w+) = ", r"\1\2_ = ", SEED, flags=re.MULTILINE)
+    everywhere = SEED.replace('"""Softmax', '"""My softmax').replace("(0)", "(axis=0)")
+    everywhere = everywhere.replace("total = 0.0", "total = 0.0 + 0.0").replace("1024", "256")
     assert repairer.places(SEED, everywhere) > 3
     found = repairer.read(said(f"```python\n{everywhere}\n```"), now, refused(SEED))
     assert found.code == "too-many-places"

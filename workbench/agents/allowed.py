@@ -8,7 +8,8 @@ from workbench.search.line import Line
 from workbench.search.proposer import Considered
 from workbench.search.ranking import methods_of
 from workbench.search.records import ProposerState
-from workbench.search.scope import feature_refusal, scope_refusal, standing_refusal
+from workbench.search.retrieval import Place, outside
+from workbench.search.scope import standing_refusal
 from workbench.skills.card import Skill
 from workbench.skills.conditions import check
 from workbench.skills.policy_table import PolicyTable, shipped_policy
@@ -84,12 +85,13 @@ def _in_order(state: ProposerState, one: Considered) -> list[Skill]:
 
 
 def _out_of_scope(skill: Skill, state: ProposerState, line: Line, table: PolicyTable) -> str:
-    card = skill.card
-    return (
-        standing_refusal(skill, state, table.file.standing)
-        or scope_refusal(card, state.family, state.target.name, line.cards)
-        or feature_refusal(card, line.features(state.library))
+    place = Place(
+        family=state.family,
+        platform=state.target.name,
+        prior=line.cards,
+        features=line.features(state.library),
     )
+    return standing_refusal(skill, state, table.file.standing) or outside(skill.card, place)
 
 
 def _checked(skill: Skill, one: Considered) -> tuple[tuple[Check, ...], tuple[Check, ...]]:

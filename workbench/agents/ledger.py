@@ -6,7 +6,8 @@ arrived is counted at its price, and the question is asked again.
 """
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -69,8 +70,9 @@ class Ledger:
         self._warn = warn
         self._arriving = state / ARRIVING
         self._stream = -1
+        self._writing = threading.Lock()
         self._journal = Journal(state / JOURNAL)
-        self.lines: list[AnyLine] = list(read_records(state / JOURNAL, AnyLine).records)  # type: ignore[arg-type]  # msgspec decodes unions, which are no `type`
+        self.lines = read_lines(state)
         self.limit: float | None = None
         """Dollars that the session may spend."""
         self.committed = 0.0
@@ -124,11 +126,19 @@ class Ledger:
         """Rounds of the whole session that gave no candidate."""
         return sum(isinstance(line, Fruitless) for line in self.lines)
 
+    def last_fruitless(self, number: int) -> str:
+        """Why the newest round towards a transition gave no candidate."""
+        return next(
+            (line.says for line in reversed(self.of(number)) if isinstance(line, Fruitless)), ""
+        )
+
+    def all(self) -> Spent:
+        """What the whole session spent on requests."""
+        return spent(self.lines)
+
     def hints(self, number: int) -> tuple[str, ...]:
         """What a person has said up to a transition, oldest first."""
-        return tuple(
-            line.text for line in self.lines if isinstance(line, Hinted) and line.number <= number
-        )
+        return hints_of(self.lines, number)
 
     def exchange(self, number: int) -> list[dict[str, Any]]:
         """The lines of one transition as its commit keeps them."""
@@ -208,8 +218,10 @@ class Ledger:
             kept.append(structs.replace(line, seq=seq, at=at))
             return msgspec.json.encode(kept[-1])
 
-        self._journal.append(encode, durable=True)
-        self.lines.append(kept[-1])
+        # A person's hint may come while a model is being asked.
+        with self._writing:
+            self._journal.append(encode, durable=True)
+            self.lines.append(kept[-1])
 
     def _afford(self, least: float | None) -> None:
         """A request is sent while its prompt alone fits: the last reply may pass the limit."""
@@ -269,6 +281,17 @@ class Ledger:
             gathered.add(kind, piece)
         gathered.events = max(1, len(found.records))
         return gathered
+
+
+def read_lines(state: Path) -> list[AnyLine]:
+    """Every whole line of a session's journal; changes nothing."""
+    found = read_records(state / JOURNAL, AnyLine)  # type: ignore[arg-type, var-annotated]  # msgspec decodes unions, which are no `type`
+    return list(found.records)
+
+
+def hints_of(lines: Iterable[AnyLine], number: int) -> tuple[str, ...]:
+    """What a person has said up to a transition, oldest first."""
+    return tuple(x.text for x in lines if isinstance(x, Hinted) and x.number <= number)
 
 
 class LedgerMeter:

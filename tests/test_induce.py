@@ -118,6 +118,11 @@ def test_an_effect_is_a_fact_that_moved_one_way_every_time():
     assert (effects["time"].low, effects["time"].high) == (1.5, 1.5)
 
 
+def test_what_one_step_changed_is_no_effect_but_its_time():
+    one = step(before=facts(static__registers=10), after=facts(static__registers=90))
+    assert [e.metric for e in induce("num-stages", [one]).card.effect] == ["time"]
+
+
 def test_a_card_is_read_back_as_it_was_written_and_is_a_draft_at_most_tried(tmp_path):
     group = [
         step(before=facts(code__has_mask=True, code__dot_precision="ieee")),

@@ -31,6 +31,9 @@ from workbench.skills.records import (
 LEAST_CHANGE = 0.05
 """Relative change of a fact that counts as an effect; ours: below it a compiler's whim."""
 
+LEAST_SEEN = 2
+"""Steps that must agree before a change of a fact is called an effect; ours."""
+
 ORDER = {"block-size": 50, "num-warps": 60, "num-stages": 62}
 """Of edits that tune; everything else is structure and comes first."""
 _STRUCTURE = 40
@@ -154,8 +157,13 @@ def _time(helped: Sequence[Instance]) -> Effect:
 
 
 def _effects(helped: Sequence[Instance]) -> list[Effect]:
-    """Facts of the compiled kernel and of its traffic that moved one way wherever it helped."""
-    found = []
+    """Facts of the compiled kernel and of its traffic that moved one way wherever it helped.
+
+    One step shows what happened to one kernel, and no effect of the mechanism.
+    """
+    found: list[Effect] = []
+    if len(helped) < LEAST_SEEN:
+        return found
     for name, spec in CATALOGUE.items():
         if spec.source not in {"static", "trace"} or spec.type != "number":
             continue

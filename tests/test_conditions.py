@@ -266,6 +266,35 @@ def test_every_answer_says_why(term, values):
         assert any(word in got.because for word in ("unknown", " is ", "too large"))
 
 
+ODD = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=True, allow_infinity=True)
+    | st.text(max_size=4)
+    | st.lists(st.text(max_size=2), max_size=2).map(tuple)
+)
+
+
+@given(FLAGS, st.dictionaries(st.sampled_from(sorted(SPECS)), ODD))
+def test_facts_of_any_type_give_an_answer_and_never_an_exception(term, values):
+    odd = {n: Fact(name=n, value=v, source="code", says="") for n, v in values.items()}
+    assert evaluate(parse(render(term), SPECS), odd).truth in set(Truth)
+
+
+@given(FLAGS, KNOWN)
+def test_only_facts_that_a_condition_names_decide_it(term, values):
+    condition = parse(render(term), SPECS)
+    named = {n: v for n, v in values.items() if n in condition.facts}
+    assert evaluate(condition, stated(named)) == evaluate(condition, stated(values))
+
+
+@given(FLAGS, FLAGS, KNOWN)
+def test_and_and_or_do_not_depend_on_the_order_of_their_sides(a, b, values):
+    assert truth(All((a, b)), values) is truth(All((b, a)), values)
+    assert truth(Any((a, b)), values) is truth(Any((b, a)), values)
+
+
 @given(st.text(max_size=40))
 def test_any_text_is_read_or_refused(text):
     with contextlib.suppress(ConditionFault):

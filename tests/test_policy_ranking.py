@@ -218,3 +218,15 @@ def test_a_measured_time_without_parts_is_explained_by_the_model(library):
     assert plan.bottleneck
     assert "modeled" in plan.policy.limit_because
     assert SM90.name == "sm90"
+
+
+def test_a_thousand_cards_are_ranked_and_a_plan_stays_short(library):
+    many = dict(library.skills)
+    for number in range(1000 // len(many) + 1):
+        for skill in library.skills.values():
+            card = msgspec.structs.replace(skill.card, id=f"{skill.card.id}-{number}")
+            many[card.id] = msgspec.structs.replace(skill, card=card)
+    assert len(many) > 1000
+    plan = propose(state(Library(many))).plan
+    assert plan.card == propose(state(library)).plan.card
+    assert len(plan.policy.ranking) == 20

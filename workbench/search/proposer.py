@@ -30,6 +30,10 @@ from workbench.skills.records import Effect, Parameter, Plan, PolicyRecord, Trut
 __all__ = ["NoProposal", "Proposal", "ProposerState", "Tried", "consider", "propose"]
 
 
+RANKED = 20
+"""Cards of a ranking that a plan keeps; what became of every other card is in its trail."""
+
+
 class Considered(Struct, frozen=True, kw_only=True):
     """One launched kernel: its facts, the policy's ruling, and what became of every card."""
 
@@ -51,7 +55,7 @@ class Considered(Struct, frozen=True, kw_only=True):
             self.ruling.record,
             allowed=tuple(r.choice.skill.card.id for r in self.ranked if first and r.case == 0),
             forbidden=tuple(f"{card}: {self.refused[card]}" for card in self.vetoed),
-            ranking=tuple(r.says for r in self.ranked),
+            ranking=tuple(r.says for r in self.ranked[:RANKED]),
         )
 
 

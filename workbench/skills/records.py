@@ -168,7 +168,7 @@ class PolicyRecord(Struct, frozen=True, kw_only=True):
     forbidden: tuple[str, ...] = ()
     """Cards that fit and are closed, each with what closes it."""
     ranking: tuple[str, ...] = ()
-    """The cards that fit, best first, each with what placed it."""
+    """The first of the cards that fit, best first, each with what placed it."""
     missing: tuple[str, ...] = ()
     """Facts that would have decided more."""
     defaults: tuple[str, ...] = ()

@@ -17,6 +17,9 @@ from workbench.measure.ncu.records import NcuRecord, NcuState
 from workbench.measure.ncu.states import without_profile
 from workbench.measure.records import Kind, Time
 from workbench.session.store import SessionStore
+from workbench.tui.look import Look
+from workbench.tui.metrics import metrics
+from workbench.tui.panes.profile import limit_lines
 
 STATIC = StaticProfile(
     registers=48, spill_store_bytes=0, spill_load_bytes=0, stack_bytes=0, shared_bytes=1060,
@@ -27,6 +30,7 @@ LAUNCH = Launch(
     kernel="softmax", grid=(4096, 1, 1), arguments={}, constexprs={}, num_warps=4, num_stages=3,
     num_ctas=1, line=1, cubin_sha256="00", static=STATIC, compile_seconds=0.0,
 )  # fmt: skip
+LOOK = Look()
 MODELED = Time(kind=Kind.MODELED, microseconds=100.0, device="sm90", detail={"dram": 90.0})
 MEASURED = Time(kind=Kind.MEASURED, microseconds=80.0, low=79.0, high=81.0, samples=60)
 
@@ -129,3 +133,24 @@ def test_a_record_of_counters_survives_git(session):
     one = SessionStore.open(session / "s").transition(0)
     assert one.gate.ncu == profiled(LAUNCH.kernel)
     assert "dram-bound" in card_text(one)
+
+
+def test_the_pane_shows_counters_as_measured_and_the_limit_with_its_kind():
+    own, parent = gate(ncu=profiled("softmax")), gate(ncu=profiled("softmax"))
+    found = {row.name: row for row in metrics(own, parent)}
+    dram = found["DRAM %"]
+    assert (dram.kind, dram.value, dram.parent) == (Kind.MEASURED, pytest.approx(91.62), dram.value)
+    assert found["Active warps %"].value == pytest.approx(61.22)
+    told = " ".join(line.plain.strip() for line in limit_lines(own, LOOK, 60))
+    assert "dram-bound, measured" in told
+
+
+def test_the_pane_compares_no_counters_of_different_kernels_and_says_why_there_are_none():
+    other = structs.replace(LAUNCH, kernel="other")
+    own = gate(ncu=profiled("other"), launches=(other,))
+    found = {row.name: row for row in metrics(own, gate(ncu=profiled("softmax")))}
+    assert found["DRAM %"].parent is None
+    refused = gate(ncu=without_profile(NcuState.REFUSED, ""))
+    told = " ".join(line.plain.strip() for line in limit_lines(refused, LOOK, 60))
+    assert "administrator" in told
+    assert "dram-bound, modeled" in told

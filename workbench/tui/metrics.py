@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from workbench.gate.records import GateReport
 from workbench.kernels.records import Launch, LaunchTrace, StaticProfile
+from workbench.measure.ncu.records import NcuLaunch
 from workbench.measure.records import Kind, Time
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -46,8 +47,13 @@ class Metric(Struct, frozen=True, kw_only=True):
 
 
 def metrics(own: GateReport, parent: GateReport | None) -> tuple[Metric, ...]:
-    """Time first, then what the compiler says, then the traced traffic."""
-    return (*_times(own, parent), *_static(own, parent), *_traffic(own, parent))
+    """Time first, then what the compiler says, the traced traffic, and the GPU's counters."""
+    return (
+        *_times(own, parent),
+        *_static(own, parent),
+        *_traffic(own, parent),
+        *_counters(own, parent),
+    )
 
 
 # -- time ---------------------------------------------------------------------------------------
@@ -190,3 +196,41 @@ _TRACED: tuple[tuple[str, Callable[[Sequence[LaunchTrace]], float], int], ...] =
     ("Sector use %", _efficiency, 1),
     ("Masked lanes %", _masked, -1),
 )
+
+
+# -- what the GPU counted --------------------------------------------------------------------------
+
+_COUNTED: tuple[tuple[str, str, float, int], ...] = (
+    ("DRAM %", "dram_pct", 1.0, 0),
+    ("L2 %", "l2_pct", 1.0, 0),
+    ("SM %", "sm_pct", 1.0, 0),
+    ("Active warps %", "occupancy", 100.0, 1),
+)
+"""Row, name among ncu's readings, what it is multiplied by, and which way is better."""
+
+
+def _counters(own: GateReport, parent: GateReport | None) -> list[Metric]:
+    """Of the kernel that takes longest; the parent's only where that is the same kernel."""
+    launch = _longest(own)
+    if launch is None:
+        return []
+    other = _longest(parent) if parent is not None else None
+    before = other if other is not None and other.kernel == launch.kernel else None
+    rows = []
+    for name, metric, factor, better in _COUNTED:
+        value = launch.value(metric)
+        if value is None:
+            continue
+        old = None if before is None else before.value(metric)
+        rows.append(
+            Metric(
+                name=name, value=factor * value, parent=None if old is None else factor * old,
+                kind=Kind.MEASURED, better=better, note=f"{launch.kernel}, ncu",
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _longest(gate: GateReport) -> NcuLaunch | None:
+    launches = () if gate.ncu is None else gate.ncu.launches
+    return max(launches, key=lambda one: one.value("duration_us") or 0.0, default=None)

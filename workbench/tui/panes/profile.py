@@ -5,12 +5,17 @@ from typing import ClassVar
 
 from textual.content import Content
 
+from workbench.gate.bottlenecks import bottlenecks
+from workbench.gate.records import GateReport
+from workbench.measure.bottleneck import Limit
+from workbench.measure.ncu.records import NcuState
 from workbench.measure.records import Kind
 from workbench.session.records import Transition
 from workbench.tui.draw import Part, bar, cells, figure, fit, line, padded, wrapped
 from workbench.tui.look import Look
 from workbench.tui.metrics import Metric, metrics, roof_share
 from workbench.tui.panes.base import VersionPane
+from workbench.tui.panes.card import told
 from workbench.tui.panes.strip import stage_sign
 from workbench.tui.scene import Scene
 
@@ -39,6 +44,8 @@ class Profile(VersionPane):
         if self.size.width >= _KIND_COLUMN_FROM or record is None or record.gate.time is None:
             return ""
         measured = record.gate.time.kind is Kind.MEASURED
+        if measured and record.gate.ncu is not None and record.gate.ncu.launches:
+            return "time and counters measured"
         return "time measured, the rest exact" if measured else "~ modeled, the rest exact"
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
@@ -54,7 +61,19 @@ class Profile(VersionPane):
         share, time = roof_share(record.gate), record.gate.time
         if share is not None and time is not None:
             rows.insert(1, roof_line(share, time.kind, look, width))
-        return [head, *rows]
+        return [head, *rows, *limit_lines(record.gate, look, width)]
+
+
+def limit_lines(gate: GateReport, look: Look, width: int) -> list[Content]:
+    """What holds each kernel back, by what is known of it; then why the counters are missing."""
+    lines: list[Content] = []
+    for kernel, found in bottlenecks(gate).items():
+        if found.limit is not Limit.UNKNOWN:
+            name = f"{kernel}: " if len(gate.launches) > 1 else ""
+            lines += told("limit", name + found.says, look, width)
+    if gate.ncu is not None and gate.ncu.state is not NcuState.PROFILED:
+        lines += told("ncu", f"{gate.ncu.says}: {gate.ncu.todo}", look, width)
+    return lines
 
 
 def _under_way(scene: Scene, width: int) -> list[Content]:

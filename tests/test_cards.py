@@ -86,6 +86,8 @@ def test_a_good_card_is_read(tmp_path):
         ('category = "storage"', "", "missing required field `category`"),
         ('says = "few registers"', 'says = ""', "`precondition[0].says`"),
         ("order = 7", "order = 7 7", "is not TOML"),
+        ("order = 7", 'methods = ["Launch_Tunning"]', "`methods[0]` = 'Launch_Tunning'"),
+        ("order = 7", 'methods = ["Launch_Tunning"]', "the nearest is `Launch_Tuning`"),
         ('edit = "num-warps"\ngrid = { value = [8, 16] }', "", "needs an edit or a sketch"),
         ('edit = "num-warps"', 'sketch = "x"', "a sketch has no parameters"),
     ],

@@ -94,6 +94,17 @@ def test_an_edit_that_breaks_a_card_is_told_at_once(person, monkeypatch):
         person("edit", "fewer-warps")
 
 
+def test_a_broken_card_of_ones_own_can_be_opened_and_mended(person, monkeypatch):
+    person("new", "my-trick")
+    path = person.cards / "my-trick.toml"
+    path.write_text(path.read_text().replace("title", "titel"))
+    with pytest.raises(WorkbenchError, match="`titel`"):
+        person("list")
+    monkeypatch.setenv("EDITOR", "sed -i s/titel/title/")
+    assert "can be used" in person("edit", "my-trick")
+    assert "my-trick" in person("list")
+
+
 def test_a_missing_editor_is_told(person, monkeypatch):
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", "no-such-editor")

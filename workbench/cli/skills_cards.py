@@ -158,13 +158,16 @@ def edit(card: CardId) -> None:
     from workbench.skills.card import read_card
     from workbench.skills.library import load_library, user_folder
 
-    skill = load_library().skill(card)
-    path = skill.path
-    if skill.origin != "user":
-        path = user_folder() / f"{card}.toml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(skill.path.read_bytes())
-        note(f"your copy is {path}; it stands in for the shipped card")
+    path = user_folder() / f"{card}.toml"
+    # A card of one's own is opened unread: it may be here to be mended.
+    if not path.is_file():
+        skill = load_library().skill(card)
+        if skill.origin == "user":
+            path = skill.path
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(skill.path.read_bytes())
+            note(f"your copy is {path}; it stands in for the shipped card")
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         left = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode

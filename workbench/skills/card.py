@@ -14,6 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.kernels.edits.base import Edit
 from workbench.kernels.edits.registry import EDITS
 from workbench.skills.conditions import Condition, ConditionFault, parse, parse_value
+from workbench.skills.policy_table import shipped_policy
 from workbench.skills.records import (
     Admission,
     Card,
@@ -106,6 +107,7 @@ def parse_card(text: str, path: Path, origin: str = "user") -> Skill:
     except msgspec.ValidationError as fault:
         raise _decode_fault(str(fault), raw, path) from fault
     _check_words(card, path)
+    _check_methods(card, path)
     _check_carrier(card, path)
     return Skill(
         card=card,
@@ -180,6 +182,21 @@ def _check_words(card: Card, path: Path) -> None:
     for index, effect in enumerate(card.effect):
         if effect.low is not None and effect.high is not None and effect.low > effect.high:
             raise _fault(path, f"effect[{index}].low", effect.low, f"is above high, {effect.high}")
+
+
+def _check_methods(card: Card, path: Path) -> None:
+    if not card.methods:
+        return
+    known = [method.id for method in shipped_policy().file.method]
+    for index, name in enumerate(card.methods):
+        if name not in known:
+            raise _fault(
+                path,
+                f"methods[{index}]",
+                name,
+                "the policy has no such method",
+                _nearest(name, known),
+            )
 
 
 def _check_carrier(card: Card, path: Path) -> None:

@@ -37,7 +37,7 @@ from workbench.measure.gpuwatch import gpu_behind
 from workbench.problems.load import load_problem
 from workbench.problems.records import Problem
 
-_LIMITS = Limits(wall_seconds=120.0, memory_bytes=32 << 30, cpu_seconds=3600, file_bytes=4 << 30)
+_LIMITS = Limits(wall_seconds=60.0, memory_bytes=32 << 30, cpu_seconds=3600, file_bytes=4 << 30)
 _LOADING = 5
 """Problems that are loaded side by side on one GPU: compiling is what takes the time."""
 

@@ -23,6 +23,8 @@ _TECHNIQUES = (
 """Edits that change how much is done, or where; hints to caches and compiler are left out, since
 what they change is mostly less than the noise."""
 _SIZES = ("block-size", "num-warps", "num-stages")
+_FAR = 8
+"""A size is changed by this factor at most: beyond, kernels do not compile within a minute."""
 _TRIES = 6
 """Values of one parameter that are tried."""
 
@@ -84,6 +86,14 @@ def _points(edit: Edit, anchor: Anchor) -> Iterator[dict[str, Parameter]]:
     for parameter in free:
         # An expression over facts stands for a number that only a card can work out.
         plain = [v for v in parameter.grid if parameter.kind != "int" or not isinstance(v, str)]
+        plain = [v for v in plain if _near(v, fixed[parameter.name])]
         # Every second from the largest down, then the others: far apart first.
         for value in (*plain[::-2], *plain[-2::-2])[:_TRIES]:
             yield {**fixed, **anchor.parameters, parameter.name: value}
+
+
+def _near(value: Parameter, now: Parameter) -> bool:
+    """Whether a number is of the present one's size; words and switches always are."""
+    if not isinstance(value, int | float) or not isinstance(now, int | float) or not now:
+        return True
+    return now / _FAR <= value <= now * _FAR

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from importlib import metadata
 from pathlib import Path
 
 import msgspec
@@ -105,6 +104,8 @@ def keep_baselines(problem: Problem, gpu: Gpu, baselines: Baselines) -> None:
 
 def versions(gpu: Gpu) -> dict[str, str]:
     """What times of the reference hold for; read without importing torch."""
+    from importlib import metadata
+
     found = {"driver": gpu.driver}
     for name in ("torch", "triton"):
         try:

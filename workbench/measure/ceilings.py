@@ -6,7 +6,6 @@ measures anew.
 
 import hashlib
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 
 import msgspec
@@ -116,7 +115,7 @@ def measure_ceilings(gpu: Gpu, workshop: Workshop) -> Ceilings:
         uuid=gpu.uuid,
         gpu=gpu.name,
         driver=gpu.driver,
-        torch=metadata.version("torch"),
+        torch=_torch(),
         measured=datetime.now(UTC).isoformat(timespec="seconds"),
         copy_gbps=rates.copy_gbps,
         read_gbps=rates.read_gbps,
@@ -145,7 +144,13 @@ def measure_rates(workshop: Workshop, wanted: Wanted) -> Rates:
             ) from fault
 
 
+def _torch() -> str:
+    from importlib import metadata
+
+    return metadata.version("torch")
+
+
 def _file(gpu: Gpu) -> Path:
-    parts = "\n".join((gpu.uuid, gpu.driver, metadata.version("torch")))
+    parts = "\n".join((gpu.uuid, gpu.driver, _torch()))
     name = hashlib.sha256(parts.encode()).hexdigest()[:16]
     return paths.cache_home() / "ceilings" / f"{name}.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from cards_kit import twenty_nine_cards
-from fact_kit import launch, softmax_launch, static, tensor
+from fact_kit import launch, softmax_launch, softmax_trace, static, tensor
 from kernel_texts import SEEDS
 from test_proposer import SM90, run, state
 
@@ -118,6 +118,34 @@ def test_a_pinned_card_goes_first_where_its_conditions_hold(library):
     assert plan.reason.startswith("pinned by you")
 
 
+def test_what_the_policy_vetoes_is_closed_unless_a_person_asks_for_it(library):
+    trace = softmax_trace(rows=1024, cols=1024, passes=1)
+    known = {
+        "text": SEEDS["gelu"],
+        "launches": (small_gelu(),),
+        "traces": (msgspec.structs.replace(trace, kernel="gelu_kernel"),),
+        "family": "activation",
+    }
+    # Data that fits L2 and is read once: no cache trick can help.
+    bypass = with_card(library, "bypass-l1", precondition=())
+    bypass = without_conditions(bypass, "bypass-l1")
+    end = propose(state(only(bypass, "bypass-l1"), **known))
+    assert isinstance(end, NoProposal)
+    assert any("no-cache-tricks" in line for line in end.trail)
+    asked = msgspec.structs.replace(bypass, pinned=frozenset({"bypass-l1"}))
+    assert propose(state(only(asked, "bypass-l1"), **known)).plan.card == "bypass-l1"
+
+
+def small_gelu():
+    tensors = {name: tensor(1024, 1024) for name in ("x_ptr", "out_ptr")}
+    return launch("gelu_kernel", (4096, 1, 1), tensors, {"n": 1 << 20}, {"BLOCK": 256})
+
+
+def without_conditions(library, card_id):
+    skill = msgspec.structs.replace(library.skills[card_id], preconditions=())
+    return msgspec.structs.replace(library, skills={**library.skills, card_id: skill})
+
+
 def test_a_disabled_card_is_never_chosen_and_the_trail_says_who_did_that(library):
     without = msgspec.structs.replace(library, disabled=frozenset({"online-softmax"}))
     plan = propose(state(without)).plan
@@ -209,8 +237,6 @@ def test_the_order_of_the_cards_at_hand_decides_nothing(library):
 
 
 def test_a_measured_time_without_parts_is_explained_by_the_model(library):
-    from fact_kit import softmax_trace
-
     from workbench.measure.records import Kind, Time
 
     time = Time(kind=Kind.MEASURED, microseconds=1500)

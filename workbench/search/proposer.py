@@ -95,7 +95,9 @@ def consider(state: ProposerState, line: Line) -> Iterator[Considered]:
         vetoed: list[str] = []
         for skill in state.library.skills.values():
             found = _judged(skill, kernel, state, line, facts, table)
-            veto = ruling.veto(methods_of(skill, table)) if isinstance(found, Choice) else ""
+            # What a person asks for by pinning it is tried, whatever the policy thinks.
+            asked = isinstance(found, str) or skill.card.id in state.library.pinned
+            veto = "" if asked else ruling.veto(methods_of(skill, table))
             if veto:
                 vetoed.append(skill.card.id)
             if isinstance(found, str) or veto:

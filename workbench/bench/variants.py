@@ -87,8 +87,10 @@ def _points(edit: Edit, anchor: Anchor) -> Iterator[dict[str, Parameter]]:
         # An expression over facts stands for a number that only a card can work out.
         plain = [v for v in parameter.grid if parameter.kind != "int" or not isinstance(v, str)]
         plain = [v for v in plain if _near(v, fixed[parameter.name])]
-        # Every second from the largest down, then the others: far apart first.
-        for value in (*plain[::-2], *plain[-2::-2])[:_TRIES]:
+        if edit.id in _SIZES:
+            # Every second from the largest down, then the others: far apart first.
+            plain = [*plain[::-2], *plain[-2::-2]]
+        for value in plain[:_TRIES]:
             yield {**fixed, **anchor.parameters, parameter.name: value}
 
 

@@ -23,8 +23,8 @@ _TECHNIQUES = (
 """Edits that change how much is done, or where; hints to caches and compiler are left out, since
 what they change is mostly less than the noise."""
 _SIZES = ("block-size", "num-warps", "num-stages")
-_FAR = 8
-"""A size is changed by this factor at most: beyond, kernels do not compile within a minute."""
+_FAR = 4
+"""A size is changed by this factor at most: tiles beyond do not compile within a minute."""
 _TRIES = 6
 """Values of one parameter that are tried."""
 

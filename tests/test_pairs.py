@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.measure.pairs import (
@@ -130,6 +130,7 @@ def test_no_more_error_is_spent_than_there_is(first, cap, error):
     assert 0.8 * error < chance[0] <= error
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_error_is_spent_as_time_goes_on_and_all_of_it_at_the_end(one, other):
     assert (spent(one, 0.01) <= spent(other, 0.01)) == (one <= other) or one == other
@@ -159,6 +160,7 @@ def test_looks_grow_by_a_quarter_up_to_the_cap_with_both_orders_equally_often():
     assert next_look(30, PairRule(first=30, cap=30)) is None
 
 
+@settings(deadline=None)
 @given(st.integers(1, 400), st.integers(2, 200))
 def test_an_interval_between_two_looks_is_as_honest_as_at_one(pairs, cap):
     rank = rank_at(pairs, first=min(14, cap), cap=cap, error=0.005)
@@ -195,6 +197,7 @@ def test_too_few_pairs_have_no_interval_and_decide_nothing():
     assert (told.ratio, told.low, told.high, told.confidence) == (2.0, None, None, None)
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(1, 1e6), min_size=1, max_size=50), st.floats(0.1, 10))
 def test_ratio_lies_in_its_interval_and_scales_with_the_incumbent(times, factor):
     s = summarize([factor * x for x in times], times, RULE)

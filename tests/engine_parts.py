@@ -88,6 +88,8 @@ def plan(number: int) -> Plan:
 class ScriptedWorkplace:
     """Proposes `steps` candidates; every third is wrong, the others get faster."""
 
+    talks = None
+
     def __init__(
         self,
         _store: SessionStore,

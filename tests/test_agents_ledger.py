@@ -12,12 +12,12 @@ import pytest
 from model_server import Answer, ModelServer, Request
 
 from workbench.agents.exchange import ARRIVING, JOURNAL, Answered, AnyLine, Asked, Place, final
-from workbench.agents.ledger import BudgetEnds, Ledger, LedgerMeter
+from workbench.agents.ledger import Ledger, LedgerMeter
 from workbench.agents.model import Model
 from workbench.agents.model_settings import ModelSettings, Retries
 from workbench.agents.prices import Price, Prices
 from workbench.agents.prompts import Prompt
-from workbench.agents.records import Ending, Message, Reply, Role, Usage
+from workbench.agents.records import BudgetEnds, Ending, Message, Reply, Role, Usage
 from workbench.agents.tokens import estimate, estimate_prompt
 from workbench.session.journal import read_records
 

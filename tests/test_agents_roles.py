@@ -17,7 +17,7 @@ from agents_kit import (
 
 from workbench.agents.memory import REPAIRS, chain, remember
 from workbench.agents.prompts import DoesNotFit, fill, template_of
-from workbench.agents.records import Ending, Role
+from workbench.agents.records import Ending, NoCandidate, Role
 from workbench.agents.reply_json import read_form
 from workbench.agents.reply_records import HandedBack
 from workbench.agents.roles import diagnoser, generator, optimizer, planner, repairer
@@ -26,7 +26,7 @@ from workbench.agents.roles.features import facts_text
 from workbench.agents.roles.reviewer import LOG_LIMIT, cleaned, review, shortened
 from workbench.agents.roles.slots import situation_slots
 from workbench.agents.situation import signature_of
-from workbench.agents.step import Fruitless, next_candidate
+from workbench.agents.step import next_candidate
 from workbench.gate.records import Blame, Stage, Verdict
 from workbench.kernels.source import normalized_sha256
 from workbench.search.records import Proposal
@@ -364,7 +364,7 @@ def test_a_wrong_claim_is_handed_back_once_and_the_second_answer_counts(now):
 def test_two_unusable_answers_end_the_round_with_the_reason(now):
     answers = Answers(planner=["no idea", "still none"])
     found = next_candidate(now, None, answers)
-    assert isinstance(found, Fruitless)
+    assert isinstance(found, NoCandidate)
     assert "planner" in found.says
     refusal = Answers(planner=[said("", Ending.REFUSED)])
     assert "rather not" in next_candidate(now, None, refusal).says

@@ -35,7 +35,7 @@ from workbench.agents.model_settings import ModelSettings
 from workbench.agents.model_stream import Gathered, Kind, ended
 from workbench.agents.prices import Prices
 from workbench.agents.prompts import Prompt
-from workbench.agents.records import Reply, Usage
+from workbench.agents.records import BudgetEnds, Reply, Usage
 from workbench.agents.tokens import estimate, estimate_prompt
 from workbench.session.journal import Journal, read_records
 
@@ -45,10 +45,6 @@ WARNINGS = (0.5, 0.8)
 Hear = Callable[[Asked | Answered], None]
 Piece = Callable[[Place, Kind, str], None]
 Warn = Callable[[str], None]
-
-
-class BudgetEnds(Exception):
-    """The dollars are spent, or would be by the next request; nothing was sent."""
 
 
 class Ledger:

@@ -99,3 +99,14 @@ class Reply(Struct, frozen=True, kw_only=True):
     """The fault in a sentence; never holds a key."""
     retry_after: float | None = None
     """Seconds that the provider asked us to wait."""
+
+
+class NoCandidate(Struct, frozen=True, kw_only=True):
+    """A round that gave no candidate."""
+
+    says: str
+    """Which role failed, and how, in a sentence."""
+
+
+class BudgetEnds(Exception):
+    """The dollars are spent, or would be by the next request; nothing was sent."""

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from workbench.agents.asking import Ask, Asker, Overflows, in_two_turns
 from workbench.agents.prompts import DoesNotFit, Prompt
-from workbench.agents.records import Role
+from workbench.agents.records import NoCandidate, Role
 from workbench.agents.reply_records import HandedBack, Parsed
 from workbench.agents.roles import diagnoser, generator, optimizer, planner, repairer
 from workbench.agents.roles.diagnoser import Refused
@@ -19,16 +19,8 @@ from workbench.search.records import Proposal
 from workbench.skills.library import Library
 from workbench.skills.records import Plan
 
-
-class Fruitless(Struct, frozen=True, kw_only=True):
-    """A round that gave no candidate."""
-
-    says: str
-    """Which role failed, and how, in a sentence."""
-
-
 T = TypeVar("T")
-Outcome = Proposal | Fruitless
+Outcome = Proposal | NoCandidate
 
 
 def next_candidate(situation: Situation, refused: Refused | None, ask: Asker) -> Outcome:
@@ -40,16 +32,16 @@ def next_candidate(situation: Situation, refused: Refused | None, ask: Asker) ->
     if refused is not None:
         return _fitting(ask, lambda: _mend(situation, refused, ask))
     if not situation.allowed:
-        return Fruitless(says="the policy allows no skill here, so there is nothing to plan")
+        return NoCandidate(says="the policy allows no skill here, so there is nothing to plan")
     return _fitting(ask, lambda: _plan(situation, ask))
 
 
 def first_candidate(
     problem: Problem, library: Library, target: Target, ask: Asker, earlier: str = ""
-) -> Parsed | Fruitless:
+) -> Parsed | NoCandidate:
     """A candidate for a problem that has none; `earlier` says why the last one was refused."""
 
-    def generate() -> Parsed | Fruitless:
+    def generate() -> Parsed | NoCandidate:
         prompt = generator.prompt(problem, library, target, ask.room(Role.GENERATOR), earlier)
         found = in_two_turns(
             ask, Role.GENERATOR, prompt, lambda reply: generator.read(reply, problem)
@@ -121,8 +113,8 @@ def _mend(situation: Situation, refused: Refused, ask: Ask) -> Outcome:
     return _proposal(plan, found, prompt)
 
 
-def _failed(role: Role, wrong: HandedBack) -> Fruitless:
-    return Fruitless(says=f"the {role}'s reply could not be used: {wrong.reason} [{wrong.code}]")
+def _failed(role: Role, wrong: HandedBack) -> NoCandidate:
+    return NoCandidate(says=f"the {role}'s reply could not be used: {wrong.reason} [{wrong.code}]")
 
 
 def _proposal(plan: Plan, parsed: Parsed, prompt: Prompt) -> Proposal:

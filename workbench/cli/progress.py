@@ -23,7 +23,7 @@ class Progress:
     def show(self, event: ev.AnyEvent) -> None:
         """Print one event, if it is news."""
         if self._json:
-            if not isinstance(event, ev.StageProgress):
+            if not isinstance(event, ev.StageProgress | ev.ModelSaid):
                 emit.json(event)
             return
         if isinstance(event, ev.RunStarted):

@@ -37,7 +37,8 @@ def run(
     gpu_seconds: options.GpuSeconds = None,
     wall_seconds: options.WallSeconds = None,
     proposer: Annotated[
-        str, typer.Option(help="Who proposes steps: skills (llm and both come later).")
+        str,
+        typer.Option(help="skills: edits from cards; llm: a model; both: a model after the edits."),
     ] = "skills",
     baselines: Annotated[
         str,

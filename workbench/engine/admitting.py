@@ -184,7 +184,7 @@ def _roundtrip(
     )
     commit = next(v.commit for v in store.overview().versions if v.number == step.number)
     target = f"v{step.number} of {settings.name} on {settings.device}"
-    proposal = workplace.propose(History(transitions=before))
+    proposal = workplace.by_cards(History(transitions=before))
     if isinstance(proposal, NoProposal):
         return _nothing(skill, target, settings.name, held_out=False)
     report = workplace.gate_beside(proposal.source, store.source(step.number), step.gate, FLOOR)

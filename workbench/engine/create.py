@@ -16,7 +16,7 @@ from workbench.gate.candidate import read_candidate
 from workbench.problems.load import load_problem
 from workbench.session.lock import EngineLock
 from workbench.session.names import check_name, fresh_name
-from workbench.session.records import Baselined, Budget, Mode, SessionSettings
+from workbench.session.records import Baselined, Budget, Mode, Proposer, SessionSettings
 from workbench.session.store import SessionStore
 
 
@@ -41,12 +41,9 @@ def create_session(request: RunRequest) -> Path:
 
     Raises WorkbenchError for a problem, kernel, device, name or folder that cannot be used.
     """
-    if request.proposer != "skills":
-        raise WorkbenchError(
-            f"the proposer {request.proposer!r} is not there yet",
-            where="--proposer",
-            todo="use skills: edits from cards, no model needed",
-        )
+    proposer = _proposer(request.proposer)
+    if proposer != "skills":
+        check_models(request.budget)
     problem = load_problem(request.problem)
     seed = None
     if request.kernel is not None:
@@ -60,6 +57,7 @@ def create_session(request: RunRequest) -> Path:
         device=place.device,
         device_index=place.index,
         target=place.target,
+        proposer=proposer,
         budget=request.budget,
         baselines=_baselines(request.baselines),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -69,6 +67,24 @@ def create_session(request: RunRequest) -> Path:
     if seed is not None:
         note_seed(store, seed, Path(str(request.kernel)))
     return store.folder
+
+
+def _proposer(word: str) -> Proposer:
+    for known in get_args(Proposer):
+        if word == known:
+            return cast("Proposer", known)
+    raise WorkbenchError(
+        f"there is no proposer {word!r}",
+        where="--proposer",
+        todo="use skills (edits from cards), llm (a model) or both (edits first)",
+    )
+
+
+def check_models(budget: Budget) -> None:
+    """Raise WorkbenchError where a model, its key or, for a dollar budget, its price is missing."""
+    from workbench.engine.talks import ready_models
+
+    ready_models(budget)
 
 
 def _baselines(word: str) -> Baselined:
@@ -96,6 +112,8 @@ def request_run(path: Path, *, mode: Mode | None, budget: Budget) -> None:
     now = structs.replace(
         settings, mode=mode or settings.mode, budget=_widened(settings.budget, budget)
     )
+    if now.proposer != "skills":
+        check_models(now.budget)
     if now == settings:
         return
     with EngineLock(lock_path(store), session=path.name):

@@ -105,6 +105,51 @@ class RunEnded(Event, frozen=True, kw_only=True, tag="run-ended"):
     says: str
 
 
+class ModelAsked(Event, frozen=True, kw_only=True, tag="model-asked"):
+    """A request goes to a model; the estimate is made before it is sent."""
+
+    number: int
+    """Of the transition that it leads to."""
+    role: str
+    model: str
+    attempt: int = 1
+    prompt_tokens: int = 0
+    """Estimated."""
+    usd_at_most: float | None = None
+    """With a reply of full length; None where the price is unknown."""
+
+
+class ModelSaid(Event, frozen=True, kw_only=True, tag="model-said"):
+    """More of a reply arrived. For a screen to show; may be dropped."""
+
+    number: int
+    role: str
+    kind: str
+    """`reasoning` or `text`."""
+    text: str
+
+
+class ModelAnswered(Event, frozen=True, kw_only=True, tag="model-answered"):
+    """A request ended, and what it cost."""
+
+    number: int
+    role: str
+    model: str
+    attempt: int = 1
+    ending: str = ""
+    """`complete`, `truncated`, `rate limited`, ..."""
+    says: str = ""
+    """The fault, where there was one."""
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    cached_tokens: int = 0
+    counted: bool = False
+    """The tokens are our estimate, because the provider's counts were absent or absurd."""
+    usd: float | None = None
+    """None where the price is unknown."""
+    seconds: float = 0.0
+
+
 class Note(Event, frozen=True, kw_only=True, tag="note"):
     """Something a person should know; `level` is `info`, `warning` or `error`."""
 
@@ -125,5 +170,8 @@ AnyEvent = (
     | RunPaused
     | RunResumed
     | RunEnded
+    | ModelAsked
+    | ModelSaid
+    | ModelAnswered
     | Note
 )

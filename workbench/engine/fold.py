@@ -7,10 +7,13 @@ from msgspec import structs
 
 from workbench.engine import events as ev
 from workbench.engine.telling import tell
-from workbench.engine.view import LogLine, Snapshot, State, StripStage
+from workbench.engine.view import LogLine, Snapshot, State, StripStage, Talk
 from workbench.gate.records import Stage
+from workbench.session.records import Cost
 
 LOG_LINES = 200
+TALK_CHARACTERS = 4000
+"""Of a reply that is arriving, the end; a screen shows less."""
 _ENDED = {
     "finished": State.FINISHED,
     "budget": State.BUDGET,
@@ -32,7 +35,7 @@ def fold(snapshot: Snapshot, events: Iterable[ev.AnyEvent]) -> Snapshot:
     return structs.replace(snapshot, log=tuple(log[-LOG_LINES:]), revision=snapshot.revision + 1)
 
 
-def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:  # noqa: PLR0911 -- one case an event
+def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:  # noqa: C901, PLR0911 -- one case an event
     match event:
         case ev.RunStarted():
             return {
@@ -66,8 +69,29 @@ def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:  # noqa: PLR0
                 "says": event.says,
                 "engine_pid": None,
             }
+        case ev.ModelAsked() | ev.ModelSaid() | ev.ModelAnswered():
+            return _talk_changes(now, event)
+        case ev.BudgetSpent():
+            return {"spent": event.cost, "steps": event.steps}
         case _:
             return {}
+
+
+def _talk_changes(
+    now: Snapshot, event: ev.ModelAsked | ev.ModelSaid | ev.ModelAnswered
+) -> dict[str, Any]:
+    line = tell(event)
+    says = line.says if line is not None else ""
+    if isinstance(event, ev.ModelAsked):
+        talk = Talk(number=event.number, role=event.role, model=event.model, says=says)
+        return {"talk": talk, "state": State.RUNNING}
+    talk = now.talk or Talk(number=event.number, role=event.role, model="")
+    if isinstance(event, ev.ModelSaid):
+        kind = "reasoning" if event.kind == "reasoning" else "text"
+        whole = getattr(talk, kind) + event.text
+        return {"talk": structs.replace(talk, **{kind: whole[-TALK_CHARACTERS:]})}
+    spent = now.spent.plus(Cost(usd=event.usd or 0.0))
+    return {"talk": structs.replace(talk, running=False, says=says), "spent": spent}
 
 
 def _stage_changes(

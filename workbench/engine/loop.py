@@ -4,13 +4,16 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Protocol, assert_never
+from typing import Any, assert_never
 
 from msgspec import structs
 
+from workbench.agents.records import BudgetEnds, NoCandidate
 from workbench.engine import events as ev
 from workbench.engine.budget import exhausted
 from workbench.engine.history import History
+from workbench.engine.parts import Store, Workplace
+from workbench.engine.submissions import Desk, submitted_plan
 from workbench.engine.wishes import (
     AnyReply,
     AnyWish,
@@ -18,13 +21,15 @@ from workbench.engine.wishes import (
     Follow,
     Go,
     Granted,
+    Hint,
     Pause,
     Refused,
     Stop,
+    Submit,
 )
 from workbench.errors import WorkbenchError
-from workbench.gate.records import GateReport, Verdict
-from workbench.search.proposer import NoProposal, Proposal
+from workbench.gate.records import Verdict
+from workbench.search.proposer import NoProposal
 from workbench.session.records import (
     Answer,
     Budget,
@@ -35,34 +40,8 @@ from workbench.session.records import (
 )
 from workbench.skills.records import Plan
 
-
-class Store(Protocol):
-    """What the loop needs of a session repository; every method returns once it is durable."""
-
-    def record(self, transition: Transition, source: str, *, best: bool = False) -> str:
-        """Commit a decided transition; returns the commit id."""
-
-    def record_pending(self, transition: Transition, source: str) -> str:
-        """Commit a transition that waits for a person."""
-
-    def decide(self, number: int, decision: Decision, *, best: bool = False) -> str:
-        """Finish a pending transition; returns the final commit id."""
-
-    def source(self, number: int) -> str:
-        """`kernel.py` of a transition."""
-
-
-class Workplace(Protocol):
-    """What the loop needs of everything that runs candidates; methods block, in a thread."""
-
-    def seed(self) -> tuple[str, str]:
-        """The seed's source and where it came from. Raises WorkbenchError when there is none."""
-
-    def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
-        """The gate's report on a candidate, against its parent when there is one."""
-
-    def propose(self, history: History) -> Proposal | NoProposal:
-        """The next step from the incumbent."""
+SEED_TRIES = 3
+"""First candidates of a model that may be refused before a run is given up; ours."""
 
 
 def now() -> str:
@@ -98,6 +77,7 @@ class Engine:
         self._changed = asyncio.Event()
         self._answer: tuple[Decide, asyncio.Future[AnyReply]] | None = None
         self._deciding: int | None = None
+        self._desk = Desk()
 
     @property
     def history(self) -> History:
@@ -106,7 +86,7 @@ class Engine:
 
     # -- wishes -----------------------------------------------------------------------------
 
-    async def grant(self, wish: AnyWish) -> AnyReply:
+    async def grant(self, wish: AnyWish) -> AnyReply:  # noqa: PLR0911 -- one case a wish
         """Carry out a wish, or refuse it with the reason; a granted decision is on disk."""
         match wish:
             case Pause():
@@ -121,6 +101,12 @@ class Engine:
                 return Granted(says="the run ends after the running step")
             case Decide():
                 return await self._decide(wish)
+            case Hint():
+                return self._hint(wish.text)
+            case Submit():
+                reply = self._desk.put(wish)
+                self._changed.set()
+                return await reply
             case Follow():
                 return Refused(what="follow is a connection of its own")
             case _:
@@ -130,6 +116,16 @@ class Engine:
         """End the run after the running step."""
         self._stopping = True
         self._changed.set()
+
+    def _hint(self, text: str) -> AnyReply:
+        talks = self._workplace.talks
+        if talks is None:
+            return Refused(
+                what="no model is asked in this session, so there is no prompt to put it into",
+                todo="workbench run PROBLEM --proposer both",
+            )
+        talks.hint(self._history.next_number, text)
+        return Granted(says=f"kept for the prompts from v{self._history.next_number} on")
 
     async def _decide(self, wish: Decide) -> AnyReply:
         if wish.answer not in {Answer.ACCEPTED, Answer.VETOED}:
@@ -153,10 +149,9 @@ class Engine:
     async def run(self) -> ev.RunEnded:
         """Work until the end; returns how it ended. Raises WorkbenchError when it cannot go on."""
         try:
-            if self._history.seed is None:
-                fault = await self._seed()
-                if fault:
-                    return ev.RunEnded(how="failed", says=fault)
+            fault = await self._begin()
+            if fault:
+                return ev.RunEnded(how="failed", says=fault)
             pending = self._history.pending
             if pending is not None:
                 await self._ask(pending)
@@ -166,25 +161,90 @@ class Engine:
                     return ended
         except Stopped:
             return ev.RunEnded(how="stopped", says=self._kept())
+        except BudgetEnds as spent:
+            return ev.RunEnded(how="budget", says=f"{spent}; {self._kept()}")
+        finally:
+            self._desk.close()
+
+    async def run_one(self, wish: Submit) -> ev.RunEnded:
+        """Gate one submitted candidate as the next transition, and leave a decision waiting."""
+        fault = await self._begin()
+        if fault:
+            return ev.RunEnded(how="failed", says=fault)
+        waiting = self._history.pending
+        if waiting is not None:
+            says = f"v{waiting.number} waits for your decision first"
+            return ev.RunEnded(how="failed", says=says)
+        says = await self._submitted(wish, ask=False)
+        return ev.RunEnded(how="finished", says=says)
+
+    async def _begin(self) -> str:
+        """See to it that there is a seed; a sentence when there is none to be had."""
+        talks = self._workplace.talks
+        if talks is not None:
+            talks.begin(self._history)
+        fault = "" if self._history.seed is not None else await self._seed()
+        while fault and self._may_try_another_seed():
+            self._emit(ev.Note(level="warning", says=fault))
+            fault = await self._seed()
+        return fault
+
+    def _may_try_another_seed(self) -> bool:
+        """A model's first candidate may be refused; it gets to see why, a few times."""
+        tries = [t for t in self._history.transitions if t.origin.startswith("model ")]
+        return 0 < len(tries) < SEED_TRIES
 
     async def _step(self) -> ev.RunEnded | None:
-        limit = exhausted(self._budget, self._history.steps, self._history.cost)
+        limit = self._limit()
         if limit:
             return ev.RunEnded(how="budget", says=f"{limit}; {self._kept()}")
         await self._wait_while_paused()
+        wish = self._desk.take()
+        if wish is not None:
+            self._desk.answer(await self._submitted(wish, ask=True))
+            return None
         proposal = await asyncio.to_thread(self._workplace.propose, self._history)
         if isinstance(proposal, NoProposal):
             return ev.RunEnded(how="finished", says=f"{proposal.reason}; {self._kept()}")
+        if isinstance(proposal, NoCandidate):
+            self._emit(ev.Note(level="warning", says=proposal.says))
+            self._tell_budget()
+            return None
+        plan = proposal.plan
+        origin = f"model, {plan.method}" if plan.method else f"edit {plan.edit}"
+        await self._settle(await self._gated(proposal.source, plan, origin), proposal.source)
+        return None
+
+    async def _gated(self, source: str, plan: Plan, origin: str) -> Transition:
+        """Announce a plan and gate its candidate against the incumbent."""
         parent = self._history.incumbent
         if parent is None:
             raise WorkbenchError("the session has no accepted kernel to start from")
         number = self._history.next_number
-        self._emit(ev.PlanMade(number=number, parent=parent.number, plan=proposal.plan))
-        transition = await self._gate(
-            number, proposal.source, parent, proposal.plan, f"edit {proposal.plan.edit}"
-        )
-        await self._settle(transition, proposal.source)
-        return None
+        self._emit(ev.PlanMade(number=number, parent=parent.number, plan=plan))
+        return await self._gate(number, source, parent, plan, origin)
+
+    async def _submitted(self, wish: Submit, *, ask: bool) -> str:
+        """Gate and commit what a person or an outside agent wrote; what became of it."""
+        if wish.hint.strip() and self._workplace.talks is not None:
+            self._workplace.talks.hint(self._history.next_number, wish.hint)
+        transition = await self._gated(wish.source, submitted_plan(wish), wish.origin)
+        await self._settle(transition, wish.source, ask=ask)
+        done = self._history.get(transition.number)
+        return f"v{done.number} {done.decision.answer}: {done.gate.says}"
+
+    def _limit(self) -> str:
+        """Which limit is reached, as a sentence; a round without a candidate counts as a step."""
+        talks = self._workplace.talks
+        rounds = 0 if talks is None else talks.rounds()
+        limit = exhausted(self._budget, self._history.steps + rounds, self._cost())
+        return f"{limit}, {rounds} of the steps without a candidate" if limit and rounds else limit
+
+    def _cost(self) -> Cost:
+        """Everything spent, replies that led to no transition yet among it."""
+        talks = self._workplace.talks
+        spent = self._history.cost
+        return spent if talks is None else spent.plus(talks.open_cost())
 
     async def _seed(self) -> str:
         """Gate and commit the seed; a sentence when it does not pass."""
@@ -220,24 +280,29 @@ class Engine:
         if began is None:
             began = time.monotonic()
         report = await asyncio.to_thread(self._workplace.gate, source, parent, number)
+        cost = Cost(gpu_seconds=report.gpu_seconds, wall_seconds=time.monotonic() - began)
+        if self._workplace.talks is not None:
+            cost = cost.plus(self._workplace.talks.cost_of(number))
         return Transition(
             number=number,
             parent=None if parent is None else parent.number,
             plan=plan,
             gate=report,
             decision=Decision(answer=Answer.PENDING, by="nobody"),
-            cost=Cost(gpu_seconds=report.gpu_seconds, wall_seconds=time.monotonic() - began),
+            cost=cost,
             created=now(),
             origin=origin,
         )
 
-    async def _settle(self, transition: Transition, source: str) -> None:
-        """Let the gate decide, or commit as pending and ask a person."""
+    async def _settle(self, transition: Transition, source: str, *, ask: bool = True) -> None:
+        """Let the gate decide, or commit as pending and, unless told not to, ask a person."""
         accepted = transition.gate.verdict is Verdict.ACCEPTED
         if accepted and self._mode is not Mode.AUTO:
-            commit = self._store.record_pending(transition, source)
+            exchange = self._exchange(transition.number)
+            commit = self._store.record_pending(transition, source, exchange=exchange)
             self._remember(transition, commit)
-            await self._ask(transition)
+            if ask:
+                await self._ask(transition)
             return
         answer = Answer.ACCEPTED if accepted else Answer.REJECTED
         decision = Decision(answer=answer, by="gate", reason=transition.gate.says, at=now())
@@ -271,11 +336,14 @@ class Engine:
 
     async def _wait_while_paused(self) -> None:
         self._leave_if_stopping()
-        if not self._paused:
+        if not self._paused or self._desk.waits():
             return
         self._emit(ev.RunPaused(says="go starts the next step"))
-        await self._until(lambda: not self._paused)
+        await self._until(lambda: not self._paused or self._desk.waits())
         self._emit(ev.RunResumed())
+        if self._desk.waits():
+            # A candidate was submitted; the pause goes on behind it.
+            return
         # Manual mode asks before every step.
         self._paused = self._mode is Mode.MANUAL
 
@@ -291,7 +359,9 @@ class Engine:
             raise Stopped
 
     def _commit(self, transition: Transition, source: str) -> None:
-        commit = self._store.record(transition, source, best=self._is_best(transition))
+        exchange = self._exchange(transition.number)
+        best = self._is_best(transition)
+        commit = self._store.record(transition, source, exchange=exchange, best=best)
         self._remember(transition, commit, decided=True)
 
     def _is_best(self, transition: Transition) -> bool:
@@ -311,8 +381,18 @@ class Engine:
                 )
             )
         self._emit(ev.TransitionCommitted(number=transition.number, commit=commit))
-        self._emit(ev.BudgetSpent(steps=self._history.steps, cost=self._history.cost))
+        if self._workplace.talks is not None:
+            self._workplace.talks.begin(self._history)
+        self._tell_budget()
+
+    def _tell_budget(self) -> None:
+        self._emit(ev.BudgetSpent(steps=self._history.steps, cost=self._cost()))
+
+    def _exchange(self, number: int) -> list[dict[str, Any]]:
+        talks = self._workplace.talks
+        return [] if talks is None else talks.exchange(number)
 
     def _kept(self) -> str:
-        best = self._history.best
-        return "nothing is accepted yet" if best is None else f"the best is v{best.number}"
+        best, talks = self._history.best, self._workplace.talks
+        says = "nothing is accepted yet" if best is None else f"the best is v{best.number}"
+        return says if talks is None else f"{says}; models: {talks.says()}"

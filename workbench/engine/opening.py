@@ -109,9 +109,10 @@ class Opened:
             best=overview.best,
             incumbent=overview.main,
             pending=pending,
-            steps=sum(1 for s in summaries if s.parent is not None),
-            spent=spent,
-            elapsed_seconds=spent.wall_seconds,
+            steps=max(snapshot.steps, sum(1 for s in summaries if s.parent is not None)),
+            # Replies that led to no transition yet are in the log's figures only; both only grow.
+            spent=_larger(snapshot.spent, spent),
+            elapsed_seconds=max(snapshot.spent.wall_seconds, spent.wall_seconds),
         )
 
     def _baselines_of(self, overview: Overview) -> Baselines | None:
@@ -122,6 +123,11 @@ class Opened:
         if self._baselines is None:
             self._baselines = self.store.transition(first.number).gate.baselines
         return self._baselines
+
+
+def _larger(one: Cost, other: Cost) -> Cost:
+    fields = Cost.__struct_fields__
+    return Cost(**{name: max(getattr(one, name), getattr(other, name)) for name in fields})
 
 
 def _decode(lines: list[bytes], after: int) -> list[AnyEvent]:

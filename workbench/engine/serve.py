@@ -14,8 +14,9 @@ from msgspec import structs
 from workbench.engine import events as ev
 from workbench.engine.create import noted_seed
 from workbench.engine.history import History
-from workbench.engine.loop import Engine, Workplace, now
+from workbench.engine.loop import Engine, now
 from workbench.engine.opening import Opened, events_path, lock_path
+from workbench.engine.parts import Workplace
 from workbench.engine.server import EventServer
 from workbench.engine.wishes import AnyReply, AnyWish
 from workbench.errors import WorkbenchError

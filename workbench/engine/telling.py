@@ -30,6 +30,8 @@ def _level(event: ev.AnyEvent) -> str:
             return "error"
         case ev.DecisionWanted():
             return "warning"
+        case ev.ModelAnswered() if event.says:
+            return "warning"
         case _:
             return "info"
 
@@ -62,6 +64,12 @@ def _sentence(event: ev.AnyEvent) -> str:  # noqa: C901, PLR0911, PLR0912 -- one
             return "goes on"
         case ev.RunEnded():
             return f"run {event.how}: {event.says}"
+        case ev.ModelAsked():
+            return _asked(event)
+        case ev.ModelSaid():
+            return ""
+        case ev.ModelAnswered():
+            return _answered(event)
         case ev.Note():
             return event.says
         case _:
@@ -72,6 +80,26 @@ def _plan(event: ev.PlanMade) -> str:
     plan = event.plan
     values = ", ".join(f"{key}={value}" for key, value in plan.parameters.items())
     return f"{plan.title}{' (' + values + ')' if values else ''} on {plan.kernel}"
+
+
+def _asked(event: ev.ModelAsked) -> str:
+    again = f", attempt {event.attempt}" if event.attempt > 1 else ""
+    most = "" if event.usd_at_most is None else f", at most ${event.usd_at_most:.4f}"
+    return (
+        f"v{event.number} asks {event.model} as {event.role}{again}:"
+        f" about {event.prompt_tokens:,} tokens{most}"
+    )
+
+
+def _answered(event: ev.ModelAnswered) -> str:
+    about = "about " if event.counted else ""
+    cached = f" ({event.cached_tokens:,} cached)" if event.cached_tokens else ""
+    dollars = "dollars unknown" if event.usd is None else f"${event.usd:.4f}"
+    fault = f" ({event.says})" if event.says else ""
+    return (
+        f"v{event.number} {event.role}: {event.ending}{fault} in {event.seconds:.1f} s,"
+        f" {about}{event.prompt_tokens:,}{cached} + {event.reply_tokens:,} tokens, {dollars}"
+    )
 
 
 def stage_line(report: StageReport) -> str:

@@ -69,6 +69,21 @@ class LogLine(Struct, frozen=True, kw_only=True):
     says: str
 
 
+class Talk(Struct, frozen=True, kw_only=True):
+    """The request to a model that is running, or the newest."""
+
+    number: int
+    role: str
+    model: str
+    running: bool = True
+    says: str = ""
+    """`about 12,400 tokens, at most $0.21`, then how it ended."""
+    reasoning: str = ""
+    """The end of what the model thought aloud."""
+    text: str = ""
+    """The end of its answer."""
+
+
 class Snapshot(Struct, frozen=True, kw_only=True):
     """One moment of a session."""
 
@@ -104,5 +119,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     spent: Cost = Cost()
     elapsed_seconds: float = 0.0
     """Wall time over all runs of the session."""
+    talk: Talk | None = None
+    """None while no model was asked."""
     log: tuple[LogLine, ...] = ()
     """The newest 200."""

@@ -37,7 +37,25 @@ class Stop(Wish, frozen=True, kw_only=True, tag="stop"):
     """End the run after the running step; the best is kept."""
 
 
-AnyWish = Follow | Decide | Pause | Go | Stop
+class Hint(Wish, frozen=True, kw_only=True, tag="hint"):
+    """Words for the prompts of the steps to come."""
+
+    text: str
+
+
+class Submit(Wish, frozen=True, kw_only=True, tag="submit"):
+    """A candidate that a person or an outside agent wrote, to be gated as the next transition."""
+
+    source: str
+    origin: str = "submitted"
+    """Where it came from: `submitted mine.py`."""
+    skill: str = ""
+    """Id of the card or method that it carries out; empty when it is none."""
+    hint: str = ""
+    """What it does, in words: kept with the transition, and told to later prompts."""
+
+
+AnyWish = Follow | Decide | Pause | Go | Stop | Hint | Submit
 
 
 class Granted(Struct, frozen=True, kw_only=True, tag_field="reply", tag="granted"):

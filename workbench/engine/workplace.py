@@ -6,12 +6,16 @@ from pathlib import Path
 
 from msgspec import structs
 
+from workbench.agents.memory import remember
+from workbench.agents.records import NoCandidate
+from workbench.agents.situation import Situation, situation_of
 from workbench.engine import events as ev
 from workbench.engine.baselines import JOB_MODULES as BASELINE_MODULES
 from workbench.engine.baselines import baselines_of, todays_baselines
 from workbench.engine.history import History, modeled_speed
 from workbench.engine.measuring import flavors, profiler_of, timer_of
 from workbench.engine.seeds import find_seed
+from workbench.engine.talks import Talks
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import Candidate, candidate_of
 from workbench.gate.counters import NcuProfiler, Profiler
@@ -68,36 +72,70 @@ class SessionWorkplace:
 
     def close(self) -> None:
         """End every worker."""
+        if "talks" in self.__dict__ and self.talks is not None:
+            self.talks.close()
         self._workshop.close()
 
     # -- what the loop asks -----------------------------------------------------------------
 
     def seed(self) -> tuple[str, str]:
-        """Source and origin of the first candidate."""
-        return find_seed(self._problem, self._own_seed, self._settings.target, self._workshop)
+        """Source and origin of the first candidate; a model writes it where there is no other."""
+        try:
+            return find_seed(self._problem, self._own_seed, self._settings.target, self._workshop)
+        except WorkbenchError as fault:
+            if self.talks is None:
+                raise
+            self._emit(ev.Note(level="warning", says=f"{fault.what}; the model writes one"))
+            return self.talks.first(self._problem, self._library, target(self._settings.target))
 
-    def propose(self, history: History) -> Proposal | NoProposal:
-        """The next step from the incumbent, by cards."""
+    def propose(self, history: History) -> Proposal | NoProposal | NoCandidate:
+        """The next step from the incumbent: by cards, by a model, or by cards while they last."""
+        if self.talks is None or self._settings.proposer == "both":
+            by_cards = self.by_cards(history)
+            if self.talks is None or isinstance(by_cards, Proposal):
+                return by_cards
+        hints = self.talks.ledger.hints(history.next_number)
+        return self.talks.next(self.situation(history, hints), self._store.source)
+
+    def situation(self, history: History, hints: tuple[str, ...] = ()) -> Situation:
+        """What a model is told of the incumbent. Raises WorkbenchError when there is none."""
+        incumbent = history.incumbent
+        if incumbent is None:
+            raise WorkbenchError("there is no accepted kernel to start from")
+        state = self._state(incumbent, history)
+        hashes = {tried.number: tried.sha256 for tried in state.history}
+        return situation_of(
+            self._problem,
+            state,
+            remember(history.transitions, hashes),
+            hints=hints,
+            versus_seed=incumbent.gate.versus_seed,
+            reference=incumbent.gate.reference,
+        )
+
+    def by_cards(self, history: History) -> Proposal | NoProposal:
+        """The step that the cards alone would take."""
         incumbent = history.incumbent
         if incumbent is None:
             return NoProposal(reason="there is no accepted kernel to start from")
+        return propose(self._state(incumbent, history))
+
+    def _state(self, incumbent: Transition, history: History) -> ProposerState:
         work = self._facts.full.work
-        return propose(
-            ProposerState(
-                source=self._store.source(incumbent.number),
-                number=incumbent.number,
-                library=self._library,
-                target=target(self._settings.target),
-                launches=incumbent.gate.launches,
-                traces=incumbent.gate.traces,
-                ncu=incumbent.gate.ncu,
-                time=incumbent.gate.time,
-                family=self._problem.family,
-                precision=self._problem.precision.value,
-                flops=work.flops if work else None,
-                bytes=work.bytes if work else None,
-                history=tuple(self._tried(t) for t in history.transitions),
-            )
+        return ProposerState(
+            source=self._store.source(incumbent.number),
+            number=incumbent.number,
+            library=self._library,
+            target=target(self._settings.target),
+            launches=incumbent.gate.launches,
+            traces=incumbent.gate.traces,
+            ncu=incumbent.gate.ncu,
+            time=incumbent.gate.time,
+            family=self._problem.family,
+            precision=self._problem.precision.value,
+            flops=work.flops if work else None,
+            bytes=work.bytes if work else None,
+            history=tuple(self._tried(t) for t in history.transitions),
         )
 
     def _tried(self, transition: Transition) -> Tried:
@@ -227,6 +265,13 @@ class SessionWorkplace:
             self._emit(ev.StageStarted(number=number, stage=told.stage.value))
 
     # -- made on first use ------------------------------------------------------------------
+
+    @cached_property
+    def talks(self) -> Talks | None:
+        """Where models are asked; None in a session that asks none."""
+        if self._settings.proposer == "skills":
+            return None
+        return Talks(self._store.state, self._settings.budget, self._emit)
 
     @cached_property
     def _problem(self) -> Problem:

@@ -16,6 +16,10 @@ Baselined = Literal["eager", "both"]
 """What a measured kernel is told against: `both` also times torch.compile, once a day."""
 
 
+Proposer = Literal["skills", "llm", "both"]
+"""Who proposes steps: edits from cards, a model, or a model where no edit is left."""
+
+
 class Mode(StrEnum):
     """Who says yes."""
 
@@ -81,7 +85,7 @@ class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     kind: Literal["run", "lineage"] = "run"
     problem: str
     mode: Mode
-    proposer: Literal["skills", "llm", "both"] = "skills"
+    proposer: Proposer = "skills"
     baselines: Baselined = "eager"
     device: str
     """`cpu`, or the name of the GPU."""

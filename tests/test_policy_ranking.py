@@ -14,9 +14,10 @@ from test_proposer import SM90, run, state
 
 from workbench.search.expectation import expected_gain
 from workbench.search.proposer import NoProposal, Tried, propose
+from workbench.search.ranking import had_setback
 from workbench.skills.library import Library
 from workbench.skills.policy_table import shipped_policy
-from workbench.skills.records import Admission, EvidenceRow
+from workbench.skills.records import Admission, EvidenceRow, Truth
 
 TABLE = shipped_policy()
 
@@ -84,6 +85,29 @@ def test_a_card_without_a_promise_is_expected_to_gain_what_the_policy_assumes(li
     got = expected(library, "hoist-loads", effect=(), evidence=())
     assert got.ratio == TABLE.file.default.gain
     assert "assumed" in got.says
+
+
+def test_a_card_that_was_timed_and_refused_lets_every_other_card_go_first(library):
+    done, _ = run(library, lambda _plan: False, steps=40)
+    cards = [p.plan.card for p, _ in done if not any_unknown(p.plan)]
+    first_tries = list(dict.fromkeys(cards))
+    assert cards[: len(first_tries)] == first_tries
+    assert len(cards) > len(first_tries), "then each may try its other values"
+
+
+def any_unknown(plan):
+    return any(c.truth is Truth.UNKNOWN for c in plan.checks)
+
+
+def test_one_refusal_without_a_time_or_after_a_gain_is_no_setback():
+    timed = trial(1, False, 0.9)
+    assert had_setback([timed])
+    assert not had_setback([])
+    assert not had_setback([trial(1, False)])
+    assert had_setback([trial(1, False), trial(2, False)])
+    assert not had_setback([trial(1, True, 1.5), trial(2, False, 0.9)])
+    assert had_setback([trial(1, True, 1.5), trial(2, False, 0.9), trial(3, False)])
+    assert not had_setback([timed, trial(2, True, 1.5)])
 
 
 def attention():

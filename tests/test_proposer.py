@@ -137,23 +137,13 @@ def test_a_value_that_helped_is_pushed_further(library):
 
 
 def test_an_accepted_earlier_technique_lets_a_later_one_try_again(library):
-    refused = {"grow-block": 0}
-
-    def accept(plan):
-        if plan.card == "grow-block":
-            refused["grow-block"] += 1
-            return False
-        return plan.card == "online-softmax" and refused["grow-block"] >= 2
-
-    late = load_order(library, "online-softmax", 50)
-    done, _ = run(late, accept, steps=9)
-    cards = [p.plan.card for p, _ in done]
-    first = cards.index("online-softmax")
-    assert cards[:first].count("grow-block") == 2
-    assert "grow-block" not in cards[first + 1 :]
-    early = load_order(library, "online-softmax", 20)
-    done, _ = run(early, lambda plan: plan.card == "online-softmax", steps=4)
-    assert [p.plan.card for p, _ in done][:2] == ["online-softmax", "grow-block"]
+    refused = trial(1, False, card="grow-block", kernel="softmax_kernel", value=4096)
+    helped = trial(2, True, card="online-softmax", kernel="softmax_kernel")
+    seed = Tried(number=0, parent=None, sha256="0", accepted=True)
+    line = line_of([seed, refused, helped], 2)
+    early, late = (load_order(library, "online-softmax", order) for order in (20, 50))
+    assert line.trials("grow-block", "softmax_kernel", early) == ()
+    assert line.trials("grow-block", "softmax_kernel", late) == (refused,)
 
 
 def load_order(library, card_id, order):
@@ -181,7 +171,8 @@ def test_a_known_risk_is_told_and_outranks_neither_case_nor_level(library):
     plans = [p.plan for p, _ in done]
     known = [p for p in plans if all(c.truth is Truth.YES for c in p.checks)]
     for case in {p.policy.chosen_by for p in known}:
-        orders = [library.skill(p.card).card.order for p in known if p.policy.chosen_by == case]
+        first_tries = dict.fromkeys(p.card for p in known if p.policy.chosen_by == case)
+        orders = [library.skill(card).card.order for card in first_tries]
         levels = [shipped_policy().level_of(order) for order in orders]
         assert levels == sorted(levels), case
     risky = [any(r.truth is Truth.YES for r in p.risks) for p in known]
@@ -225,13 +216,14 @@ def test_the_kernel_that_moves_most_bytes_comes_first(library):
 # The grid.
 
 
-def trial(number, accepted, was=None, **parameters):
+def trial(number, accepted, was=None, card="c", kernel="", **parameters):
     return Tried(
         number=number,
         parent=0,
         sha256=str(number),
         accepted=accepted,
-        card="c",
+        card=card,
+        kernel=kernel,
         parameters=parameters,
         was=was or {},
     )

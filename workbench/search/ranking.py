@@ -7,7 +7,7 @@ from msgspec import Struct
 from workbench.kernels.edits.base import Edit
 from workbench.search.expectation import Expected, expected_gain, size_word
 from workbench.search.line import Line
-from workbench.search.records import ProposerState
+from workbench.search.records import ProposerState, Tried
 from workbench.skills.card import Skill
 from workbench.skills.policy import Ruling
 from workbench.skills.policy_table import PolicyTable
@@ -32,6 +32,8 @@ class Ranked(Struct, frozen=True, kw_only=True):
     expected: Expected
     pinned: bool
     unknown: bool
+    setback: bool
+    """Tried here, and not worth another try before every other card had its first."""
     case: int
     """Place of the case that allows it."""
     level: int
@@ -42,9 +44,9 @@ class Ranked(Struct, frozen=True, kw_only=True):
     says: str
 
     @property
-    def key(self) -> tuple[bool, bool, int, int, bool, float, int, bool, int, str]:
-        """What a person asked for; conditions that are known; the case; coarse to fine; evidence;
-        the expected gain. A known risk only breaks ties.
+    def key(self) -> tuple[bool, bool, bool, int, int, bool, float, int, bool, int, str]:
+        """What a person asked for; conditions that are known; no setback here; the case; coarse to
+        fine; evidence; the expected gain. A known risk only breaks ties.
 
         On an H200, a risk that came before the order kept three-product TF32, worth 1.5x and more
         for fp32 attention, behind every small step: the gate is what tells whether a risk is met.
@@ -53,6 +55,7 @@ class Ranked(Struct, frozen=True, kw_only=True):
         return (
             not self.pinned,
             self.unknown,
+            self.setback,
             self.case,
             self.level,
             self.draft,
@@ -85,6 +88,7 @@ def rank(
         expected=expected,
         pinned=card.id in state.library.pinned,
         unknown=any(c.truth is Truth.UNKNOWN for c in choice.checks),
+        setback=had_setback(trials),
         case=case,
         level=level,
         draft=choice.skill.standing == "draft",
@@ -93,6 +97,19 @@ def rank(
         says="",
     )
     return _worded(ranked, table)
+
+
+def had_setback(trials: Sequence[Tried]) -> bool:
+    """Whether what was tried speaks for trying other cards first (ours).
+
+    One timed refusal does, unless the card helped here before; else two of any kind do: another
+    value may pass the gate where the first did not.
+    """
+    refused: list[Tried] = []
+    for trial in trials:
+        refused = [] if trial.accepted else [*refused, trial]
+    helped = any(trial.accepted for trial in trials)
+    return len(refused) >= 2 or (not helped and any(t.speed is not None for t in refused))
 
 
 def methods_of(skill: Skill, table: PolicyTable) -> frozenset[str]:
@@ -115,6 +132,7 @@ def _worded(ranked: Ranked, table: PolicyTable) -> Ranked:
         level,
         f"{ranked.expected.ratio:.2f}x expected, {size} ({ranked.expected.says})",
         *(["a condition is unknown"] if ranked.unknown else []),
+        *(["set back here"] if ranked.setback else []),
         *(["draft"] if ranked.draft else []),
         *(["at a known risk"] if ranked.risky else []),
     ]

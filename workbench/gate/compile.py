@@ -37,9 +37,17 @@ class Compiled(Struct, frozen=True, kw_only=True):
         return self.recorded.launches
 
 
-def run(candidate: Candidate, shape: ShapeReport, target: str, workshop: Workshop) -> Compiled:
+def run(
+    candidate: Candidate,
+    shape: ShapeReport,
+    target: str,
+    workshop: Workshop,
+    *,
+    seconds: float = _SECONDS,
+) -> Compiled:
     """Record one call on tensors that cost nothing and compile every kernel it launches.
 
+    `seconds` is its deadline.
     Raises WorkbenchError only when no worker can start: whatever the candidate does is a finding.
     """
     began = time.monotonic()
@@ -57,7 +65,7 @@ def run(candidate: Candidate, shape: ShapeReport, target: str, workshop: Worksho
             blame=Blame.PROBLEM,
         )
         return Compiled(report=_report(Outcome.UNPROVEN, finding, began, ""))
-    with workshop.worker(Flavor.COMPILE, Limits(wall_seconds=_SECONDS)) as worker:
+    with workshop.worker(Flavor.COMPILE, Limits(wall_seconds=seconds)) as worker:
         isolation = worker.isolation
         recorded = _recorded(worker, request)
     if isinstance(recorded, Finding):

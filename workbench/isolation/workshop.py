@@ -105,6 +105,13 @@ class Workshop:
         """Processes that compute on this workshop's GPU, as the driver lists them."""
         return [] if self._gpu is None else list(self._gpu.processes())
 
+    def scratch_left(self) -> list[str]:
+        """Names of scratch folders whose workers are closed: there must be none."""
+        with self._lock:
+            alive = {worker.scratch for worker in self._workers if not worker.closed}
+        folders = [path for path in self._scratch.path.iterdir() if path.is_dir()]
+        return [path.name for path in folders if path not in alive]
+
     def ended_pids(self, since: float) -> set[int]:
         """Processes of workers found closed after `since`, on the monotonic clock."""
         with self._lock:

@@ -6,6 +6,7 @@ from workbench.gate.policy.containers import field_names
 from workbench.gate.policy.refusals import spelled
 from workbench.gate.policy.state import Activation, Frame, TooTangledError
 from workbench.gate.policy.stories import Stories
+from workbench.gate.policy.tree import children
 from workbench.gate.policy.values import (
     ANYTHING,
     EMPTY,
@@ -334,7 +335,7 @@ def is_generator(node: FunctionNode) -> bool:
         if not isinstance(
             inner, ast.FunctionDef | ast.Lambda | ast.ClassDef | ast.AsyncFunctionDef
         ):
-            waiting.extend(ast.iter_child_nodes(inner))
+            waiting.extend(children(inner))
     return False
 
 

@@ -9,9 +9,9 @@ from typing import Literal
 from workbench.gate.policy.kernels import Kernels
 from workbench.gate.policy.names import allowed, explain_policy
 from workbench.gate.policy.refusals import NOTED, finding
-from workbench.gate.policy.scopes import own_nodes
 from workbench.gate.policy.state import Frame, TooTangledError
 from workbench.gate.policy.statements import is_main_guard
+from workbench.gate.policy.tree import children, own_nodes
 from workbench.gate.policy.values import (
     EMPTY,
     INPUT,
@@ -122,7 +122,7 @@ def _depth(tree: ast.AST) -> int:
     deepest, level = 0, [tree]
     while level:
         deepest += 1
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        level = [child for node in level for child in children(node)]
     return deepest
 
 
@@ -259,7 +259,7 @@ def _live(tree: ast.Module) -> list[ast.AST]:
         if isinstance(node, ast.If) and is_main_guard(node.test):
             waiting.extend(node.orelse)
         else:
-            waiting.extend(ast.iter_child_nodes(node))
+            waiting.extend(children(node))
     return found
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from workbench.gate.policy.scopes import Scopes
 from workbench.gate.policy.state import Frame
+from workbench.gate.policy.tree import walk
 from workbench.gate.policy.values import (
     EMPTY,
     FRESH,
@@ -133,7 +134,7 @@ class Expressions(Scopes):
         for generator in node.generators:
             element = self.iterate(self.evaluate(generator.iter, frame), generator.iter, frame)
             self.assign(generator.target, element, frame)
-            targets |= {n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name)}
+            targets |= {n.id for n in walk(generator.target) if isinstance(n, ast.Name)}
             for condition in generator.ifs:
                 self.test(condition, frame)
         items = Items(node, "dict" if isinstance(node, ast.DictComp) else "list")

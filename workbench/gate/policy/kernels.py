@@ -5,6 +5,7 @@ import ast
 from workbench.gate.policy.definitions import Definitions
 from workbench.gate.policy.refusals import noted
 from workbench.gate.policy.scopes import local_names
+from workbench.gate.policy.tree import walk
 from workbench.gate.policy.values import (
     EMPTY,
     Atom,
@@ -42,16 +43,16 @@ class Kernels(Definitions):
         # A comprehension binds its names for itself alone; elsewhere they mean what is outside.
         inner = {
             n.id
-            for c in ast.walk(kernel)
+            for c in walk(kernel)
             if isinstance(c, ast.comprehension)
-            for n in ast.walk(c.target)
+            for n in walk(c.target)
             if isinstance(n, ast.Name)
         }
         bound = frozenset(
             n for n in local_names(kernel) if n not in inner or not self._resolve_outer(n, scope)
         )
         for statement in kernel.body:
-            for node in ast.walk(statement):
+            for node in walk(statement):
                 self.step()
                 match node:
                     case ast.Name(ctx=ast.Load()) if node.id not in bound:

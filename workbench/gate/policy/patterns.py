@@ -4,6 +4,7 @@ import ast
 
 from workbench.gate.policy.expressions import Expressions
 from workbench.gate.policy.state import Frame
+from workbench.gate.policy.tree import children
 from workbench.gate.policy.values import (
     Atom,
     Holder,
@@ -70,7 +71,7 @@ class Patterns(Expressions):
                 for part in pattern.patterns:
                     self.capture(part, inner, frame)
                 return
-        for child in ast.iter_child_nodes(pattern):
+        for child in children(pattern):
             if isinstance(child, ast.pattern):
                 self.capture(child, inner, frame)
 

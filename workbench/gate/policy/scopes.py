@@ -7,13 +7,13 @@ from workbench.gate.policy.calls import Calls
 from workbench.gate.policy.names import Allowed
 from workbench.gate.policy.refusals import code_of_name
 from workbench.gate.policy.state import Frame, Names
+from workbench.gate.policy.tree import own_nodes, walk
 from workbench.gate.policy.values import EMPTY, UNKNOWN, Atom, Function, Known, Scope, Value, join
 
 _FREE_DUNDERS = frozenset(
     {"__all__", "__annotations__", "__author__", "__constants__", "__doc__", "__match_args__"}
     | {"__slots__", "__version__"}
 )
-_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 
 
 def declared_names(node: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
@@ -44,18 +44,6 @@ def local_names(node: ast.AST) -> frozenset[str]:
     return frozenset(bound) - outer[0] - outer[1]
 
 
-def own_nodes(node: ast.AST) -> list[ast.AST]:
-    """Every node of a scope that is not inside an inner function or class."""
-    found: list[ast.AST] = []
-    waiting = list(ast.iter_child_nodes(node))
-    while waiting:
-        inner = waiting.pop()
-        found.append(inner)
-        if not isinstance(inner, _SCOPES):
-            waiting.extend(ast.iter_child_nodes(inner))
-    return found
-
-
 def join_names(branches: list[Names]) -> Names:
     """What each name may be where several paths meet."""
     if len(branches) == 1:
@@ -76,7 +64,7 @@ class Scopes(Calls):
         self.module = Scope(None, tree)
         self.rebound = frozenset(
             name
-            for node in ast.walk(tree)
+            for node in walk(tree)
             if isinstance(node, ast.Global | ast.Nonlocal)
             for name in node.names
         )
@@ -85,7 +73,7 @@ class Scopes(Calls):
             (isinstance(n, ast.Try) and n.handlers)
             or (isinstance(n, ast.FunctionDef) and n.name == "__exit__")
             or (isinstance(n, ast.alias) and n.name == "contextlib")
-            for n in ast.walk(tree)
+            for n in walk(tree)
         )
         """Whether some code of the file may see an exception that other code raised."""
         self._outer_names: dict[ast.AST, tuple[frozenset[str], frozenset[str]]] = {}

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from workbench.gate.policy.patterns import Patterns
 from workbench.gate.policy.scopes import join_names
 from workbench.gate.policy.state import Frame
+from workbench.gate.policy.tree import walk
 from workbench.gate.policy.values import (
     EMPTY,
     NOTHING,
@@ -188,7 +189,7 @@ class Statements(Patterns):
         if reached and self.block(node.orelse, frame):
             ends.append(frame.names)
         # A handler may start at any point of the body: any value the names ever had.
-        changed = {n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name)}
+        changed = {n.id for s in node.body for n in walk(s) if isinstance(n, ast.Name)}
         middle = {
             name: start.get(name, EMPTY) | frame.scope.ever.get(name, EMPTY)
             for name in {*start, *(changed & frame.scope.ever.keys())}
@@ -203,7 +204,7 @@ class Statements(Patterns):
                 self.refuse("policy.fallback", handler, "except")
             if self.block(handler.body, frame):
                 ends.append(frame.names)
-        if launched and any(isinstance(n, _LEAVES) for s in node.finalbody for n in ast.walk(s)):
+        if launched and any(isinstance(n, _LEAVES) for s in node.finalbody for n in walk(s)):
             self.refuse("policy.fallback", node, "finally")
         frame.names = join_names(ends) if ends else middle
         return self.block(node.finalbody, frame) and bool(ends)
@@ -328,12 +329,12 @@ def _as_load(target: ast.expr) -> ast.expr:
 
 def _can_leave(body: list[ast.stmt]) -> bool:
     leaves = ast.Return | ast.Break | ast.Raise | ast.Assert | ast.Yield | ast.YieldFrom | ast.Try
-    return any(isinstance(n, leaves) for statement in body for n in ast.walk(statement))
+    return any(isinstance(n, leaves) for statement in body for n in walk(statement))
 
 
 def _swallows(body: list[ast.stmt]) -> bool:
     """Whether a handler can end without raising."""
-    if any(isinstance(n, _LEAVES) for statement in body for n in ast.walk(statement)):
+    if any(isinstance(n, _LEAVES) for statement in body for n in walk(statement)):
         return True
     return not body or not isinstance(body[-1], ast.Raise)
 

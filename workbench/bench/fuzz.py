@@ -1,0 +1,197 @@
+"""Feeds the gate what is meant to break it, and counts: a verdict in time, and nothing left behind.
+
+Damaged files go through the whole gate. Hostile bodies go straight to the stages that run them,
+past the policy that would stop most, so that the isolation is tried too.
+"""
+
+import contextlib
+import importlib.util
+import os
+import random
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Self
+
+from msgspec import Struct
+
+from workbench.bench.fuzz_texts import DAMAGES, OURS, PLANTED, PROBLEM, RIGHT, hostile
+from workbench.gate import compile as compiling
+from workbench.gate.candidate import Candidate
+from workbench.gate.correctness import stage as correctness
+from workbench.gate.correctness.cases import Effort
+from workbench.gate.correctness.stage import CorrectnessSettings, ShapeEffort
+from workbench.gate.judge import JOB_MODULES, GateSettings, judge
+from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
+from workbench.gate.problem.inspect import inspect_problem
+from workbench.gate.problem.records import ProblemReport
+from workbench.isolation.processes import descendants
+from workbench.isolation.workshop import Workshop
+from workbench.problems.records import Precision, Problem, Shape
+
+_SETTLE_SECONDS = 5.0
+"""In which what was killed has to be gone."""
+_PLACES = ("/tmp", "/dev/shm", "/var/tmp", "/", "/root", "/home")  # noqa: S108 -- looked at, not used
+
+
+class Tried(Struct, frozen=True, kw_only=True):
+    """One candidate that was tried."""
+
+    kind: str
+    """`damaged`, `compiled` or `run`."""
+    name: str
+    said: str
+    """The verdict or outcome with its reason."""
+    seconds: float
+    wrong: tuple[str, ...] = ()
+    """What must not have happened; empty when all went as it should."""
+
+
+class Fuzz:
+    """One round of trials in one workshop. A context manager; not safe for several threads."""
+
+    def __init__(self, seed: int, *, call_seconds: float = 4.0) -> None:
+        """`call_seconds`: deadline of one call of a hostile body."""
+        self._call_seconds = call_seconds
+        self.rng = random.Random(seed)  # noqa: S311 -- to repeat a round, not for secrets
+        self.problem = Problem(
+            name="fuzz",
+            path=Path("fuzz.py"),
+            source=PROBLEM,
+            shapes=(Shape(name="file"),),
+            precision=Precision.IEEE,
+        )
+        self._workshop = Workshop(preload=(*JOB_MODULES, *INSPECTING))
+        self._facts: ProblemReport | None = None
+        self._watched = _Watched(self._workshop)
+
+    def __enter__(self) -> Self:
+        # Also warms every forkserver that will be asked, so that trials are compared alike.
+        report = self._judged(RIGHT.encode())
+        if not report.startswith("accepted"):
+            raise RuntimeError(f"the undamaged candidate is {report}")
+        self._watched.remember()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._workshop.close()
+
+    def damaged(self) -> Tried:
+        """A right file, damaged some way, before the whole gate."""
+        name, damage = self.rng.choice(list(DAMAGES.items()))
+        content = damage(self.rng, RIGHT.encode())
+        return self._tried("damaged", name, 30.0, lambda: self._judged(content))
+
+    def compiled(self, name: str) -> Tried:
+        """A hostile body in the compile stage, past the policy."""
+        candidate = Candidate(content=hostile()[name].encode("utf-8", "surrogatepass"))
+
+        def stage() -> str:
+            full = self._problem_facts().full
+            report = compiling.run(
+                candidate, full, "sm90", self._workshop, seconds=self._call_seconds
+            ).report
+            return f"{report.outcome}: {report.says}"
+
+        return self._tried("compiled", name, self._call_seconds, stage)
+
+    def run(self, name: str) -> Tried:
+        """A hostile body in the correctness stage, past the policy."""
+        candidate = Candidate(content=hostile()[name].encode("utf-8", "surrogatepass"))
+        settings = CorrectnessSettings(
+            shapes=(ShapeEffort(shape="file", effort=Effort.FEW),),
+            call_seconds=self._call_seconds,
+            open_seconds=self._call_seconds,
+        )
+
+        def stage() -> str:
+            report = correctness.run(candidate, self.problem, settings, self._workshop)
+            return f"{report.outcome}: {report.says}"
+
+        # Opening, and at most so many calls that each take just less than they may.
+        return self._tried("run", name, 4 * self._call_seconds, stage)
+
+    def all_hostile(self) -> Iterator[Tried]:
+        """Every hostile body once in each stage that runs it, in an order of the seed."""
+        names = list(hostile())
+        self.rng.shuffle(names)
+        for name in names:
+            yield self.run(name)
+            yield self.compiled(name)
+
+    def _judged(self, content: bytes) -> str:
+        settings = GateSettings(target="sm90", rung=1)
+        report = judge(
+            Candidate(content=content), self.problem, self._problem_facts, settings, self._workshop
+        )
+        return f"{report.verdict} at {report.stage}: {report.code or report.says}"
+
+    def _problem_facts(self) -> ProblemReport:
+        if self._facts is None:
+            self._facts = inspect_problem(self.problem, self._workshop)
+        return self._facts
+
+    def _tried(self, kind: str, name: str, allowed: float, trial: Callable[[], str]) -> Tried:
+        """Try; what it raises is wrong, as is taking longer than allowed or leaving something."""
+        began = time.monotonic()
+        wrong = []
+        try:
+            said = trial()
+        except Exception:  # noqa: BLE001 -- the gate never raises for what a candidate does
+            said, wrong = "raised", [f"the gate raised: {traceback.format_exc(limit=-3)}"]
+        seconds = time.monotonic() - began
+        # Starting workers and killing them is not the candidate's time; machines are slow.
+        if seconds > 3 * allowed + 30:
+            wrong.append(f"{seconds:.1f} s for what may take {allowed:g} s")
+        return Tried(
+            kind=kind,
+            name=name,
+            said=said[:200],
+            seconds=seconds,
+            wrong=(*wrong, *self._watched.changes()),
+        )
+
+
+class _Watched:
+    """What a trial must leave as it was."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._processes: set[int] = set()
+        specs = map(importlib.util.find_spec, OURS)
+        self._files = [Path(spec.origin) for spec in specs if spec and spec.origin]
+
+    def remember(self) -> None:
+        """This is how it should stay."""
+        self._processes = set(descendants(os.getpid()))
+
+    def changes(self) -> Iterator[str]:
+        """What is not as it was."""
+        until = time.monotonic() + _SETTLE_SECONDS
+        while (left := self._strangers()) and time.monotonic() < until:
+            time.sleep(0.05)
+        if left:
+            yield f"processes that were left behind: {sorted(left)}"
+        if scratch := self._workshop.scratch_left():
+            yield f"scratch folders that were left behind: {scratch}"
+        folders = {str(file.parent) for file in self._files}
+        for place in (*_PLACES, *folders, str(Path.cwd()), str(Path.home())):
+            planted = Path(place) / PLANTED
+            if planted.exists():
+                yield f"a file outside of the scratch folder: {planted}"
+                planted.unlink()
+        for file in self._files:
+            if PLANTED.encode() in file.read_bytes():
+                yield f"{file} was written to"
+
+    def _strangers(self) -> set[int]:
+        now = {pid for pid in descendants(os.getpid()) if _alive(pid)}
+        return now - self._processes
+
+
+def _alive(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+        return state not in "ZX"
+    return False

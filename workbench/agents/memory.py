@@ -119,7 +119,7 @@ def _what(transition: Transition) -> str:
     if plan is None:
         return transition.origin
     values = ", ".join(f"{name} {value}" for name, value in plan.parameters.items())
-    return plan.intent if plan.method else values or plan.title
+    return values or plan.title if plan.edit else plan.intent
 
 
 def _outcome(transition: Transition) -> str:

@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from workbench.cli import bench, decide, doctor, gate, knowledge, learn, look, run, transfer, verify
+from workbench.cli import (
+    bench,
+    decide,
+    doctor,
+    gate,
+    knowledge,
+    learn,
+    look,
+    plan,
+    run,
+    transfer,
+    verify,
+)
 from workbench.cli.say import Exit, explain
 
 app = typer.Typer(
@@ -40,7 +52,7 @@ def _options(
     del version, debug
 
 
-for _module in (run, learn, gate, look, decide, knowledge, transfer, verify, doctor, bench):
+for _module in (run, learn, gate, look, decide, plan, knowledge, transfer, verify, doctor, bench):
     _module.register(app)
 
 

@@ -18,8 +18,10 @@ from workbench.engine.wishes import (
     Follow,
     Go,
     Granted,
+    Hint,
     Pause,
     Stop,
+    Submit,
 )
 from workbench.errors import WorkbenchError
 from workbench.session.records import Answer, Transition
@@ -56,6 +58,10 @@ class SessionClient:
     def transition(self, number: int) -> Transition:
         """The full record of a version; reads git."""
         return self._opened.store.transition(number)
+
+    def newest(self) -> Transition:
+        """The full record of the newest version; reads git."""
+        return self.transition(self._opened.store.next_number() - 1)
 
     def sources(self, number: int) -> tuple[str, str]:
         """The parent's source (empty for a seed) and the version's own; reads git."""
@@ -155,6 +161,14 @@ class SessionClient:
     async def stop(self) -> str:
         """End the run after the running step; the best is kept."""
         return await self._ask(Stop())
+
+    async def hint(self, text: str) -> str:
+        """Words for the prompts of the steps to come."""
+        return await self._ask(Hint(text=text))
+
+    async def submit(self, wish: Submit) -> str:
+        """Gate a candidate as the next transition; returns what became of it once it is in git."""
+        return await self._ask(wish)
 
     async def _ask(self, wish: AnyWish) -> str:
         try:

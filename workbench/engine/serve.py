@@ -18,7 +18,7 @@ from workbench.engine.loop import Engine, now
 from workbench.engine.opening import Opened, events_path, lock_path
 from workbench.engine.parts import Workplace
 from workbench.engine.server import EventServer
-from workbench.engine.wishes import AnyReply, AnyWish
+from workbench.engine.wishes import AnyReply, AnyWish, Submit
 from workbench.errors import WorkbenchError
 from workbench.session.journal import Journal
 from workbench.session.lock import EngineLock, socket_path
@@ -46,10 +46,12 @@ def serve_session(
     *,
     listen: Listen | None = None,
     open_workplace: OpenWorkplace | None = None,
+    only: Submit | None = None,
 ) -> ev.RunEnded:
     """Run the session in this process until it ends; returns how.
 
-    `open_workplace` makes what runs candidates; the real one when None.
+    `open_workplace` makes what runs candidates; the real one when None. With `only`, one submitted
+    candidate is gated and nothing else.
 
     Every event goes to the log, to followers of the socket and to `listen`. Raises WorkbenchError
     when another engine holds the session or it cannot be read. A fault during the run is its end
@@ -61,9 +63,8 @@ def serve_session(
         EngineLock(lock_path(store), session=path.name, socket=str(socket)),
         Journal(events_path(store)) as journal,
     ):
-        return asyncio.run(
-            _Service(store, journal, socket, listen, open_workplace or _real_workplace).run()
-        )
+        service = _Service(store, journal, socket, listen, open_workplace or _real_workplace)
+        return asyncio.run(service.run(only))
 
 
 def _real_workplace(
@@ -95,18 +96,18 @@ class _Service:
         self._engine: Engine | None = None
         self._resumed = journal.next_seq > 1
 
-    async def run(self) -> ev.RunEnded:
+    async def run(self, only: Submit | None) -> ev.RunEnded:
         """Serve until the loop is done."""
         loop = asyncio.get_running_loop()
         self._loop = loop
         await self._server.open()
         try:
-            ended = await self._work()
+            ended = await self._work(only)
         finally:
             await self._server.close()
         return ended
 
-    async def _work(self) -> ev.RunEnded:
+    async def _work(self, only: Submit | None) -> ev.RunEnded:
         settings = self._store.settings()
         self._publish(
             ev.RunStarted(
@@ -134,7 +135,8 @@ class _Service:
                 emit=self._publish,
             )
             self._catch_signals(self._engine)
-            ended = await self._engine.run()
+            engine = self._engine
+            ended = await (engine.run() if only is None else engine.run_one(only))
         except WorkbenchError as fault:
             ended = ev.RunEnded(how="failed", says=_one_line(fault))
         except Exception as fault:

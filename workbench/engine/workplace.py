@@ -54,10 +54,13 @@ class SessionWorkplace:
         emit: Emit,
         *,
         library: Library | None = None,
+        scratch: Path | None = None,
     ) -> None:
-        """`library` are the cards to choose from; all that are at hand when None."""
+        """`library` are the cards to choose from, all that are at hand when None; `scratch` is
+        where the problem is laid out, a folder of the session when None."""
         self._store = store
         self._given_library = library
+        self._scratch = scratch or store.state
         self._settings = settings
         self._own_seed = own_seed
         self._emit = emit
@@ -301,7 +304,7 @@ class SessionWorkplace:
     def _problem_from_git(self) -> Problem:
         """Files in the folder may have been edited since."""
         files = self._store.problem()
-        folder = self._store.state / "problem"
+        folder = self._scratch / "problem"
         folder.mkdir(exist_ok=True)
         (folder / "problem.py").write_text(files.source, encoding="utf-8")
         sidecar = folder / "problem.toml"

@@ -1,0 +1,133 @@
+"""`plan`, `submit` and `hint`: steer a session, or do a model's part in it."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workbench.cli import emit, options
+from workbench.cli.finding import client_of
+from workbench.cli.say import Exit
+from workbench.errors import WorkbenchError
+from workbench.session.records import Answer
+
+if TYPE_CHECKING:
+    from workbench.engine.planning import Planned
+
+Session = Annotated[
+    str, typer.Argument(metavar="SESSION", help="Name or folder of a session; `.` for the newest.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command(epilog="Example: workbench plan softmax-1 --prompt > prompt.txt")(plan)
+    app.command(epilog="Example: workbench submit softmax-1 mine.py --skill online-softmax")(submit)
+    app.command(epilog='Example: workbench hint "keep two rows a program"')(hint)
+
+
+def plan(
+    session: options.SessionName = "",
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Print the prompt that a model would get next.")
+    ] = False,
+    role: Annotated[
+        str, typer.Option(help="Whose prompt: planner, diagnoser or optimizer [default: first].")
+    ] = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Print what comes next: the plan of the cards, the skills that are allowed, the prompt.
+
+    Asks no model and changes nothing.
+    """
+    from workbench.engine.planning import plan_next
+    from workbench.engine.sessions import find_session, sessions_folder
+
+    planned = plan_next(find_session(session, sessions_folder(sessions)), role)
+    if json:
+        emit.json(planned)
+    elif prompt:
+        emit.text("\n\n".join(message.content for message in planned.prompt))
+    else:
+        emit.text(_text(planned))
+
+
+def _text(planned: "Planned") -> str:
+    lines = [f"next      v{planned.number} from v{planned.parent}"]
+    step = planned.plan
+    if step is not None:
+        values = ", ".join(f"{name}={value}" for name, value in step.parameters.items())
+        lines += [
+            f"cards     {step.title}{f' ({values})' if values else ''} on {step.kernel}",
+            f"          {step.reason}",
+        ]
+    else:
+        lines.append(f"cards     {planned.reason}")
+    lines.append(f"a model   {planned.says}")
+    lines += [f"allowed   {a.id} on {a.kernel}: {a.title}" for a in planned.allowed]
+    lines.append(f"prompt    {planned.role}, about {planned.tokens:,} tokens; --prompt prints it")
+    lines += [f"          left out: {what}" for what in planned.trimmed]
+    return "\n".join(lines)
+
+
+def submit(
+    session: Session,
+    file: Annotated[Path, typer.Argument(help="A file that defines ModelNew.")],
+    skill: Annotated[
+        str, typer.Option(help="The card or method it carries out; see `workbench plan`.")
+    ] = "",
+    hint: Annotated[
+        str, typer.Option(help="What it does: kept with it, and told to later prompts.")
+    ] = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Gate a candidate that you or an outside agent wrote, as the session's next transition.
+
+    Leaves with 0 when it is accepted or waits for your decision, 1 when it is refused.
+    """
+    from workbench.cli.progress import Progress
+    from workbench.cli.report import card_text
+    from workbench.engine.submitting import submission, submit_alone
+
+    client = client_of("" if session == "." else session, sessions)
+    wish = submission(file, skill, hint)
+    if client.alive():
+        asyncio.run(client.submit(wish))
+    else:
+        path = Path(client.snapshot().path)
+        ended = submit_alone(path, wish, Progress(json=False).show)
+        if ended.how == "failed":
+            raise WorkbenchError(ended.says, where=f"session {client.name}")
+    made = client.newest()
+    if json:
+        emit.json(made)
+    else:
+        emit.text(card_text(made))
+    if made.decision.answer is Answer.REJECTED:
+        raise typer.Exit(Exit.NO)
+
+
+def hint(
+    text: Annotated[str, typer.Argument(help="What the next prompts should say.")],
+    session: options.In = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Tell the model something: it stands in every prompt from the next step on."""
+    from workbench.engine.submitting import hint_alone
+
+    if not text.strip():
+        raise WorkbenchError("the hint is empty", todo="say what the model should know")
+    client = client_of(session, sessions)
+    if client.alive():
+        says = asyncio.run(client.hint(text))
+    else:
+        number = hint_alone(Path(client.snapshot().path), text)
+        says = f"kept for the prompts from v{number} on"
+    if json:
+        emit.json({"granted": True, "says": says})
+    else:
+        emit.text(says)

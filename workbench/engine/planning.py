@@ -1,0 +1,148 @@
+"""What comes next in a session, without doing it: the plan of the cards, and a model's prompt."""
+
+import tempfile
+from pathlib import Path
+
+from msgspec import Struct
+
+from workbench.agents.allowed import AllowedSkill
+from workbench.agents.ledger import hints_of, read_lines
+from workbench.agents.model_settings import ModelSettings, load_models
+from workbench.agents.prompts import DoesNotFit, Prompt
+from workbench.agents.records import Message, Role
+from workbench.agents.roles import optimizer
+from workbench.agents.roles.diagnoser import Refused
+from workbench.agents.situation import Situation
+from workbench.agents.step import next_prompt
+from workbench.engine.create import noted_seed
+from workbench.engine.events import AnyEvent
+from workbench.engine.history import History
+from workbench.engine.talks import refused_of
+from workbench.engine.workplace import SessionWorkplace
+from workbench.errors import WorkbenchError
+from workbench.search.records import Proposal
+from workbench.session.store import SessionStore
+from workbench.skills.records import Plan
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """The next step of a session as it stands now."""
+
+    number: int
+    parent: int
+    says: str
+    """What a model would be asked to do, in a sentence."""
+    plan: Plan | None = None
+    """What the cards alone would do; None where no edit is left."""
+    reason: str = ""
+    """Why the cards have nothing, where they have not."""
+    allowed: tuple[AllowedSkill, ...] = ()
+    """Skills that a model, or whoever stands in for it, may choose from."""
+    role: str
+    """Of the prompt."""
+    prompt: tuple[Message, ...]
+    tokens: int
+    """Of the prompt, estimated."""
+    trimmed: tuple[str, ...] = ()
+
+
+def plan_next(path: Path, role: str = "") -> Planned:
+    """The next step, with the prompt of a role (by default the one that is asked first).
+
+    Changes nothing in the session and asks no model. Raises WorkbenchError when the session has no
+    kernel yet, for a role that has no prompt here, and when the prompt does not fit the model.
+    """
+    store = SessionStore.open(path)
+    settings = store.settings()
+    numbers = [version.number for version in store.overview().versions]
+    history = History(transitions=tuple(store.transition(n) for n in numbers))
+    if history.incumbent is None:
+        raise WorkbenchError(
+            "the session has no kernel to plan from", todo=f"workbench resume {path.name}"
+        )
+    # A seed of a person's own keeps the workplace from writing a size into the session.
+    seed = noted_seed(store) or ("", "")
+    with tempfile.TemporaryDirectory(prefix="workbench-plan-") as scratch:
+        workplace = SessionWorkplace(
+            store,
+            settings,
+            seed,
+            _nobody,
+            scratch=Path(scratch),
+        )
+        try:
+            hints = hints_of(read_lines(store.state), history.next_number)
+            situation = workplace.situation(history, hints)
+            by_cards = workplace.by_cards(history)
+        finally:
+            workplace.close()
+    refused = refused_of(history, situation.memory, store.source)
+    plan = by_cards.plan if isinstance(by_cards, Proposal) else None
+    prompt = _prompt(situation, refused, plan, role)
+    return Planned(
+        number=history.next_number,
+        parent=history.incumbent.number,
+        says=_says(refused, situation),
+        plan=plan,
+        reason="" if isinstance(by_cards, Proposal) else by_cards.reason,
+        allowed=situation.allowed,
+        role=prompt.role.value,
+        prompt=prompt.messages,
+        tokens=prompt.tokens,
+        trimmed=prompt.trimmed,
+    )
+
+
+def _nobody(event: AnyEvent) -> None:
+    """Nobody listens to what a look into the future tells."""
+
+
+def _says(refused: Refused | None, situation: Situation) -> str:
+    if refused is not None:
+        return f"v{refused.number} was refused: find the cause and mend it"
+    count = len(situation.allowed)
+    return f"choose one of {count} allowed skills and carry it out on v{situation.state.number}"
+
+
+def _prompt(situation: Situation, refused: Refused | None, plan: Plan | None, role: str) -> Prompt:
+    first = Role.DIAGNOSER if refused is not None else Role.PLANNER
+    wanted = role or first.value
+    if wanted not in {first.value, Role.OPTIMIZER.value}:
+        raise WorkbenchError(
+            f"there is no prompt of the role {role!r} here",
+            where="--role",
+            todo=f"use {first.value} or optimizer",
+        )
+    room = _room(Role(wanted))
+    try:
+        if wanted == Role.OPTIMIZER.value:
+            return optimizer.prompt(situation, plan or _first_allowed(situation), room)
+        return next_prompt(situation, refused, room)
+    except DoesNotFit as fault:
+        raise WorkbenchError(str(fault), todo="set context_tokens under [model]") from fault
+
+
+def _first_allowed(situation: Situation) -> Plan:
+    """Where no edit is left, the first skill that the policy allows."""
+    if not situation.allowed:
+        raise WorkbenchError("the policy allows no skill here, so there is nothing to carry out")
+    skill = situation.allowed[0]
+    return Plan(
+        card=skill.id if skill.card else "",
+        title=skill.title,
+        intent=skill.intent,
+        kernel=skill.kernel,
+        method=skill.id,
+        checks=skill.checks,
+        risks=skill.risks,
+        reason="the first skill that the policy allows",
+    )
+
+
+def _room(role: Role) -> int:
+    """What the role's model reads beside its reply; the defaults where no model is named."""
+    try:
+        settings = load_models().of(role)
+    except WorkbenchError:
+        settings = ModelSettings(model="")
+    return settings.context_tokens - settings.reply_tokens

@@ -1,0 +1,62 @@
+"""A candidate or a hint for a session that no engine runs: done here, under the session's lock."""
+
+import difflib
+from pathlib import Path
+
+from workbench.agents.ledger import Ledger
+from workbench.agents.prices import Prices
+from workbench.engine import events as ev
+from workbench.engine.opening import lock_path
+from workbench.engine.serve import Listen, serve_session
+from workbench.engine.wishes import Submit
+from workbench.errors import WorkbenchError
+from workbench.gate.candidate import read_candidate
+from workbench.session.lock import EngineLock
+from workbench.session.store import SessionStore
+from workbench.skills.library import load_library
+from workbench.skills.policy_table import shipped_policy
+
+
+def submission(file: Path, skill: str, hint: str) -> Submit:
+    """The wish to gate a file. Raises WorkbenchError for a file or skill that is not there."""
+    if skill:
+        _check_skill(skill)
+    source = read_candidate(file).source
+    return Submit(source=source, origin=f"submitted {file.name}", skill=skill, hint=hint.strip())
+
+
+def _check_skill(skill: str) -> None:
+    known = [*load_library().skills, *(method.id for method in shipped_policy().file.method)]
+    if skill not in known:
+        near = difflib.get_close_matches(skill, known, n=1, cutoff=0.0)
+        raise WorkbenchError(
+            f"there is no skill {skill!r}",
+            where="--skill",
+            todo=f"the nearest is {near[0]}; `workbench plan` lists those that are allowed",
+        )
+
+
+def submit_alone(path: Path, wish: Submit, listen: Listen) -> ev.RunEnded:
+    """Gate one candidate as the next transition, with no engine around it."""
+    return serve_session(path, listen=listen, only=wish)
+
+
+def hint_alone(path: Path, text: str) -> int:
+    """Keep a hint for the next prompts; returns the transition it holds from.
+
+    Raises WorkbenchError when an engine holds the session, or no model is asked in it.
+    """
+    store = SessionStore.open(path)
+    if store.settings().proposer == "skills":
+        raise WorkbenchError(
+            "no model is asked in this session, so there is no prompt to put it into",
+            where=f"session {path.name}",
+            todo="workbench run PROBLEM --proposer both",
+        )
+    with (
+        EngineLock(lock_path(store), session=path.name),
+        Ledger(store.state, Prices()) as ledger,
+    ):
+        number = store.next_number()
+        ledger.hint(number, text)
+    return number

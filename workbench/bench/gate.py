@@ -69,17 +69,16 @@ def _timed(work: Callable[[], object]) -> list[float]:
 
 
 def _policy() -> Iterator[Row]:
-    content = _COMPUTES.encode()
-    if policy.check_bytes(content).outcome is not Outcome.FAILED:
+    if policy.check(_COMPUTES).outcome is not Outcome.FAILED:
         raise RuntimeError("the candidate that computes in torch was to be refused")
-    yield _row("rejected at policy", _timed(lambda: policy.check_bytes(content)), 0.1)
+    yield _row("rejected at policy", _timed(lambda: policy.check(_COMPUTES)), 0.1)
 
 
 def _policy_on_the_largest() -> Iterator[Row]:
     """A file as long as the longest that is lifted from a network: many kernels and launches."""
-    content = _long_file().encode()
-    took = _timed(lambda: policy.check_bytes(content))
-    yield _row(f"policy over a file of {len(content) >> 10} KiB", took, 0.1)
+    text = _long_file()
+    took = _timed(lambda: policy.check(text))
+    yield _row(f"policy over a file of {len(text) >> 10} KiB", took, 0.1)
 
 
 def _long_file(kernels: int = 60, launches: int = 4) -> str:

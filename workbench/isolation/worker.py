@@ -107,8 +107,13 @@ class Worker:
 
     @property
     def pids(self) -> list[int]:
-        """Its processes, as this process would number them; those last seen once it is closed."""
+        """Its processes, as this process numbers them; once it is closed, those it had then."""
+        self._look()
         return list(self._watch.pids)
+
+    def _look(self) -> None:
+        if not self._closed and not ended(self._pidfd, 0):
+            self._watch.pids = descendants(self.keeper_pid)
 
     def allow_device_bytes(self, size: int) -> None:
         """Cap its GPU memory: here, by the driver's count, and in its own allocator.
@@ -221,6 +226,7 @@ class Worker:
         with self._closing:
             if self._closed:
                 return
+            self._look()
             self._closed = True
         self._kill()
         with self._busy:

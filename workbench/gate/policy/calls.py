@@ -44,6 +44,7 @@ from workbench.gate.policy.values import (
 _DEEPEST_CALL = 24
 _MOST_CONTEXTS = 24
 _VIEW_MODULES = frozenset({"torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten"})
+_YIELDS = "_workbench_yields"
 _SIZES = (Plain, Tuple, Items, Nothing, Unknown)
 """What a grid is when it is not a function."""
 _IMPLIED = ("__contains__", "__eq__", "__hash__", "__len__", "__repr__", "__str__")
@@ -327,6 +328,13 @@ class Calls(Stories):
 
 def is_generator(node: FunctionNode) -> bool:
     """Whether calling the function gives an iterator: its own body yields."""
+    known: bool | None = node.__dict__.get(_YIELDS)
+    if known is None:
+        known = node.__dict__[_YIELDS] = _yields(node)
+    return known
+
+
+def _yields(node: FunctionNode) -> bool:
     waiting: list[ast.AST] = list(node.body) if isinstance(node, ast.FunctionDef) else [node.body]
     while waiting:
         inner = waiting.pop()

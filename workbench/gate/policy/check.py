@@ -4,6 +4,7 @@ import ast
 import time
 import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 from workbench.gate.policy.kernels import Kernels
@@ -41,11 +42,18 @@ LARGEST_SOURCE = 1 << 20
 DEEPEST_SOURCE = 120
 """Levels of nesting in the syntax tree; ours. Hand-written kernels stay under 30."""
 _MOST_ROUNDS = 40
+_REMEMBERED = 4
+"""Files whose report is kept: a verdict without a session asks before its workers and after."""
 _NUMBERS = frozenset({"int", "float", "bool", "str"})
 
 
 def check_bytes(content: bytes, inputs: Sequence[Kind] = ()) -> StageReport:
-    """As `check`, for a file's bytes, which need not be text."""
+    """As `check`, for a file's bytes, which need not be text. Asked again, it remembers."""
+    return _checked(content, tuple(inputs))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _checked(content: bytes, inputs: tuple[Kind, ...]) -> StageReport:
     try:
         return check(content.decode("utf-8-sig"), inputs)
     except UnicodeDecodeError as fault:

@@ -162,15 +162,16 @@ def test_what_does_less_where_it_is_not_compared_is_unproven(workshop, sized, gr
     assert report.time is None
 
 
-def test_what_only_writes_where_it_is_not_compared_is_unproven(workshop, sized):
+def test_what_only_writes_at_the_full_shape_is_wrong_there(workshop, sized):
     lazy = HONEST.replace("BLOCK: tl.constexpr):", "BLOCK: tl.constexpr, BIG: tl.constexpr):")
     lazy = lazy.replace("BLOCK=128)", "BLOCK=128, BIG=x.numel() > 10_000)")
     lazy = lazy.replace("mask = offs < n\n", "mask = offs < n\n    read = mask & (not BIG)\n")
     lazy = lazy.replace("x_ptr + offs, mask=mask", "x_ptr + offs, mask=read, other=0.0")
     lazy = lazy.replace("y_ptr + offs, mask=mask", "y_ptr + offs, mask=read, other=0.0")
     report = judged(workshop, sized, lazy)
-    assert report.verdict is Verdict.UNPROVEN, report.says
-    assert report.code == "profile.does-less-at-full"
+    assert report.verdict is Verdict.REJECTED, report.says
+    assert report.code == "correctness.error-above-bound"
+    assert report.report(Stage.CORRECTNESS).findings[0].evidence["shape"] == "full"
 
 
 def test_a_wrong_answer_is_refused_and_nothing_is_timed(workshop, single):

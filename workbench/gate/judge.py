@@ -15,6 +15,8 @@ from workbench.gate.candidate import Candidate
 from workbench.gate.compile import Compiled
 from workbench.gate.correctness import stage as correctness
 from workbench.gate.correctness.cases import SEED_BYTES
+from workbench.gate.correctness.full import stage as full_shape
+from workbench.gate.correctness.full.stage import FullLook
 from workbench.gate.correctness.stage import CorrectnessSettings, usual_shapes
 from workbench.gate.counters import Profiler
 from workbench.gate.policy import check as policy
@@ -44,6 +46,7 @@ _ON_GPU = (Stage.CORRECTNESS, Stage.PROFILE)
 JOB_MODULES = (
     *health.JOB_MODULES,
     *correctness.JOB_MODULES,
+    *full_shape.JOB_MODULES,
     *compiling.JOB_MODULES,
     *profile.JOB_MODULES,
     *timing.JOB_MODULES,
@@ -133,6 +136,7 @@ class _Sitting:
         self._reports: list[StageReport] = []
         self._compiled: Compiled | None = None
         self._profiled: Profiled | None = None
+        self._looked = FullLook()
         self._ncu: NcuRecord | None = None
         self._gpu_seconds = 0.0
         self.inputs = policy.input_kinds(problem.source)
@@ -215,9 +219,23 @@ class _Sitting:
                 device_index=device,
             )
 
-        if device is None:
-            return compared()
-        return self._beside_others(Stage.CORRECTNESS, device, compared)
+        if device is not None:
+            return self._beside_others(Stage.CORRECTNESS, device, compared)
+        report = compared()
+        return report if report.outcome is Outcome.FAILED else self._at_full(report)
+
+    def _at_full(self, report: StageReport) -> StageReport:
+        """The report with what a sample of programs shows at the full shape."""
+        began = time.monotonic()
+        recorded = (self._compiled or Compiled(report=report)).recorded
+        setting = full_shape.Setting(
+            target=self._settings.target, configs=recorded.configs, seed=self._seed
+        )
+        self._looked = full_shape.look(
+            self._candidate, self._problem, self._facts(), setting, self._workshop
+        )
+        seconds = report.seconds + time.monotonic() - began
+        return structs.replace(correctness.with_full(report, self._looked), seconds=seconds)
 
     def _beside_others(
         self, stage: Stage, device: int, work: Callable[[], StageReport]
@@ -262,6 +280,10 @@ class _Sitting:
                 self._workshop,
                 parent=parent_time,
                 threshold=self._settings.threshold,
+                traced=self._looked.traced,
+            )
+            self._profiled = profile.doubted(
+                self._profiled, self._problem.family, self._settings.target
             )
         return self._profiled.report
 

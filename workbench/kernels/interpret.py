@@ -30,6 +30,7 @@ from workbench.kernels.trace_launch import (
     candidate_line,
     is_library,
 )
+from workbench.kernels.trace_values import Book, BookWatch
 from workbench.kernels.untyped import Untyped
 
 _PROBES = 256
@@ -48,6 +49,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ghost: bool
     configs: dict[str, int]
     watch: type[LaunchWatch]
+    book: Book | None
 
 
 class Trace:
@@ -82,12 +84,38 @@ class Trace:
             counting=self._settings.counting,
             raising=self._settings.raising,
         )
-        ran = 0 if self._settings.ghost else self._run(watch, function, values, grid)
+        ran = self._run_noting(watch, function, bound, values, grid)
         self.launches.append(watch.trace(grid, ran))
 
     def choose(self, kernel: str, configs: list[Config], launch: Untyped) -> Untyped:
         """Take the configuration that was recorded for this kernel, or the first."""
         return launch(configs[min(self._settings.configs.get(kernel, 0), len(configs) - 1)])
+
+    def _run_noting(
+        self,
+        watch: LaunchWatch,
+        function: Untyped,
+        bound: dict[str, Any],
+        values: dict[str, Any],
+        grid: Grid,
+    ) -> int:
+        """The programs of one launch, with what they leave in memory noted where that is asked."""
+        settings, total = self._settings, grid[0] * grid[1] * grid[2]
+        book = settings.book
+        if book is None:
+            return 0 if settings.ghost else self._run(watch, function, values, grid)
+        part = settings.ghost or (settings.sample is not None and settings.sample < total)
+        book.begin(function, bound, partial=part)
+        if settings.ghost:
+            book.end(partial=True)
+            return 0
+        if isinstance(watch, BookWatch):
+            watch.book = book
+        ran = self._run(watch, function, values, grid)
+        if part:
+            _run_last(book, watch, function, values, grid)
+        book.end(partial=ran < total)
+        return ran
 
     def _run(
         self, watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid
@@ -124,6 +152,7 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     stands_for: Target | None = None,
     configs: Mapping[str, int] | None = None,
     watch: type[LaunchWatch] = LaunchWatch,
+    book: Book | None = None,
 ) -> Iterator[Trace]:
     """Interpret every launch on CPU tensors until the block ends.
 
@@ -133,7 +162,8 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     raise AccessOutOfBounds before the access, or mask the lanes and report. `count` False only
     checks bounds, which is faster. `shuffle` runs programs in an order drawn from that seed.
     `ghost` launches nothing. `stands_for` is the GPU that host code believes in (sm90). `configs`
-    picks an autotuned kernel's configuration by index, else its first.
+    picks an autotuned kernel's configuration by index, else its first. `book` notes which memory
+    holds final values although a sample ran; the last program of each launch then runs too.
 
     Raises CannotJudge where the interpreter would be wrong, KernelRaised where the kernel itself
     fails. Import the candidate inside the block or after one was entered: libdevice functions are
@@ -153,7 +183,8 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
         shuffle=shuffle,
         ghost=ghost,
         configs=dict(configs or {}),
-        watch=watch,
+        watch=watch if book is None else BookWatch,
+        book=book,
     )
     trace = Trace(settings)
     with language(trace.launch), standing_in(stands_for or target("sm90")), choosing(trace.choose):
@@ -223,6 +254,24 @@ def _spread(total: int, count: int, seed: int) -> list[int]:
     chosen = [rng.randrange(low, high) for low, high in pairwise(edges)]
     rng.shuffle(chosen)
     return chosen
+
+
+def _run_last(
+    book: Book, watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid
+) -> None:
+    """The last program of a sampled launch too: the tail and the largest offsets are its.
+
+    Uncounted: counts are scaled from programs that stand for their like.
+    """
+    last = BookWatch(watch.kernel, watch.regions, line=watch.line, counting=False, raising=True)
+    last.book = book
+    program = _place(grid[0] * grid[1] * grid[2] - 1, grid)
+    builder = triton_interpreter.interpreter_builder
+    builder.watch, builder.grid_idx = last, program
+    with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch):
+        last.begin_program(program)
+        function(**values)
+        last.end_program()
 
 
 def _probe(watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid) -> None:

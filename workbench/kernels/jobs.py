@@ -13,6 +13,9 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 import torch
+from msgspec import Struct
+from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._pytree import tree_flatten
 
 from workbench.kernels.faults import (
     AccessOutOfBounds,
@@ -21,7 +24,9 @@ from workbench.kernels.faults import (
     KernelFault,
     TooLarge,
 )
-from workbench.kernels.lazy import LazyHost, lazy_host, lazy_numbers
+from workbench.kernels.host_state import State, changed, host_state
+from workbench.kernels.lazy import LazyHost, lazy_numbers
+from workbench.kernels.lazy_contents import Contents, Filling
 from workbench.kernels.requests import (
     BranchSpec,
     Fault,
@@ -33,6 +38,7 @@ from workbench.kernels.requests import (
     TraceRequest,
 )
 from workbench.kernels.target import target
+from workbench.kernels.trace_values import Book
 from workbench.kernels.untyped import Untyped
 
 FILE = "candidate.py"
@@ -67,7 +73,8 @@ def record(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  
             recorders.append(recorder)
             call()
 
-    host, fault = _call_twice(asked, file, launches, launches)
+    host = LazyHost(str(file))
+    fault = _TwoCalls(asked, file, host).make(launches, launches)
     last = recorders[-1]
     answer = Recorded(
         launches=tuple(last.launches),
@@ -84,15 +91,43 @@ def trace(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  #
 
     Raises what the candidate's own host code raises.
     """
-    from workbench.kernels.interpret import Trace, tracing
 
     asked = msgspec.convert(request, TraceRequest)
+    return msgspec.to_builtins(traced(bench, asked).answer), []
+
+
+class Called(Struct, frozen=True):
+    """The counted call of a traced candidate."""
+
+    answer: Traced
+    host: LazyHost
+    out: object = None
+    """What it returned; None with a fault."""
+    book: Book | None = None
+    """With contents: which memory holds final values."""
+    inputs: tuple[torch.Tensor, ...] = ()
+    """With contents: the tensors that it was given."""
+    changing: str = ""
+    """With contents: host state that the second call changed; empty when there is none."""
+
+
+def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) -> Called:
+    """Build and call a candidate in the interpreter; with `contents`, on numbers of the judge's.
+
+    Needs a worker that interprets. Raises what the candidate's own host code raises.
+    """
+    from workbench.kernels.interpret import Trace, tracing
+
     file = _written(bench, asked)
     wanted = target(asked.target)
     traces: list[Trace] = []
+    host = LazyHost(str(file), faithful=contents is not None)
+    book = None if contents is None else Book(host.knows)
+    if book is not None:
+        host.touched = book.touched
 
     def preparing(call: Callable[[], None]) -> None:
-        with tracing(ghost=True, stands_for=wanted, configs=asked.configs) as made:
+        with tracing(ghost=True, stands_for=wanted, configs=asked.configs, book=book) as made:
             traces.append(made)
             call()
 
@@ -103,41 +138,74 @@ def trace(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  #
             work=asked.work,
             stands_for=wanted,
             configs=asked.configs,
+            book=book,
         ) as made:
             traces.append(made)
             call()
 
-    _, fault = _call_twice(asked, file, preparing, counting)
-    return msgspec.to_builtins(Traced(traces=tuple(traces[-1].launches), fault=fault)), []
+    call = _TwoCalls(asked, file, host, contents)
+    fault = call.make(preparing, counting)
+    answer = Traced(traces=tuple(traces[-1].launches), fault=fault)
+    return Called(answer, host, call.out, book, call.given(), call.changing)
 
 
 Inside = Callable[[Callable[[], None]], None]
 """Runs a call with launches recorded or interpreted."""
 
 
-def _call_twice(
-    asked: LaunchRequest, file: Path, first: Inside, second: Inside
-) -> tuple[LazyHost, Fault | None]:
-    """Build the candidate and call it in `first`, then call it again in `second`."""
-    with lazy_host(str(file)) as host:
-        inputs = [_value(spec) for spec in asked.inputs]
+class _TwoCalls:
+    """A candidate that is built, called once to get ready and once to be looked at."""
+
+    def __init__(
+        self, asked: LaunchRequest, file: Path, host: LazyHost, contents: Contents | None = None
+    ) -> None:
+        self._asked = asked
+        self._file = file
+        self._host = host
+        self._contents = contents
+        self._inputs: list[object] = []
+        self.out: object = None
+        self.changing = ""
+
+    def make(self, first: Inside, second: Inside) -> Fault | None:
+        """Build the candidate and call it in `first`, then call it again in `second`."""
         models: list[torch.nn.Module] = []
+        modules: list[Untyped] = []
 
         def build_and_call() -> None:
-            module = _load(file)
-            models.append(module.ModelNew(*(_value(spec) for spec in asked.init)))
-            models[0](*inputs)
+            module = _load(self._file)
+            modules.append(module)
+            models.append(module.ModelNew(*(_value(spec) for spec in self._asked.init)))
+            if self._contents is not None:
+                self._contents.put_state(models[0], self._host)
+            models[0](*self._inputs)
 
         def call() -> None:
-            host.operations.clear()
-            models[0](*inputs)
+            self._host.operations.clear()
+            before = self._remembered(models[0], modules[0])
+            self.out = models[0](*self._inputs)
+            self.changing = changed(before, self._remembered(models[0], modules[0]))
 
-        try:
-            first(build_and_call)
-            second(call)
-        except KernelFault as fault:
-            return host, _as_data(fault)
-    return host, None
+        with torch.no_grad(), self._host:
+            fill = None if self._contents is None else self._contents.filling(self._host)
+            self._inputs = [_value(spec, fill) for spec in self._asked.inputs]
+            try:
+                first(build_and_call)
+                second(call)
+            except KernelFault as fault:
+                self.out = None
+                return _as_data(fault)
+        return None
+
+    def _remembered(self, model: torch.nn.Module, module: Untyped) -> State:
+        if self._contents is None:
+            return {}
+        with _disable_current_modes():
+            return host_state(model, vars(module), self._contents.names)
+
+    def given(self) -> tuple[torch.Tensor, ...]:
+        """The tensors among the inputs, as they are nested."""
+        return tuple(t for t in tree_flatten(self._inputs)[0] if isinstance(t, torch.Tensor))
 
 
 def _written(bench: Bench, asked: LaunchRequest) -> Path:
@@ -157,18 +225,21 @@ def _load(file: Path) -> Untyped:
     return module
 
 
-def _value(spec: Spec) -> object:
+def _value(spec: Spec, fill: Filling | None = None) -> object:
     """The value that a description stands for; tensors are numbers on lazy memory."""
     if isinstance(spec, PlainSpec):
         if spec.kind == "dtype":
             return getattr(torch, str(spec.value))
         return torch.device(str(spec.value)) if spec.kind == "device" else spec.value
     if isinstance(spec, BranchSpec):
-        items = [_value(item) for item in spec.items]
+        items = [_value(item, fill) for item in spec.items]
         if spec.kind == "dict":
             return dict(zip(spec.keys, items, strict=True))
         return tuple(items) if spec.kind == "tuple" else items
-    return lazy_numbers(spec.shape, getattr(torch, spec.dtype), spec.strides)
+    dtype = getattr(torch, spec.dtype)
+    if fill is not None:
+        return fill(spec.shape, dtype, spec.strides)
+    return lazy_numbers(spec.shape, dtype, spec.strides)
 
 
 def _as_data(fault: KernelFault) -> Fault:

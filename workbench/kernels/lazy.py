@@ -4,20 +4,22 @@ import contextlib
 import math
 import mmap
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from workbench.kernels.blame import line_in
-from workbench.kernels.paint import paint
+from workbench.kernels.paint import fill, paint
 from workbench.kernels.records import HostOperation
 from workbench.kernels.untyped import Untyped
 
 _SMALL = 1 << 16
 """Bytes up to which host operations are really done: small constants keep their values."""
+_REAL = 256 << 20
+"""Bytes up to which a faithful host does them too: a tenth of a second (ours)."""
 _NORESERVE = 0x4000
 """Linux's MAP_NORESERVE, which Python's mmap names only from 3.13 on."""
 
@@ -48,6 +50,19 @@ def lazy_numbers(
     return made
 
 
+def lazy_filled(
+    shape: Sequence[int],
+    dtype: torch.dtype,
+    chunk: torch.Tensor,
+    strides: Sequence[int] | None = None,
+) -> torch.Tensor:
+    """As `lazy_zeros`, but with a chunk of numbers over and over in its window; see `fill`."""
+    made = lazy_zeros(shape, dtype, strides)
+    if made.numel():
+        fill(made, chunk)
+    return made
+
+
 def _pages(size: int) -> mmap.mmap:
     """Anonymous memory: private, so that reading costs nothing either; else shared.
 
@@ -71,17 +86,46 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
     Views are real, so that aliases stay aliases; operations on small tensors are real; any other
     makes a lazy result of the right shape, or leaves the tensor that it would change alone. All
     that would move data on a GPU is noted in `operations`. `source` is the candidate's file.
+
+    `faithful` does operations of up to 256 MiB for real and keeps books of the rest: `knows` tells
+    whether a tensor holds what it would on a GPU, `origin` where a copy's contents come from.
+    `touched` tells of a tensor that kernels may have written to.
     """
 
-    def __init__(self, source: str = "") -> None:
+    def __init__(self, source: str = "", *, faithful: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.operations: list[HostOperation] = []
+        self.touched: Callable[[torch.Tensor], bool] = lambda _: False
         self._source = source
+        self._faithful = faithful
+        self._unknown: dict[int, torch.Tensor] = {}
+        """By the address of their storage; kept, so that no other tensor gets it."""
+        self._origins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._chunks: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         # True would wrap the method for torch.compile and import torch._dynamo: two seconds.
         return False
+
+    def holds(self, tensor: torch.Tensor, chunk: torch.Tensor) -> None:
+        """A tensor was filled with a chunk over and over: so are its copies."""
+        self._chunks[_storage(tensor)] = (tensor, chunk)
+        self._unknown.pop(_storage(tensor), None)
+
+    def knows(self, tensor: torch.Tensor) -> bool:
+        """Whether the host left a tensor's contents as they would be on a GPU."""
+        return _storage(tensor) not in self._unknown
+
+    def origin(self, tensor: torch.Tensor) -> torch.Tensor:
+        """What a tensor was copied or cast from, element by element; else the tensor itself."""
+        found = self._origins.get(_storage(tensor))
+        if found is None:
+            return tensor
+        copy, source = found
+        same = (copy.shape, copy.stride()) == (tensor.shape, tensor.stride())
+        at_start = copy.data_ptr() == tensor.data_ptr()
+        return self.origin(source) if same and at_start else tensor
 
     def __torch_dispatch__(
         self,
@@ -98,22 +142,97 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
         changed = _changed(func, args, kwargs)
         if changed:
             self._note(func, given, [])
-            if max(_nbytes(t) for t in given) <= _SMALL:
-                return func(*args, **kwargs)
-            if func.overloadpacket not in _CLEARING:
-                for tensor in changed:
-                    paint(tensor)
-            return changed[0] if len(changed) == 1 else tuple(changed)
+            return self._change(func, args, kwargs, given, changed)
         try:
             shapes = func(*_to_meta(args), **{**_to_meta(kwargs), **_on_meta(func)})
         except NotImplementedError:  # its shape depends on what the data holds
             return func(*args, **kwargs)
         made = [t for t in tree_flatten(shapes)[0] if isinstance(t, torch.Tensor)]
         self._note(func, given, made)
-        if sum(map(_nbytes, (*given, *made))) <= _SMALL:
-            return func(*args, **kwargs)
-        make = lazy_zeros if func.overloadpacket in _EMPTY else lazy_numbers
-        return tree_map_only(torch.Tensor, lambda t: make(t.shape, t.dtype, t.stride()), shapes)
+        size = sum(map(_nbytes, (*given, *made)))
+        settled = self._faithful and self._settled(given)
+        plain = func.overloadpacket in _ZEROS or func.overloadpacket in _UNWRITTEN
+        real = size <= (_REAL if settled and not plain else _SMALL)
+        out = func(*args, **kwargs) if real else self._lazily(func, given, shapes)
+        if self._faithful:
+            self._keep_books(func, given, out, known=real and settled)
+        return out
+
+    def _change(
+        self,
+        func: Untyped,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        given: list[torch.Tensor],
+        changed: list[torch.Tensor],
+    ) -> Untyped:
+        """An operation that writes to `changed`."""
+        size = max(map(_nbytes, given))
+        others = [t for t in given if all(t is not c for c in changed)]
+        settled = self._faithful and self._settled(others)
+        settled = settled and not any(map(self.touched, changed))
+        out: Untyped = changed[0] if len(changed) == 1 else tuple(changed)
+        if size <= (_REAL if settled and func.overloadpacket not in _CLEARING else _SMALL):
+            out = func(*args, **kwargs)
+        elif func.overloadpacket not in _CLEARING:
+            settled = False
+            for tensor in changed:
+                paint(tensor)
+        else:
+            settled = settled and func.overloadpacket is _aten.zero_
+        for tensor in changed if self._faithful else ():
+            whole = _nbytes(tensor) >= tensor.untyped_storage().nbytes()
+            if settled and whole and func.overloadpacket in _REPLACING:
+                self._unknown.pop(_storage(tensor), None)
+            elif not settled:
+                self._unknown[_storage(tensor)] = tensor
+                if func.overloadpacket is _aten.copy_ and others[0].shape == tensor.shape:
+                    self._origins[_storage(tensor)] = (tensor, others[0])
+        return out
+
+    def _lazily(self, func: Untyped, given: list[torch.Tensor], shapes: Untyped) -> Untyped:
+        """A result that costs nothing: zeros for what kernels will write, else numbers."""
+        if func.overloadpacket in _EMPTY:
+            return tree_map_only(
+                torch.Tensor, lambda t: lazy_zeros(t.shape, t.dtype, t.stride()), shapes
+            )
+        chunk = self._chunk_behind(given[0]) if func.overloadpacket in _COPYING else None
+        if chunk is not None and shapes.stride() == given[0].stride():
+            with _disable_current_modes():
+                cast = chunk.to(shapes.dtype)
+            # Repeats of a chunk must stay whole pages in the other dtype too.
+            if cast.nbytes % mmap.PAGESIZE == 0:
+                made = lazy_filled(shapes.shape, shapes.dtype, cast, shapes.stride())
+                self.holds(made, cast)
+                return made
+        return tree_map_only(
+            torch.Tensor, lambda t: lazy_numbers(t.shape, t.dtype, t.stride()), shapes
+        )
+
+    def _chunk_behind(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The chunk that a tensor repeats from its first element on, untouched by kernels."""
+        found = self._chunks.get(_storage(tensor))
+        if found is None or self.touched(tensor) or found[0].data_ptr() != tensor.data_ptr():
+            return None
+        return found[1]
+
+    def _settled(self, tensors: list[torch.Tensor]) -> bool:
+        """Whether these tensors hold now what they would on a GPU."""
+        return all(self.knows(t) and not self.touched(t) for t in tensors)
+
+    def _keep_books(
+        self, func: Untyped, given: list[torch.Tensor], out: Untyped, *, known: bool
+    ) -> None:
+        """Note whether what was just made holds what it would on a GPU."""
+        for tensor in tree_flatten(out)[0]:
+            if not isinstance(tensor, torch.Tensor) or func.overloadpacket in _ZEROS:
+                continue
+            place = _storage(tensor)
+            if (known and func.overloadpacket not in _UNWRITTEN) or place in self._chunks:
+                continue
+            self._unknown[place] = tensor
+            if func.overloadpacket in _COPYING:
+                self._origins[place] = (tensor, given[0])
 
     def _note(self, func: Untyped, given: list[Any], made: list[Any]) -> None:
         if func.overloadpacket in _ALLOCATIONS:
@@ -128,11 +247,15 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
 _aten = torch.ops.aten
 _READS = {_aten._local_scalar_dense.default, _aten.is_nonzero.default}  # noqa: SLF001
 _CLEARING = {_aten.zero_, _aten.fill_}
-_EMPTY = {
-    *(_aten.empty, _aten.empty_strided, _aten.empty_like, _aten.new_empty, _aten.new_empty_strided),
-    *(_aten.zeros, _aten.zeros_like, _aten.new_zeros, _aten.full, _aten.full_like, _aten.new_full),
+_ZEROS = {_aten.zeros, _aten.zeros_like, _aten.new_zeros}
+_UNWRITTEN = {
+    *(_aten.empty, _aten.empty_strided, _aten.empty_like, _aten.new_empty, _aten.new_empty_strided)
 }
+_EMPTY = {*_UNWRITTEN, *_ZEROS, _aten.full, _aten.full_like, _aten.new_full}
 """Their results are written by kernels: painted pages are shared, and must stay numbers."""
+_COPYING = {_aten.clone, _aten._to_copy}  # noqa: SLF001 - what casts dispatch to
+"""Every element of the result is one of the argument's, at the same index."""
+_REPLACING = {_aten.zero_, _aten.fill_, _aten.copy_}
 _ALLOCATIONS = {_aten.empty, _aten.empty_strided, _aten.empty_like, _aten.new_empty}
 
 
@@ -169,12 +292,16 @@ def _on_meta(func: Untyped) -> dict[str, torch.device]:
     return {"device": torch.device("meta")} if "device" in names else {}
 
 
+def _storage(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage().data_ptr())
+
+
 def _nbytes(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
 
 @contextlib.contextmanager
-def lazy_host(source: str = "") -> Iterator[LazyHost]:
+def lazy_host(source: str = "", *, faithful: bool = False) -> Iterator[LazyHost]:
     """Run host code lazily, without autograd, until the block ends."""
-    with torch.no_grad(), LazyHost(source) as mode:
+    with torch.no_grad(), LazyHost(source, faithful=faithful) as mode:
         yield mode

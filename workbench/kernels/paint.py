@@ -15,8 +15,47 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 _CHUNK = 2 << 20
 """Bytes of numbers that repeat. Ours: longer than the rows of most problems."""
-_MAP_SHARED, _MAP_FIXED = 0x01, 0x10
+_MAP_SHARED, _MAP_PRIVATE, _MAP_FIXED = 0x01, 0x02, 0x10
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
+
+
+COPIED = 4 << 20
+"""Bytes up to which a tensor gets a copy of its contents instead of pages that repeat (ours)."""
+
+
+def fill(tensor: torch.Tensor, chunk: torch.Tensor) -> None:
+    """Give a tensor's window, from its first element on, the chunk over and over.
+
+    A large tensor is laid out with private pages of one file, which cost nothing until they are
+    stored to, and must begin on a page (as lazy memory does); its chunk is whole pages. Raises
+    OSError where the system refuses to map them.
+    """
+    reach = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    with _disable_current_modes():
+        flat = tensor.detach().as_strided((reach,), (1,), tensor.storage_offset())
+        size = flat.nbytes
+        mapped = 0
+        if size > COPIED and not chunk.nbytes % mmap.PAGESIZE:
+            mapped = size // mmap.PAGESIZE * mmap.PAGESIZE
+            _map_over(flat.data_ptr(), mapped, chunk)
+        done = mapped // chunk.itemsize
+        rest = flat[done:]
+        if rest.numel():
+            places = torch.arange(done, reach) % chunk.numel()
+            rest.copy_(chunk[places])
+
+
+def _map_over(address: int, size: int, chunk: torch.Tensor) -> None:
+    """Private pages with the chunk's bytes, over and over, at an address."""
+    with tempfile.TemporaryFile() as file:
+        file.write(chunk.contiguous().view(torch.uint8).numpy().tobytes())
+        file.flush()
+        for place in range(address, address + size, chunk.nbytes):
+            length = min(chunk.nbytes, address + size - place)
+            flags = _MAP_PRIVATE | _MAP_FIXED
+            got = _libc().mmap(place, length, _READ_WRITE, flags, file.fileno(), 0)
+            if got != place:
+                raise OSError("pages of numbers cannot be mapped")
 
 
 def paint(tensor: torch.Tensor) -> None:

@@ -18,6 +18,7 @@ from workbench.errors import WorkbenchError
 from workbench.gate.correctness.asking import Ended
 from workbench.gate.correctness.cases import SEED_BYTES, Effort, derive
 from workbench.gate.correctness.dialogue import Dialogue
+from workbench.gate.correctness.full.stage import FullLook
 from workbench.gate.correctness.numbers import FLAG
 from workbench.gate.correctness.protocol import OpenReference
 from workbench.gate.correctness.trial import Trial, TrialSettings, Wrong
@@ -136,6 +137,28 @@ def run(
             with workshop.worker(Flavor.INTERPRET, limits) as second:
                 judge.look_for_bad_accesses(reference, second)
         return judge.report(time.monotonic() - began, tried.isolation)
+
+
+def with_full(report: StageReport, looked: FullLook) -> StageReport:
+    """A report with what a look at the full shape added to it."""
+    if not looked.says and not looked.findings:
+        return report
+    if looked.findings:
+        failed = any(finding.blame is Blame.CANDIDATE for finding in looked.findings)
+        return structs.replace(
+            report,
+            outcome=Outcome.FAILED if failed else Outcome.UNPROVEN,
+            says=looked.findings[0].says,
+            findings=(*looked.findings, *report.findings),
+        )
+    note = Finding(
+        code="correctness.full-shape",
+        says=looked.says,
+        blame=Blame.MACHINE,
+        evidence=looked.evidence,
+    )
+    says = f"{report.says}; {looked.says}" if report.outcome is Outcome.PASSED else report.says
+    return structs.replace(report, says=says, findings=(*report.findings, note))
 
 
 @contextmanager

@@ -1,0 +1,121 @@
+"""What the candidate's worker does for the full shape: trace a sample, tell what it stored.
+
+Runs in candidate workers only; what it says can convict a candidate or leave a doubt.
+"""
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from workbench.gate.correctness.candidate_job import foreign
+from workbench.gate.correctness.full.protocol import Group, TracedFull, TraceFull
+from workbench.gate.correctness.layout import entry, overlap
+from workbench.gate.correctness.nest import Nest, flatten, tensor_paths
+from workbench.gate.correctness.protocol import OutputFacts, decode, encode
+from workbench.isolation.context import JobContext
+from workbench.isolation.tensors import from_blob, to_blob
+from workbench.isolation.wire import Blob
+from workbench.kernels.jobs import Called, traced
+from workbench.kernels.lazy_contents import Contents
+from workbench.kernels.trace_values import Stored
+
+_MOST = 1 << 18
+"""Elements of one output that one program may tell of (ours)."""
+
+
+def trace(
+    bench: JobContext, request: dict[str, Any], blobs: list[Blob]
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Answer `TraceFull`. Raises what the candidate's own host code raises."""
+    message = decode(request, TraceFull)
+    chunks = [from_blob(blob) for blob in blobs]
+    state = dict(zip(message.state, chunks[message.inputs :], strict=True))
+    called = traced(bench, message.request, Contents(chunks[: message.inputs], state))
+    if called.answer.fault is not None:
+        return encode(TracedFull(traced=called.answer)), []
+    nest, tensors = flatten(called.out, foreign)
+    groups: list[Group] = []
+    values: list[torch.Tensor] = []
+    for number, tensor in enumerate(tensors):
+        for stored, places, found in _final_values(called, tensor, message.request.sample_seed):
+            groups.append(Group(output=number, program=stored.program, count=found.numel()))
+            values += [places, found]
+    reply = TracedFull(
+        traced=called.answer,
+        outputs=nest,
+        facts=_facts(called, nest, tensors),
+        groups=tuple(groups),
+        changing=called.changing,
+    )
+    return encode(reply), [to_blob(t) for t in values]
+
+
+def _final_values(
+    called: Called, tensor: torch.Tensor, seed: int
+) -> list[tuple[Stored, torch.Tensor, torch.Tensor]]:
+    """By program: flat places in the output that it stored to, with the values there."""
+    source = called.host.origin(tensor)
+    if called.book is None or not tensor.numel():
+        return []
+    rng = random.Random(seed)  # noqa: S311  # keyed by the judge's secret seed
+    found = []
+    for stored in called.book.stored_in(source):
+        index = _indices(source, stored.addresses, rng)
+        if index is None or not index[0].size:
+            continue
+        at = tuple(torch.from_numpy(i) for i in index)
+        places = np.ravel_multi_index(index, tensor.shape)
+        cast = source[at].to(tensor.dtype)
+        found.append((stored, torch.from_numpy(np.asarray(places, dtype=np.int64)), cast))
+    return found
+
+
+def _indices(
+    tensor: torch.Tensor, addresses: NDArray[Any], rng: random.Random
+) -> tuple[NDArray[np.int64], ...] | None:
+    """Indices of the elements at these addresses, those that are the tensor's; some, if many.
+
+    None where the tensor is no block of numbers. An index along a dimension that repeats its
+    elements is drawn.
+    """
+    if not tensor.dim():
+        return None
+    if addresses.size > _MOST:
+        first = rng.randrange(addresses.size - _MOST + 1)
+        addresses = addresses[first : first + _MOST]
+    offsets = addresses.astype(np.int64) - tensor.data_ptr()
+    lit = (offsets >= 0) & (offsets % tensor.element_size() == 0)
+    offsets = offsets // tensor.element_size()
+    index: dict[int, NDArray[np.int64]] = {}
+    strides = tuple(tensor.stride())
+    for dim in sorted(range(tensor.dim()), key=lambda d: -strides[d]):
+        size, stride = tensor.shape[dim], strides[dim]
+        if size == 1:
+            along = np.zeros_like(offsets)
+        elif stride == 0:
+            drawn = [rng.randrange(size) for _ in range(min(offsets.size, 4096))]
+            along = np.resize(np.array(drawn, dtype=np.int64), offsets.size)
+        else:
+            along = offsets // stride
+            offsets = offsets % stride
+            lit &= along < size
+        index[dim] = along
+    lit &= offsets == 0
+    return tuple(index[dim][lit] for dim in range(tensor.dim()))
+
+
+def _facts(called: Called, nest: Nest, tensors: list[torch.Tensor]) -> tuple[OutputFacts, ...]:
+    owners = [(f"input {i}", t) for i, t in enumerate(called.inputs)]
+    return tuple(
+        OutputFacts(
+            entry=entry(path, tensor),
+            device=str(tensor.device),
+            storage_bytes=tensor.untyped_storage().nbytes(),
+            offset_bytes=int(tensor.storage_offset()) * tensor.element_size(),
+            overlaps=tuple(name for name, t in owners if overlap(tensor, t)),
+        )
+        for path, tensor in zip(tensor_paths(nest), tensors, strict=True)
+    )

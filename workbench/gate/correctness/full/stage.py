@@ -1,0 +1,277 @@
+"""The full shape without a GPU: a secret sample of programs, held against the reference.
+
+The interpreter cannot run the shape whose speed counts, but it can run some of its programs on the
+judge's numbers, and the reference can be worked out where those programs stored. What cannot be
+compared is said, and proves nothing.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct, structs
+
+from workbench.errors import WorkbenchError
+from workbench.gate.correctness.asking import Ended, ask_reference
+from workbench.gate.correctness.cases import derive
+from workbench.gate.correctness.full.protocol import (
+    ComparedStored,
+    CompareStored,
+    Prepare,
+    Prepared,
+    TracedFull,
+    TraceFull,
+)
+from workbench.gate.correctness.numbers import check_numbers, margin
+from workbench.gate.correctness.protocol import (
+    Compared,
+    Expected,
+    Made,
+    Returned,
+    decode,
+    encode,
+)
+from workbench.gate.correctness.structure import check_structure
+from workbench.gate.problem.records import ProblemReport, ShapeReport
+from workbench.gate.records import Blame, Evidence, Finding
+from workbench.gate.specs import NoSpec, init_specs, input_specs
+from workbench.isolation.outcome import JobFailed, WorkerFault
+from workbench.isolation.records import Flavor, Limits
+from workbench.isolation.wire import Blob
+from workbench.isolation.worker import Worker
+from workbench.isolation.workshop import Workshop
+from workbench.kernels.requests import Traced, TraceRequest
+from workbench.problems.records import Problem
+
+JOB_MODULES = (
+    "workbench.gate.correctness.full.reference_job",
+    "workbench.gate.correctness.full.candidate_job",
+)
+"""Worth preloading in a workshop's forkservers."""
+
+_REFERENCE = "workbench.gate.correctness.full.reference_job"
+_CANDIDATE = "workbench.gate.correctness.full.candidate_job"
+_SECONDS = 90.0
+_LIMITS = Limits(wall_seconds=_SECONDS, memory_bytes=16 << 30)
+"""Lazy memory of a full shape is reserved, not used; it counts all the same."""
+_REFERENCE_LIMITS = Limits(memory_bytes=16 << 30)
+_MOST_STATE = 1 << 30
+"""Bytes of weights that the reference's worker makes for real (ours)."""
+
+
+class HasSource(Protocol):
+    """A candidate, as far as this stage looks at it."""
+
+    @property
+    def source(self) -> str:
+        """Text of the candidate's file."""
+
+
+class FullLook(Struct, frozen=True, kw_only=True):
+    """What a look at the full shape found."""
+
+    findings: tuple[Finding, ...] = ()
+    """Faults of the candidate, or doubts."""
+    says: str = ""
+    """How much was compared, for a person; empty where nothing had to be."""
+    evidence: Evidence = {}
+    traced: Traced | Finding | None = None
+    """The trace, which need not be made again, or why there is none; None: nobody looked."""
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """How the full shape is looked at."""
+
+    target: str
+    configs: Mapping[str, int]
+    seed: bytes
+
+
+def look(
+    candidate: HasSource,
+    problem: Problem,
+    facts: ProblemReport,
+    setting: Setting,
+    workshop: Workshop,
+) -> FullLook:
+    """Compare what a sample of programs stores at the full shape with the reference's values.
+
+    Nothing to do where the full shape is the smallest. Never raises for what a candidate or a
+    problem does; WorkbenchError when no worker starts.
+    """
+    full = facts.full
+    if full.shape == facts.shapes[0].shape:
+        return FullLook()
+    seed = derive(setting.seed, full.shape, "full")
+    try:
+        prepare = _preparing(problem, full, seed)
+        request = TraceRequest(
+            source=candidate.source,
+            target=setting.target,
+            init=init_specs(full),
+            inputs=input_specs(full),
+            configs=dict(setting.configs),
+            sample_seed=derive(setting.seed, full.shape, "programs"),
+        )
+    except NoSpec as reason:
+        return _not_compared(full, str(reason))
+    with workshop.worker(Flavor.REFERENCE, _REFERENCE_LIMITS) as reference:
+        try:
+            return _looked(reference, workshop, prepare, request, full, setting.seed)
+        except (Ended, WorkbenchError) as fault:
+            return _not_compared(full, str(fault))
+
+
+def _looked(
+    reference: Worker,
+    workshop: Workshop,
+    prepare: Prepare,
+    request: TraceRequest,
+    full: ShapeReport,
+    seed: bytes,
+) -> FullLook:
+    """Ask the reference for contents, the candidate for what it stores, the reference again."""
+    reply = ask_reference(reference, f"{_REFERENCE}:prepare", prepare)
+    prepared = decode(reply.body, Prepared)
+    if prepared.why_not:
+        return _not_compared(full, prepared.why_not)
+    told = _told(workshop, request, prepared, reply.blobs, full)
+    if isinstance(told, FullLook):
+        return told
+    answer, blobs = told
+    wrong = _wrong_structure(full, prepared, answer, seed)
+    if wrong:
+        return FullLook(findings=tuple(wrong[:1]), traced=answer.traced)
+    reply = ask_reference(
+        reference, f"{_REFERENCE}:compare", CompareStored(groups=answer.groups), blobs
+    )
+    return _judged(full, answer, decode(reply.body, ComparedStored), seed)
+
+
+def _preparing(problem: Problem, full: ShapeReport, seed: int) -> Prepare:
+    """What the reference's worker has to know. Raises NoSpec where it could not do its part."""
+    if full.inputs is None or full.outputs is None:
+        raise NoSpec(full.unseen or "the reference was not seen there")
+    if sum(entry.bytes for entry in full.state) > _MOST_STATE:
+        raise NoSpec("its weights are too large to be made here")
+    return Prepare(
+        source=problem.source,
+        small=problem.tiny.values,
+        full=problem.full.values,
+        seed=seed,
+        precision=problem.precision,
+        tolerance=problem.tolerance,
+        selections=problem.selections,
+        inputs=full.inputs,
+        input_entries=full.input_entries,
+        state=full.state,
+        output_entries=full.output_entries,
+        flops=sum(one.matrix_flops for one in full.operators),
+    )
+
+
+def _told(
+    workshop: Workshop,
+    request: TraceRequest,
+    prepared: Prepared,
+    chunks: Sequence[Blob],
+    full: ShapeReport,
+) -> tuple[TracedFull, list[Blob]] | FullLook:
+    """What the candidate's worker traced and stored, or what there is to say without it."""
+    message = TraceFull(
+        request=request, inputs=len(chunks) - len(prepared.state), state=prepared.state
+    )
+    with workshop.worker(Flavor.INTERPRET, _LIMITS) as worker:
+        try:
+            reply = worker.call(f"{_CANDIDATE}:trace", encode(message), chunks)
+            answer = decode(reply.body, TracedFull)
+        except JobFailed as fault:
+            # On other numbers, without books, it may well be traced: the profile tries.
+            return _not_compared(full, fault.message)
+        except (WorkerFault, msgspec.ValidationError, WorkbenchError) as fault:
+            says = f"its launches at shape {full.shape} cannot be traced: {fault}"
+            finding = Finding(code="profile.cannot-trace", says=says, blame=Blame.MACHINE)
+            return structs.replace(_not_compared(full, str(fault)), traced=finding)
+    if answer.traced.fault is not None:
+        return structs.replace(_not_compared(full, answer.traced.fault.what), traced=answer.traced)
+    return answer, list(reply.blobs)
+
+
+def _wrong_structure(
+    full: ShapeReport, prepared: Prepared, answer: TracedFull, seed: bytes
+) -> list[Finding]:
+    """Shapes, dtypes and overlaps of what came back, against the reference's on meta tensors."""
+    if full.inputs is None or full.outputs is None:
+        return []
+    made = Made(
+        inputs=full.inputs,
+        entries=full.input_entries,
+        outputs=full.outputs,
+        expected=tuple(
+            Expected(entry=entry, aliased=aliased)
+            for entry, aliased in zip(full.output_entries, prepared.aliased, strict=True)
+        ),
+        changes_state=False,
+        fp64=False,
+    )
+    entries = [facts.entry for facts in answer.facts]
+    blobs = [Blob(dtype=e.dtype, shape=e.shape, strides=e.strides, data=b"") for e in entries]
+    returned = Returned(outputs=answer.outputs, facts=answer.facts)
+    return [_placed(f, full, seed) for f in check_structure(made, returned, blobs, "cpu")]
+
+
+def _judged(
+    full: ShapeReport, answer: TracedFull, compared: ComparedStored, seed: bytes
+) -> FullLook:
+    found = Compared(measured=compared.measured)
+    findings = [_placed(finding, full, seed) for finding in check_numbers(found)]
+    whole = sum(math.prod(entry.shape) for entry in full.output_entries)
+    count = sum(compared.elements)
+    worst = margin(found)
+    evidence: Evidence = {
+        "shape": full.shape,
+        "programs": compared.programs,
+        "elements": count,
+        "share": count / max(whole, 1),
+        "margin": worst,
+    }
+    if not count:
+        says = f"nothing at {full.shape} could be compared: {_why_nothing(answer, compared)}"
+    else:
+        says = (
+            f"{compared.programs} programs at {full.shape}, {count} of {whole} elements "
+            f"({100 * count / whole:.2g} %), worst error {worst:.2g} of the bound"
+        )
+    if answer.changing and not findings:
+        findings.append(_counts(full, answer.changing, seed))
+    return FullLook(
+        findings=tuple(findings[:1]), says=says, evidence=evidence, traced=answer.traced
+    )
+
+
+def _why_nothing(answer: TracedFull, compared: ComparedStored) -> str:
+    if compared.too_dear:
+        return "the reference is too dear even for what one program wrote"
+    if not answer.groups:
+        return "what the programs of a sample leave depends on programs that did not run"
+    return "what they stored is none of the outputs"
+
+
+def _counts(full: ShapeReport, path: str, seed: bytes) -> Finding:
+    says = (
+        f"at shape {full.shape} a second call changes what host code remembers ({path}): "
+        "what later calls do was not compared"
+    )
+    finding = Finding(code="correctness.counts-calls", says=says, blame=Blame.MACHINE)
+    return _placed(finding, full, seed)
+
+
+def _placed(finding: Finding, full: ShapeReport, seed: bytes) -> Finding:
+    place: Evidence = {"case": "a sample of programs", "shape": full.shape, "seed": seed.hex()}
+    return structs.replace(finding, evidence={**finding.evidence, **place})
+
+
+def _not_compared(full: ShapeReport, why: str) -> FullLook:
+    says = f"nothing at {full.shape} could be compared: {why[:200]}"
+    return FullLook(says=says, evidence={"shape": full.shape, "elements": 0, "share": 0.0})

@@ -91,7 +91,7 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
 
 
 def _of_code(
-    value: FunctionType | MethodType | "GeneratorType[Any, Any, Any]",
+    value: "FunctionType | MethodType | GeneratorType[Any, Any, Any]",
 ) -> Iterator[tuple[str, object]]:
     """What a function, a method or a running generator carries along."""
     if isinstance(value, MethodType):

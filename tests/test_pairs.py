@@ -179,6 +179,16 @@ def test_a_loss_is_called_slower_and_not_no_gain():
     assert answer(summarize(*samples(0.9, 60, 1), RULE), RULE) is Answer.SLOWER
 
 
+def test_a_floor_takes_an_equal_and_refuses_a_slower_one():
+    """What walks back from an expert asks: no slower than 0.99 of what there was."""
+    floor = PairRule(threshold=0.99)
+    equal = Counter(decided(1.0, 0.014, seed, floor)[0] for seed in range(60))
+    assert equal[Answer.FASTER] >= 57
+    assert equal[Answer.SLOWER] == 0
+    slower = Counter(decided(0.96, 0.014, seed, floor)[0] for seed in range(60))
+    assert slower[Answer.FASTER] == 0
+
+
 def test_a_narrow_interval_below_the_threshold_is_no_gain():
     a, b = samples(1.0, 240, 3, jitter=0.001)
     assert answer(summarize(a, b, RULE), RULE) is Answer.NO_GAIN

@@ -230,7 +230,7 @@ def not_faster(speed: Speed, threshold: float) -> Finding | None:
         return None
     evidence: Evidence = {"ratio": speed.ratio, "threshold": threshold, "kind": str(speed.kind)}
     most = speed.ratio if speed.high is None else speed.high
-    if most < 1 / threshold:
+    if most < min(threshold, 1 / threshold):
         says = f"{speed.in_full()}: slower than its parent"
         return Finding(code="profile.slower", says=says, evidence=evidence)
     says = f"{speed.in_full()}: no gain above {threshold:g}x over its parent"

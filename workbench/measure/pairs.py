@@ -31,7 +31,8 @@ class PairRule(Struct, frozen=True, kw_only=True):
     """When pairs decide. The bounds are `measure.sequential`'s: valid at every look, together."""
 
     threshold: float = 1.01
-    """A ratio counts only beyond this, on either side (gate protocol, section 9.4)."""
+    """A ratio counts only beyond this, on either side (gate protocol, section 9.4). Below 1 it is
+    a floor: the candidate may be slower, but not by more than this."""
     error: float = 0.005
     """One-sided, of the whole sequence of looks: 99.5 % on each side (gate protocol, 9.4)."""
     miss: float = 0.025
@@ -41,6 +42,11 @@ class PairRule(Struct, frozen=True, kw_only=True):
     """Pairs before the first look: where all of them lie beyond the threshold, that decides."""
     cap: int = 960
     """Pairs after which there is no further look (ours: 2 % at 5 % jitter per pair are found)."""
+
+    @property
+    def slower_below(self) -> float:
+        """Ratios under this are of a slower candidate."""
+        return min(self.threshold, 1 / self.threshold)
 
     @property
     def confidence(self) -> float:
@@ -103,7 +109,7 @@ def answer(summary: PairSummary, rule: PairRule) -> Answer:
     """What these pairs decide under the rule."""
     if summary.low > rule.threshold:
         return Answer.FASTER
-    if summary.high < 1 / rule.threshold:
+    if summary.high < rule.slower_below:
         return Answer.SLOWER
     if summary.most < rule.threshold:
         return Answer.NO_GAIN

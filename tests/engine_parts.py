@@ -21,7 +21,7 @@ from workbench.gate.records import (
 )
 from workbench.measure.records import Kind, Speed, Time
 from workbench.search.proposer import NoProposal, Proposal
-from workbench.session.records import Budget, Mode, SessionSettings, Transition
+from workbench.session.records import Budget, Mode, Proposer, SessionSettings, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.records import Check, Plan, Truth
 
@@ -30,7 +30,11 @@ SEED = "# v0\n"
 
 
 def new_session(
-    folder: Path, *, mode: Mode = Mode.AUTO, budget: Budget | None = None
+    folder: Path,
+    *,
+    mode: Mode = Mode.AUTO,
+    budget: Budget | None = None,
+    proposer: Proposer = "skills",
 ) -> SessionStore:
     settings = SessionSettings(
         name=folder.name,
@@ -38,6 +42,7 @@ def new_session(
         mode=mode,
         device="cpu",
         target="sm90",
+        proposer=proposer,
         budget=budget or Budget(),
         created="2026-01-01T00:00:00+00:00",
     )

@@ -7,17 +7,24 @@ import sys
 from pathlib import Path
 
 import pytest
+from engine_parts import ScriptedWorkplace, new_session, report
 from kernel_texts import SEEDS
 from model_server import Answer, ModelServer, Request
 
 from workbench.engine import events as ev
 from workbench.engine.client import SessionClient
-from workbench.engine.create import RunRequest, create_session
+from workbench.engine.create import RunRequest, create_session, request_run
 from workbench.engine.serve import serve_session
+from workbench.engine.talks import Talks
+from workbench.engine.workplace import SessionWorkplace
 from workbench.errors import WorkbenchError
+from workbench.gate.records import Verdict
+from workbench.kernels.target import target
+from workbench.problems.load import load_problem
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer as Decided
 from workbench.session.records import Budget, Mode
+from workbench.skills.library import Library
 
 KEY = "sk-test-0123456789abcdef"
 SEED = SEEDS["softmax"]
@@ -103,7 +110,7 @@ WRONG = (
 )
 
 
-def start(url: str, folder: Path, monkeypatch, **budget) -> Path:
+def start(url: str, folder: Path, monkeypatch, proposer: str = "llm", **budget) -> Path:
     monkeypatch.setenv("OPENAI_BASE_URL", url)
     return create_session(
         RunRequest(
@@ -113,7 +120,7 @@ def start(url: str, folder: Path, monkeypatch, **budget) -> Path:
             device="cpu",
             target="sm90",
             budget=Budget(**budget),
-            proposer="llm",
+            proposer=proposer,
             name="softmax-1",
             sessions=folder,
         )
@@ -161,6 +168,7 @@ def test_a_run_with_a_model_keeps_the_good_candidate_and_the_reason_of_the_bad(t
     assert "asks scripted-1 as planner: about" in done.stderr
     assert "at most $" in done.stderr
     assert "spent     2 steps" in done.stdout
+    assert "planner: 2 requests" in done.stdout
     for path in tmp_path.rglob("*"):
         if path.is_file():
             assert KEY.encode() not in path.read_bytes()
@@ -264,6 +272,58 @@ def test_what_is_missing_is_told_before_anything_is_made(
     with pytest.raises(WorkbenchError, match=wrong):
         start("https://models.example/v1", tmp_path, monkeypatch, usd=usd)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_both_takes_edits_while_they_last_and_asks_the_model_where_none_is_left(
+    tmp_path, monkeypatch
+):
+    told: list[ev.AnyEvent] = []
+    with ModelServer(lambda *_: Answer(text="no")) as server:
+        path = start(server.url, tmp_path, monkeypatch, proposer="both", steps=1)
+        serve_session(path, listen=told.append)
+        assert [e.plan.edit != "" for e in told if isinstance(e, ev.PlanMade)] == [True]
+        assert server.requests == []
+        request_run(path, mode=None, budget=Budget(steps=2))
+        no_cards = lambda *given: SessionWorkplace(*given, library=Library({}))  # noqa: E731
+        ended = serve_session(path, open_workplace=no_cards)
+    # Without a card there are still the policy's methods, which only a model can carry out.
+    assert len(server.requests) == 2
+    assert ended.how == "budget"
+
+
+def test_a_problem_without_a_kernel_gets_one_from_the_model(tmp_path, monkeypatch):
+    class Seedless(ScriptedWorkplace):
+        """The first candidate is refused, the second is right."""
+
+        tries = 0
+
+        def __init__(self, store, settings, seed, emit) -> None:
+            super().__init__(store, settings, seed, emit, steps=0)
+            self.talks = Talks(store.state, settings.budget, emit)
+
+        def seed(self):
+            problem = load_problem("softmax")
+            return self.talks.first(problem, Library({}), target("sm90"))
+
+        def gate(self, *_):
+            type(self).tries += 1
+            verdict = Verdict.REJECTED if self.tries == 1 else Verdict.ACCEPTED
+            return report(verdict=verdict)
+
+    def script(request: Request, number: int) -> Answer:
+        assert role_of(request) == "generator"
+        return Answer(text=f"```python\n{SEED}# {number}\n```")
+
+    with ModelServer(script) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        new_session(tmp_path / "one-1", proposer="llm")
+        ended = serve_session(tmp_path / "one-1", open_workplace=Seedless)
+        assert "A first try was refused" in server.requests[1].prompt
+        assert "correctness.error-above-bound" in server.requests[1].prompt
+    assert ended.how == "finished"
+    snapshot = SessionClient(tmp_path / "one-1").snapshot()
+    assert [v.answer for v in snapshot.versions] == [Decided.REJECTED, Decided.ACCEPTED]
+    assert snapshot.best == 1
 
 
 def test_a_refused_key_ends_the_run_with_what_to_do_and_resume_goes_on(tmp_path, monkeypatch):

@@ -35,6 +35,7 @@ class Heard:
         self.log: list[tuple] = []
         self.text = ""
         self.reasoning = ""
+        self.finish = ""
 
     def asking(self, attempt: int) -> None:
         self.log.append(("asking", attempt))
@@ -206,6 +207,29 @@ def test_each_silence_has_its_own_limit(answer, timeouts, says):
     # What arrived before is paid for, so it is counted.
     assert reply.usage.source == "counted"
     assert reply.usage.prompt_tokens == estimate_prompt(PROMPT)
+
+
+def test_a_fault_of_whoever_listens_is_not_taken_for_one_of_the_endpoint():
+    class Full(Heard):
+        def heard(self, *_: str) -> None:
+            raise OSError(28, "No space left on device")
+
+    with ModelServer([Answer(text="kernel")]) as server:
+        model = Model(ModelSettings(model="m", base_url=server.url), rng=random.Random(1))
+        with pytest.raises(OSError, match="No space"):
+            model.ask(PROMPT, Full())
+
+
+def test_who_leaves_does_not_wait_for_a_reply_and_what_came_is_counted():
+    meter = Heard()
+    with ModelServer([Answer(text="kernel " * 40, silent_after=3)]) as server:
+        settings = ModelSettings(model="m", base_url=server.url)
+        model = Model(settings, rng=random.Random(1), leaving=lambda: "kernel" in meter.text)
+        reply = model.ask(PROMPT, meter)
+    assert reply.ending is Ending.LOST
+    assert reply.text
+    assert reply.usage.prompt_tokens == estimate_prompt(PROMPT)
+    assert len(server.requests) == 1
 
 
 def test_an_endpoint_that_is_not_there_is_unreachable_and_costs_nothing():

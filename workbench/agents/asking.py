@@ -51,14 +51,14 @@ class Asker:
         *,
         number: int,
         rng: random.Random,
-        open_model: Callable[..., Model] = Model,
+        leaving: Callable[[], bool] = lambda: False,
     ) -> None:
         self._models = models
         self._ledger = ledger
         self._number = number
         self._round = ledger.rounds(number) + 1
         self._rng = rng
-        self._open_model = open_model
+        self._leaving = leaving
         self._share = _SHRINK[0]
 
     def room(self, role: Role) -> int:
@@ -80,7 +80,8 @@ class Asker:
             return known
         settings = self._models.of(role)
         meter = LedgerMeter(self._ledger, place, settings, prompt)
-        reply = self._open_model(settings, rng=self._rng).ask(prompt.messages, meter)
+        model = Model(settings, rng=self._rng, leaving=self._leaving)
+        reply = model.ask(prompt.messages, meter)
         if reply.ending in PAID_FOR:
             return reply
         if reply.ending is Ending.OVERFLOW and self._share > _SHRINK[-1]:

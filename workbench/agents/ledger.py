@@ -35,8 +35,9 @@ from workbench.agents.model_settings import ModelSettings
 from workbench.agents.model_stream import Gathered, Kind, ended
 from workbench.agents.prices import Prices
 from workbench.agents.prompts import Prompt
-from workbench.agents.records import BudgetEnds, Reply, Usage
+from workbench.agents.records import BudgetEnds, Reply, Role, Usage
 from workbench.agents.tokens import estimate, estimate_prompt
+from workbench.errors import WorkbenchError
 from workbench.session.journal import Journal, read_records
 
 WARNINGS = (0.5, 0.8)
@@ -176,7 +177,10 @@ class Ledger:
 
     def heard(self, place: Place, kind: Kind, piece: str) -> None:
         """Keep a piece of the reply that is arriving."""
-        os.write(self._stream, msgspec.json.encode((kind, piece)) + b"\n")
+        try:
+            os.write(self._stream, msgspec.json.encode((kind, piece)) + b"\n")
+        except OSError as fault:
+            raise self._unwritable(fault) from fault
         if self._piece is not None:
             self._piece(place, kind, piece)
 
@@ -242,7 +246,17 @@ class Ledger:
     def _begin_stream(self) -> None:
         self._end_stream()
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._stream = os.open(self._arriving, flags, 0o600)
+        try:
+            self._stream = os.open(self._arriving, flags, 0o600)
+        except OSError as fault:
+            raise self._unwritable(fault) from fault
+
+    def _unwritable(self, fault: OSError) -> WorkbenchError:
+        return WorkbenchError(
+            f"a model's reply cannot be kept: {fault.strerror}",
+            where=str(self._arriving),
+            todo="free some space or make the folder writable, then `workbench resume`",
+        )
 
     def _end_stream(self) -> None:
         if self._stream >= 0:
@@ -288,6 +302,12 @@ def read_lines(state: Path) -> list[AnyLine]:
 def hints_of(lines: Iterable[AnyLine], number: int) -> tuple[str, ...]:
     """What a person has said up to a transition, oldest first."""
     return tuple(x.text for x in lines if isinstance(x, Hinted) and x.number <= number)
+
+
+def spent_by_role(lines: Iterable[AnyLine]) -> dict[Role, Spent]:
+    """What the requests of each role cost, for the roles that asked."""
+    answered = [line for line in lines if isinstance(line, Answered)]
+    return {role: spent(mine) for role in Role if (mine := [x for x in answered if x.role is role])}
 
 
 class LedgerMeter:

@@ -10,7 +10,16 @@ from msgspec import structs
 
 from workbench.agents.model_faults import Fault, fault_of, without_key
 from workbench.agents.model_settings import OWN_URL, ModelSettings, key_of
-from workbench.agents.model_stream import Gathered, Kind, Silence, TooLong, ended, gather
+from workbench.agents.model_stream import (
+    Gathered,
+    Kind,
+    Leaving,
+    Silence,
+    TooLong,
+    ended,
+    gather,
+    within,
+)
 from workbench.agents.records import WORTH_A_RETRY, Ending, Message, Reply
 from workbench.agents.tokens import checked_usage
 
@@ -34,6 +43,24 @@ class Meter(Protocol):
         """A passing fault; the next attempt comes after so many seconds."""
 
 
+class _OursError(Exception):
+    """A fault of whoever listens, on its way through the foreign client."""
+
+    def __init__(self, fault: Exception) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+
+
+def _guarded(hear: Callable[[Kind, str], None]) -> Callable[[Kind, str], None]:
+    def heard(kind: Kind, piece: str) -> None:
+        try:
+            hear(kind, piece)
+        except Exception as fault:
+            raise _OursError(fault) from fault
+
+    return heard
+
+
 class Model:
     """One model, as one role asks it. Blocks; holds no key and no connection between calls."""
 
@@ -43,10 +70,13 @@ class Model:
         *,
         rng: random.Random,
         sleep: Callable[[float], None] = time.sleep,
+        leaving: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`leaving` says that the workbench ends: a reply is then not waited for any longer."""
         self.settings = settings
         self._rng = rng
         self._sleep = sleep
+        self._leaving = leaving
         self._refused: set[str] = set()
         """Optional parts of the request that the endpoint does not take."""
 
@@ -65,7 +95,8 @@ class Model:
                 self._refused.add(refused)
                 attempt += 1
                 continue
-            if reply.ending not in WORTH_A_RETRY or attempt > self.settings.retries.times:
+            tries = 1 if self._leaving() else self.settings.retries.times + 1
+            if reply.ending not in WORTH_A_RETRY or attempt >= tries:
                 return reply
             pause = self._pause(attempt, reply)
             if pause is None:
@@ -91,11 +122,15 @@ class Model:
     ) -> tuple[Reply, str]:
         """One request: its reply, and which optional part of it was refused."""
         key = key_of(self.settings)
-        gathered = Gathered(self.settings.reply_tokens, hear)
+        gathered = Gathered(self.settings.reply_tokens, _guarded(hear))
         began = time.monotonic()
         try:
             await self._stream(messages, key, gathered)
             fault = ended(gathered)
+        except _OursError as ours:
+            raise ours.fault from None
+        except Leaving:
+            fault = Fault(ending=Ending.LOST, says="the workbench ended while the reply came")
         except Silence as silence:
             fault = Fault(ending=Ending.SLOW, says=str(silence))
         except TooLong:
@@ -117,12 +152,15 @@ class Model:
             timeout=openai.Timeout(limits.whole, connect=limits.connect),
         ) as client:
             try:
-                async with asyncio.timeout(limits.connect + limits.first_token):
-                    stream = await client.chat.completions.create(**self._parameters(messages))
+                stream = await within(
+                    client.chat.completions.create(**self._parameters(messages)),
+                    limits.connect + limits.first_token,
+                    self._leaving,
+                )
             except TimeoutError as fault:
                 raise Silence(f"no answer within {limits.first_token:g} s") from fault
             try:
-                await gather(aiter(stream), into, limits, began)
+                await gather(aiter(stream), into, limits, began, self._leaving)
             finally:
                 await stream.close()
 
@@ -157,7 +195,7 @@ class Model:
     ) -> Reply:
         written = gathered.reasoning + gathered.text + gathered.refusal
         usage = checked_usage(gathered.usage, messages, written, self.settings.reply_tokens)
-        if not gathered.events and fault.ending is not Ending.SLOW:
+        if not gathered.events and fault.ending not in {Ending.SLOW, Ending.LOST}:
             # Refused before any work was done: no provider bills that.
             usage = structs.replace(usage, prompt_tokens=0, reply_tokens=0, says="nothing was read")
         return Reply(

@@ -1,12 +1,16 @@
 """Reads one streamed reply piece by piece, with a limit on every silence."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import Any, Literal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Literal, TypeVar
 
 from workbench.agents.model_faults import Fault, without_key
 from workbench.agents.model_settings import Timeouts
 from workbench.agents.records import Ending
+
+T = TypeVar("T")
+_LOOK_EVERY = 0.25
+"""Seconds between two looks at whether the workbench ends."""
 
 Kind = Literal["text", "reasoning", "finish"]
 Hear = Callable[[Kind, str], None]
@@ -97,10 +101,18 @@ def _text(holder: object, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+class Leaving(Exception):
+    """The workbench ends; the reply is not waited for."""
+
+
 async def gather(
-    stream: AsyncIterator[Any], into: Gathered, limits: Timeouts, began: float
+    stream: AsyncIterator[Any],
+    into: Gathered,
+    limits: Timeouts,
+    began: float,
+    leaving: Callable[[], bool],
 ) -> None:
-    """Read to the end. Raises Silence, and whatever the stream raises.
+    """Read to the end. Raises Silence, Leaving, and whatever the stream raises.
 
     `began`: the loop's time at which the request was sent.
     """
@@ -110,13 +122,30 @@ async def gather(
         patience = limits.between_tokens if spoken else began + limits.first_token - loop.time()
         left = began + limits.whole - loop.time()
         try:
-            async with asyncio.timeout(max(0.0, min(patience, left))):
-                chunk = await anext(stream)
+            chunk = await within(anext(stream), min(patience, left), leaving)
         except StopAsyncIteration:
             return
         except TimeoutError as fault:
             raise Silence(_silence(limits, spoken=spoken, over=left <= patience)) from fault
         spoken = into.take(chunk) or spoken
+
+
+async def within(work: Awaitable[T], seconds: float, leaving: Callable[[], bool]) -> T:
+    """The result of a wait. Raises TimeoutError, or Leaving soon after somebody asks to."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    task = asyncio.ensure_future(work)
+    try:
+        while not task.done():
+            left = deadline - loop.time()
+            if left <= 0:
+                raise TimeoutError
+            if leaving():
+                raise Leaving
+            await asyncio.wait({task}, timeout=min(left, _LOOK_EVERY))
+        return task.result()
+    finally:
+        task.cancel()
 
 
 def _silence(limits: Timeouts, *, spoken: bool, over: bool) -> str:

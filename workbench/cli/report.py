@@ -208,6 +208,7 @@ def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
         *_size(snapshot),
         f"ended     {snapshot.state}: {snapshot.says}",
         f"spent     {_spent(snapshot)}",
+        *(f"          {role}: {says}" for role, says in client.model_costs().items()),
         f"look      workbench attach {spoken(Path(snapshot.path))}",
         f"          git -C {snapshot.path} log --graph --all",
     ]

@@ -63,6 +63,13 @@ class SessionClient:
         """The full record of the newest version; reads git."""
         return self.transition(self._opened.store.next_number() - 1)
 
+    def model_costs(self) -> dict[str, str]:
+        """What each role's requests cost so far, in words; empty where no model was asked."""
+        from workbench.agents.ledger import read_lines, spent_by_role
+
+        lines = read_lines(self._opened.store.state)
+        return {role.value: spent.says() for role, spent in spent_by_role(lines).items()}
+
     def sources(self, number: int) -> tuple[str, str]:
         """The parent's source (empty for a seed) and the version's own; reads git."""
         own = self._opened.store.source(number)

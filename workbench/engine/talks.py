@@ -1,6 +1,7 @@
 """The engine's side of talks with models: who is asked, what it costs, what is told of it."""
 
 import random
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,8 @@ class Talks:
         self._models = ready_models(budget)
         self._emit = emit
         self._rng = random.Random()  # noqa: S311 -- jitter between retries, no secret
+        self._leaving = threading.Event()
+        self._asking = threading.Lock()
         self._history = History()
         self._said: list[str] = []
         self._said_kind = ""
@@ -62,8 +65,10 @@ class Talks:
         self.ledger.limit = budget.usd
 
     def close(self) -> None:
-        """Give the ledger back."""
-        self.ledger.close()
+        """Wait no longer for a reply, and give the ledger back."""
+        self._leaving.set()
+        with self._asking:
+            self.ledger.close()
 
     # -- costs ------------------------------------------------------------------------------
 
@@ -106,7 +111,8 @@ class Talks:
         history = self._history
         number = history.next_number
         earlier = review(history.transitions[-1].gate) if history.transitions else ""
-        found = first_candidate(problem, library, target, self._asker(number), earlier)
+        with self._asking:
+            found = first_candidate(problem, library, target, self._asker(number), earlier)
         if isinstance(found, NoCandidate):
             self.ledger.fruitless(number, found.says)
             raise WorkbenchError(
@@ -127,13 +133,15 @@ class Talks:
             )
         # A round that could not mend what was refused is followed by a new plan.
         refused = None if rounds else refused_of(self._history, situation.memory, source_of)
-        found = next_candidate(situation, refused, self._asker(number))
+        with self._asking:
+            found = next_candidate(situation, refused, self._asker(number))
         if isinstance(found, NoCandidate):
             self.ledger.fruitless(number, found.says)
         return found
 
     def _asker(self, number: int) -> Asker:
-        return Asker(self._models, self.ledger, number=number, rng=self._rng)
+        leaving = self._leaving.is_set
+        return Asker(self._models, self.ledger, number=number, rng=self._rng, leaving=leaving)
 
     # -- telling ----------------------------------------------------------------------------
 

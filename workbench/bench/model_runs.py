@@ -76,6 +76,7 @@ def time_here(recording: Recording, place: Place, told: Told) -> Recording:
 def recorded(names: Sequence[str], target: str, count: int, told: Told) -> Recording:
     """Up to `count` variants of each problem, compiled and traced; needs no GPU.
 
+    One that compiles to what another did is left out: their ranks would be noise alone.
     Raises WorkbenchError for a problem that cannot be used or has no seed.
     """
     found: list[Variant] = []
@@ -85,10 +86,14 @@ def recorded(names: Sequence[str], target: str, count: int, told: Told) -> Recor
                 raise WorkbenchError(f"{problem.name} has no seed to vary", where=str(problem.path))
             full = inspect_problem(problem, workshop).full
             seed = problem.seed.read_text(encoding="utf-8")
+            machine_code: set[tuple[object, ...]] = set()
             for name, source in variants(seed, count).items():
                 one = _looked_at(problem.name, name, source, full, target, workshop)
                 told(f"{problem.name}: {name}{': ' + one.fault if one.fault else ''}")
-                found.append(one)
+                code = tuple((launch.cubin_sha256, launch.grid) for launch in one.launches)
+                if one.fault or code not in machine_code:
+                    found.append(one)
+                machine_code.add(code)
     return Recording(target=target, variants=tuple(found))
 
 

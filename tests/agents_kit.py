@@ -8,6 +8,7 @@ from kernel_texts import SEEDS
 
 from workbench.agents.memory import Memory, remember
 from workbench.agents.records import Ending, Reply, Role, Usage
+from workbench.agents.roles.diagnoser import Refused
 from workbench.agents.roles.features import value_text
 from workbench.agents.situation import Situation, situation_of
 from workbench.gate.records import Finding, GateReport, Outcome, Stage, StageReport, Verdict
@@ -21,6 +22,7 @@ from workbench.skills.library import load_library
 from workbench.skills.records import Plan
 
 SEED = SEEDS["softmax"]
+BETTER = SEED.replace("BLOCK=1024", "BLOCK=2048")
 
 
 def situation(
@@ -177,3 +179,25 @@ class Answers:
         self.prompts.append((role, turn, prompt))
         reply = self._replies[role].pop(0)
         return reply if isinstance(reply, Reply) else said(reply)
+
+
+def bad(stage: Stage = Stage.CORRECTNESS, **finding):
+    return gate(Verdict.REJECTED, stage, **finding)
+
+
+def refused(source: str = BETTER, **finding) -> Refused:
+    return Refused(number=1, source=source, gate=bad(**finding), plan=model_plan())
+
+
+def diagnosis(**changes) -> str:
+    form = {
+        "critical_issue": "cols is not defined",
+        "evidence": ["name 'cols' is not defined"],
+        "root_cause": "the loop variable was renamed",
+        "trigger_condition": "always",
+        "must_hold_invariants": ["masks stay"],
+        "minimal_fix": "use offsets instead",
+        "patch_anchor": "BLOCK=2048",
+        "confidence": 0.9,
+    }
+    return json.dumps({**form, **changes})

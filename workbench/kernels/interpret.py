@@ -48,6 +48,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     shuffle: int | None
     ghost: bool
     configs: dict[str, int]
+    config: int
     watch: type[LaunchWatch]
     book: Book | None
 
@@ -57,6 +58,8 @@ class Trace:
 
     def __init__(self, settings: Settings) -> None:
         self.launches: list[LaunchTrace] = []
+        self.choices: dict[str, int] = {}
+        """How many configurations each autotuned kernel had left to choose from."""
         self._settings = settings
 
     def launch(self, executor: Untyped, args: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -88,8 +91,12 @@ class Trace:
         self.launches.append(watch.trace(grid, ran))
 
     def choose(self, kernel: str, configs: list[Config], launch: Untyped) -> Untyped:
-        """Take the configuration that was recorded for this kernel, or the first."""
-        return launch(configs[min(self._settings.configs.get(kernel, 0), len(configs) - 1)])
+        """Take the configuration that was recorded for this kernel, or the one that is asked."""
+        self.choices[kernel] = max(len(configs), self.choices.get(kernel, 0))
+        wanted = self._settings.configs.get(kernel)
+        if wanted is None:
+            return launch(configs[self._settings.config % len(configs)])
+        return launch(configs[min(wanted, len(configs) - 1)])
 
     def _run_noting(
         self,
@@ -151,6 +158,7 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     ghost: bool = False,
     stands_for: Target | None = None,
     configs: Mapping[str, int] | None = None,
+    config: int = 0,
     watch: type[LaunchWatch] = LaunchWatch,
     book: Book | None = None,
 ) -> Iterator[Trace]:
@@ -162,8 +170,9 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     raise AccessOutOfBounds before the access, or mask the lanes and report. `count` False only
     checks bounds, which is faster. `shuffle` runs programs in an order drawn from that seed.
     `ghost` launches nothing. `stands_for` is the GPU that host code believes in (sm90). `configs`
-    picks an autotuned kernel's configuration by index, else its first. `book` notes which memory
-    holds final values although a sample ran; the last program of each launch then runs too.
+    picks an autotuned kernel's configuration by index, else that of number `config`, counted
+    around. `book` notes which memory holds final values although a sample ran; the last program of
+    each launch then runs too.
 
     Raises CannotJudge where the interpreter would be wrong, KernelRaised where the kernel itself
     fails. Import the candidate inside the block or after one was entered: libdevice functions are
@@ -183,6 +192,7 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
         shuffle=shuffle,
         ghost=ghost,
         configs=dict(configs or {}),
+        config=config,
         watch=watch if book is None else BookWatch,
         book=book,
     )

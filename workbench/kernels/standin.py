@@ -21,7 +21,7 @@ from workbench.kernels.untyped import Untyped
 _CUDA = torch.device("cuda", 0)
 
 
-class StandInDriver(DriverBase):  # type: ignore[misc]
+class StandInDriver(DriverBase):
     """Triton's driver for a GPU that is not there; knows the target, launches nothing."""
 
     def __init__(self, target: Target) -> None:
@@ -119,6 +119,26 @@ _GET_DEVICE = torch.Tensor.device.__get__
 _DEVICE_GETTERS = (_GET_DEVICE, vars(torch._C.TensorBase)["is_cuda"].__get__)  # noqa: SLF001
 
 
+_CUDA_VERSION = "13.0"
+
+
+@contextlib.contextmanager
+def _cuda_build() -> Iterator[None]:
+    """Torch says that it was built for CUDA: a version tells a CPU's build from a GPU's too."""
+    places = ((torch, "__version__"), (torch.version, "__version__"), (torch.version, "cuda"))
+    before = [getattr(place, name) for place, name in places]
+    release = str(torch.__version__).split("+", maxsplit=1)[0]
+    told = type(torch.__version__)(f"{release}+cu{_CUDA_VERSION.replace('.', '')}")
+    if torch.version.cuda is None:
+        torch.__version__, torch.version.__version__ = told, str(told)
+        torch.version.cuda = _CUDA_VERSION
+    try:
+        yield
+    finally:
+        for (place, name), value in zip(places, before, strict=True):
+            setattr(place, name, value)
+
+
 class _Properties(types.SimpleNamespace):
     """As `torch.cuda.get_device_properties` answers."""
 
@@ -197,7 +217,7 @@ def standing_in(
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
     try:
-        with _HostDevice(torch.device(host)):
+        with _HostDevice(torch.device(host)), _cuda_build():
             yield
     finally:
         for name, function in before.items():

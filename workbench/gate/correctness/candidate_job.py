@@ -47,6 +47,7 @@ from workbench.gate.timing.clock import Clock
 from workbench.isolation.context import JobContext
 from workbench.isolation.tensors import from_blob, to_blob
 from workbench.isolation.wire import Blob
+from workbench.kernels.host_state import CallCounter, host_state
 
 FILE = "kernel.py"
 
@@ -70,6 +71,14 @@ class _Loaded:
         self.returned: list[torch.Tensor] = []
         """Outputs of the last call."""
         self.held: list[list[torch.Tensor]] = []
+        self.counter = CallCounter()
+
+    def counting(self) -> str:
+        """Where host code counts its calls, where nothing but checked calls is ever made."""
+        if self.device != "cpu":
+            return ""
+        names = vars(sys.modules[self.file.stem])
+        return self.counter.after_call(host_state(self.model, names, frozenset(self.pristine)))
 
     def state(self) -> dict[str, torch.Tensor]:
         """The state_dict's tensors."""
@@ -186,6 +195,7 @@ def call(
                     interpreted=loaded.device == "cpu",
                     target=loaded.target,
                     order_seed=message.order_seed,
+                    config=message.config,
                 )
             )
             watch = log if message.watched else nullcontext()
@@ -202,7 +212,9 @@ def call(
         outputs=nest,
         facts=facts,
         operators=tuple(log.operators()),
-        launches=len(launches),
+        launches=launches.count,
+        counting=loaded.counting(),
+        configs=launches.configs,
         reading=reading,
     )
     return encode(returned), []

@@ -5,20 +5,35 @@ Runs in candidate workers only.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+
+from msgspec import Struct
 
 from workbench.gate.correctness.protocol import Mode
 
 
+class Launched(Struct):
+    """What was launched, as far as the interpreter saw it; filled in when the body is over."""
+
+    count: int = 0
+    configs: int = 1
+    """The most configurations that an autotuned kernel had to choose from."""
+
+
 @contextmanager
 def carried_out(
-    mode: Mode = Mode.PLAIN, *, interpreted: bool, target: str, order_seed: int = 0
-) -> Iterator[list[Any]]:
-    """Run the body's launches in `mode`; yields the list that interpreted launches are noted in.
+    mode: Mode = Mode.PLAIN,
+    *,
+    interpreted: bool,
+    target: str,
+    order_seed: int = 0,
+    config: int = 0,
+) -> Iterator[Launched]:
+    """Run the body's launches in `mode`, autotuned kernels in configuration `config`.
 
     The interpreter checks every access against the tensor that its pointer came from and raises
     the faults of `workbench.kernels.faults`; `target` is the GPU that host code believes in.
     """
+    launched = Launched()
     if interpreted:
         from workbench.gate.correctness.apart import ApartWatch, PatientWatch
         from workbench.kernels.interpret import tracing
@@ -30,14 +45,17 @@ def carried_out(
             shuffle=order_seed if apart else None,
             ghost=mode is Mode.GHOST,
             stands_for=known(target),
+            config=config,
             watch=ApartWatch if apart else PatientWatch,
         ) as trace:
-            yield trace.launches
+            yield launched
+            launched.count = len(trace.launches)
+            launched.configs = max(trace.choices.values(), default=1)
     elif mode is Mode.GHOST:
         with _nothing_runs():
-            yield []
+            yield launched
     else:
-        yield []
+        yield launched
 
 
 @contextmanager

@@ -229,6 +229,8 @@ class RunCall(Struct, frozen=True, kw_only=True):
     reset_state: bool
     mode: Mode = Mode.PLAIN
     order_seed: int = 0
+    config: int = 0
+    """Of autotuned kernels in the interpreter, counted around."""
     hold: bool = True
     """Keep the outputs alive until the worker ends."""
     bare: bool = False
@@ -305,6 +307,10 @@ class Returned(Struct, frozen=True, kw_only=True):
     raised: Raised | None = None
     launches: int = 0
     """Kernel launches that the call made."""
+    counting: str = ""
+    """Where host code keeps a value that has been new after each of the last calls."""
+    configs: int = 1
+    """The most configurations that an autotuned kernel of the call had, in the interpreter."""
     reading: Reading | None = None
 
 

@@ -21,7 +21,7 @@ from workbench.gate.correctness.dialogue import Dialogue
 from workbench.gate.correctness.full.stage import FullLook
 from workbench.gate.correctness.numbers import FLAG
 from workbench.gate.correctness.protocol import OpenReference
-from workbench.gate.correctness.trial import Trial, TrialSettings, Wrong
+from workbench.gate.correctness.trial import MOST_CONFIGS, Trial, TrialSettings, Wrong
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.isolation.records import Flavor, Limits
@@ -298,7 +298,7 @@ class _Judge:
             outcome, says = Outcome.FAILED if failed else Outcome.UNPROVEN, self.findings[0].says
         else:
             outcome, says = Outcome.PASSED, self._passed(worst)
-        notes = list(self._notes)
+        notes = [*self._notes, *self._skipped_configs()]
         if outcome is Outcome.PASSED and worst > FLAG:
             notes.append(
                 Finding(
@@ -315,6 +315,15 @@ class _Judge:
             seconds=seconds,
             isolation=isolation,
         )
+
+    def _skipped_configs(self) -> list[Finding]:
+        skipped = max((trial.skipped_configs for trial in self._trials), default=0)
+        if not skipped:
+            return []
+        says = f"{skipped} configurations of an autotuned kernel were not run"
+        evidence: Evidence = {"skipped": skipped, "run": MOST_CONFIGS}
+        code = "correctness.configs-skipped"
+        return [Finding(code=code, says=says, blame=Blame.MACHINE, evidence=evidence)]
 
     def _passed(self, worst: float) -> str:
         calls = sum(trial.calls for trial in self._trials)

@@ -31,6 +31,10 @@ _CERTAIN_BYTES = 1 << 20
 """
 
 
+MOST_CONFIGS = 24
+"""Configurations of an autotuned kernel that are run (ours)."""
+
+
 class Wrong(Exception):
     """A call is wrong; no further one is made."""
 
@@ -70,6 +74,8 @@ class Trial:
         self.compared = 0
         """Elements that were held to a bound or to equality."""
         self._bytes = 0
+        self._configs = 1
+        self._counting = ""
         self._device = "cpu" if settings.interpreted else "cuda:0"
 
     def run(self, problem: OpenReference, source: str) -> None:
@@ -100,8 +106,11 @@ class Trial:
             self._ghost(calls[-1].number + 1)
             self._told(self.calls, total)
         self._repeated(calls[-1].number + 2, repeats)
+        self._other_configs(calls[-1].number + 3)
         self._told(total, total)
         self._held_outputs()
+        if self._counting:
+            raise Wrong([self._with(_counts(self._counting), {})])
 
     def _checked(self, call: Call) -> None:
         """One call of the plan, compared with its answer."""
@@ -143,10 +152,17 @@ class Trial:
         finally:
             self.calls += 1
 
+    def _note(self, returned: Returned) -> None:
+        """What a call of the candidate's worker tells of it beside the outputs."""
+        self._configs = max(self._configs, returned.configs)
+        if self._settings.interpreted:
+            self._counting = returned.counting
+
     def _judged(
         self, call: Call, message: RunCall, made: Made, inputs: Sequence[Blob], *, keep: bool
     ) -> tuple[Returned, Compared]:
         returned, blobs = self._run(message, inputs)
+        self._note(returned)
         if returned.raised is not None:
             raise Wrong([self._placed(self._explain(returned.raised, "forward"), call)])
         findings = check_structure(made, returned, blobs, self._device) + _check_operators(
@@ -205,6 +221,33 @@ class Trial:
                 self._judged(call, message, made, inputs, keep=False)
             except Wrong as wrong:
                 raise Wrong([self._as_race(finding, turn) for finding in wrong.findings]) from wrong
+
+    def _other_configs(self, number: int) -> None:
+        """Run autotuned kernels in every other configuration: a GPU may pick any of them."""
+        if not self._settings.interpreted or self._configs == 1:
+            return
+        for config in range(1, min(self._configs, MOST_CONFIGS)):
+            call = self._extra(number, "configs", Poison.NAN)
+            made, inputs = self._dialogue.draw(call)
+            message = RunCall(
+                inputs=made.inputs,
+                same_storage=call.same_storage,
+                poison=call.poison,
+                watched=False,
+                reset_state=made.changes_state,
+                config=config,
+                hold=False,
+            )
+            try:
+                self._judged(call, message, made, inputs, keep=False)
+            except Wrong as wrong:
+                found = [self._with(f, {"configuration": config}) for f in wrong.findings]
+                raise Wrong(found) from wrong
+
+    @property
+    def skipped_configs(self) -> int:
+        """Configurations of an autotuner that were never run."""
+        return max(self._configs - MOST_CONFIGS, 0) if self._settings.interpreted else 0
 
     def _as_race(self, finding: Finding, turn: int) -> Finding:
         if finding.code not in _NUMERIC:
@@ -268,6 +311,14 @@ def _cannot(says: str, blame: Blame, needs: str = "") -> Finding:
     """The stage cannot answer, and it is not the candidate's fault."""
     evidence: Evidence = {"needs": needs} if needs else {}
     return Finding(code="correctness.cannot-judge", says=says, blame=blame, evidence=evidence)
+
+
+def _counts(path: str) -> Finding:
+    says = (
+        f"host code remembers something new after every call ({path}): what it does after more "
+        "calls than were made here was not compared"
+    )
+    return Finding(code="correctness.counts-calls", says=says, blame=Blame.MACHINE)
 
 
 def _check_operators(operators: Sequence[Operator]) -> list[Finding]:

@@ -21,7 +21,7 @@ from workbench.kernels.untyped import Untyped
 _CUDA = torch.device("cuda", 0)
 
 
-class StandInDriver(DriverBase):
+class StandInDriver(DriverBase):  # type: ignore[misc]
     """Triton's driver for a GPU that is not there; knows the target, launches nothing."""
 
     def __init__(self, target: Target) -> None:

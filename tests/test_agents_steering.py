@@ -14,7 +14,7 @@ from kernel_texts import SEEDS
 from workbench.engine import events as ev
 from workbench.engine.client import SessionClient
 from workbench.engine.serve import serve_session
-from workbench.engine.submitting import submission
+from workbench.engine.submitting import reply_submission, submission
 from workbench.engine.wishes import Submit
 from workbench.errors import WorkbenchError
 from workbench.session.reader import SessionReader
@@ -101,6 +101,20 @@ def test_a_skill_that_is_not_there_is_told_with_the_nearest(tmp_path):
     with pytest.raises(WorkbenchError, match="online-sofmax") as fault:
         submission(file, "online-sofmax", "")
     assert "online-softmax" in fault.value.todo
+
+
+def test_a_whole_reply_is_read_as_the_workbench_reads_its_own(tmp_path):
+    new_session(tmp_path / "softmax-1")
+    serve_session(tmp_path / "softmax-1", open_workplace=scripted(steps=0))
+    file = tmp_path / "reply.txt"
+    code = SEEDS["softmax"].replace("import triton.language as tl\n", "")
+    file.write_text(f"Here it is:\n\n```python\n{code}```\n")
+    wish = reply_submission(tmp_path / "softmax-1", file, "", "")
+    assert "import triton.language as tl" in wish.source
+    assert wish.origin == "submitted reply.txt (repaired: missing-import)"
+    file.write_text("I would rather not.")
+    with pytest.raises(WorkbenchError, match="no code"):
+        reply_submission(tmp_path / "softmax-1", file, "", "")
 
 
 def workbench(*words: str, sessions: Path) -> subprocess.CompletedProcess[str]:

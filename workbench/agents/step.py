@@ -31,8 +31,6 @@ def next_candidate(situation: Situation, refused: Refused | None, ask: Asker) ->
     """
     if refused is not None:
         return _fitting(ask, lambda: _mend(situation, refused, ask))
-    if not situation.allowed:
-        return NoCandidate(says="the policy allows no skill here, so there is nothing to plan")
     return _fitting(ask, lambda: _plan(situation, ask))
 
 

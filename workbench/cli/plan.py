@@ -81,6 +81,10 @@ def submit(
     hint: Annotated[
         str, typer.Option(help="What it does: kept with it, and told to later prompts.")
     ] = "",
+    reply: Annotated[
+        bool,
+        typer.Option("--reply", help="FILE is a model's whole reply: read the candidate in it."),
+    ] = False,
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
@@ -90,14 +94,14 @@ def submit(
     """
     from workbench.cli.progress import Progress
     from workbench.cli.report import card_text
-    from workbench.engine.submitting import submission, submit_alone
+    from workbench.engine.submitting import reply_submission, submission, submit_alone
 
     client = client_of("" if session == "." else session, sessions)
-    wish = submission(file, skill, hint)
+    path = Path(client.snapshot().path)
+    wish = reply_submission(path, file, skill, hint) if reply else submission(file, skill, hint)
     if client.alive():
         asyncio.run(client.submit(wish))
     else:
-        path = Path(client.snapshot().path)
         ended = submit_alone(path, wish, Progress(json=False).show)
         if ended.how == "failed":
             raise WorkbenchError(ended.says, where=f"session {client.name}")

@@ -3,8 +3,13 @@
 import difflib
 from pathlib import Path
 
+from msgspec import structs
+
 from workbench.agents.ledger import Ledger
 from workbench.agents.prices import Prices
+from workbench.agents.reply import read_reply
+from workbench.agents.reply_records import HandedBack
+from workbench.agents.situation import signature_of
 from workbench.engine import events as ev
 from workbench.engine.opening import lock_path
 from workbench.engine.serve import Listen, serve_session
@@ -12,6 +17,7 @@ from workbench.engine.wishes import Submit
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import read_candidate
 from workbench.session.lock import EngineLock
+from workbench.session.reader import SessionReader
 from workbench.session.store import SessionStore
 from workbench.skills.library import load_library
 from workbench.skills.policy_table import shipped_policy
@@ -23,6 +29,28 @@ def submission(file: Path, skill: str, hint: str) -> Submit:
         _check_skill(skill)
     source = read_candidate(file).source
     return Submit(source=source, origin=f"submitted {file.name}", skill=skill, hint=hint.strip())
+
+
+def reply_submission(path: Path, file: Path, skill: str, hint: str) -> Submit:
+    """The wish to gate the candidate in a model's reply, read as the workbench reads its own.
+
+    Changes are applied to the session's incumbent. Raises WorkbenchError where the reply holds no
+    candidate for certain, with what to tell the model.
+    """
+    wish = submission(file, skill, hint)
+    reader = SessionReader(path)
+    main = reader.overview().main
+    base = "" if main is None else reader.source(main)
+    found = read_reply(wish.source, base=base, signature=signature_of(reader.problem().source))
+    if isinstance(found, HandedBack):
+        raise WorkbenchError(
+            f"the reply holds no candidate that is certain: {found.reason}",
+            where=str(file),
+            todo="hand that back to whoever wrote it",
+        )
+    repairs = ", ".join(dict.fromkeys(repair.code for repair in found.repairs))
+    origin = f"{wish.origin} (repaired: {repairs})" if repairs else wish.origin
+    return structs.replace(wish, source=found.source, origin=origin)
 
 
 def _check_skill(skill: str) -> None:

@@ -133,6 +133,8 @@ class Talks:
             )
         # A round that could not mend what was refused is followed by a new plan.
         refused = None if rounds else refused_of(self._history, situation.memory, source_of)
+        if refused is None and not situation.allowed:
+            return NoProposal(reason="the policy allows no skill here, so a model is not asked")
         with self._asking:
             found = next_candidate(situation, refused, self._asker(number))
         if isinstance(found, NoCandidate):

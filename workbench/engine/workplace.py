@@ -148,12 +148,15 @@ class SessionWorkplace:
             sha256 = normalized_sha256(self._store.source(transition.number))
             self._hashes[transition.number] = sha256
         plan, speed = transition.plan, transition.gate.speed
+        accepted = transition.decision.answer is Answer.ACCEPTED
+        # A refused try by hand or by a model says nothing of what the card's edit would do.
+        counts = plan is not None and (bool(plan.edit) or accepted)
         return Tried(
             number=transition.number,
             parent=transition.parent,
             sha256=sha256,
-            accepted=transition.decision.answer is Answer.ACCEPTED,
-            card=plan.card if plan else "",
+            accepted=accepted,
+            card=plan.card if plan and counts else "",
             kernel=plan.kernel if plan else "",
             parameters=plan.parameters if plan else {},
             was=plan.was if plan else {},

@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,8 @@ class Talks:
     """One session's talks. Asking blocks, in a thread; costs may be asked for from another."""
 
     def __init__(self, state: Path, budget: Budget, emit: Callable[[ev.AnyEvent], None]) -> None:
-        """Open the ledger. Raises WorkbenchError for settings, keys or prices that are missing."""
-        self._models = ready_models(budget)
+        """Open the ledger; settings, keys and prices are looked for when a model is first asked."""
+        self._budget = budget
         self._emit = emit
         self._rng = random.Random()  # noqa: S311 -- jitter between retries, no secret
         self._leaving = threading.Event()
@@ -63,6 +64,10 @@ class Talks:
             state, load_prices(), hear=self._hear, piece=self._piece, warn=self._warn
         )
         self.ledger.limit = budget.usd
+
+    @cached_property
+    def _models(self) -> Models:
+        return ready_models(self._budget)
 
     def close(self) -> None:
         """Wait no longer for a reply, and give the ledger back."""

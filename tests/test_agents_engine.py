@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from agents_writer import TalkingWorkplace
 from engine_parts import ScriptedWorkplace, new_session, report
 from kernel_texts import SEEDS
 from model_server import Answer, ModelServer, Request
@@ -127,6 +128,12 @@ def start(url: str, folder: Path, monkeypatch, proposer: str = "llm", **budget) 
     )
 
 
+def quick(url: str, folder: Path, monkeypatch, **budget) -> Path:
+    """A session whose gate is written down, so that only the talks are real."""
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    return new_session(folder / "softmax-1", budget=Budget(**budget), proposer="llm").folder
+
+
 def test_a_run_with_a_model_keeps_the_good_candidate_and_the_reason_of_the_bad(tmp_path):
     asked: list[str] = []
 
@@ -214,14 +221,14 @@ def test_a_model_that_returns_nonsense_ends_at_its_budget_with_a_clean_session(
     tmp_path, monkeypatch
 ):
     with ModelServer(lambda *_: Answer(text="Certainly! " * 30)) as server:
-        path = start(server.url, tmp_path, monkeypatch, steps=3)
-        ended = serve_session(path)
+        path = quick(server.url, tmp_path, monkeypatch, steps=3)
+        ended = serve_session(path, open_workplace=TalkingWorkplace)
         assert len(server.requests) == 6
         assert ended.how == "budget"
         assert "3 of the steps without a candidate" in ended.says
         assert "the best is v0" in ended.says
         # Nothing is asked again, and nothing is forgotten, by going on.
-        again = serve_session(path)
+        again = serve_session(path, open_workplace=TalkingWorkplace)
         assert (again.how, len(server.requests)) == ("budget", 6)
     snapshot = SessionClient(path).snapshot()
     assert [version.number for version in snapshot.versions] == [0]
@@ -231,8 +238,8 @@ def test_a_model_that_returns_nonsense_ends_at_its_budget_with_a_clean_session(
 def test_dollars_end_a_run_at_most_one_reply_late(tmp_path, monkeypatch):
     told: list[ev.AnyEvent] = []
     with ModelServer(lambda *_: Answer(text="Certainly! " * 4000, piece=5000)) as server:
-        path = start(server.url, tmp_path, monkeypatch, usd=0.2)
-        ended = serve_session(path, listen=told.append)
+        path = quick(server.url, tmp_path, monkeypatch, usd=0.2)
+        ended = serve_session(path, listen=told.append, open_workplace=TalkingWorkplace)
     assert ended.how == "budget"
     costs = [e.usd for e in told if isinstance(e, ev.ModelAnswered)]
     assert sum(costs[:-1]) < 0.2 <= sum(costs) + max(costs)
@@ -244,8 +251,8 @@ def test_dollars_end_a_run_at_most_one_reply_late(tmp_path, monkeypatch):
 def test_thoughts_stream_as_events_and_are_in_the_view(tmp_path, monkeypatch):
     told: list[ev.AnyEvent] = []
     with ModelServer([Answer(reasoning="Two passes. " * 60, text="no")] * 2) as server:
-        path = start(server.url, tmp_path, monkeypatch, steps=1)
-        serve_session(path, listen=told.append)
+        path = quick(server.url, tmp_path, monkeypatch, steps=1)
+        serve_session(path, listen=told.append, open_workplace=TalkingWorkplace)
     thoughts = "".join(
         e.text for e in told if isinstance(e, ev.ModelSaid) and e.kind == "reasoning"
     )
@@ -329,8 +336,8 @@ def test_a_problem_without_a_kernel_gets_one_from_the_model(tmp_path, monkeypatc
 def test_a_refused_key_ends_the_run_with_what_to_do_and_resume_goes_on(tmp_path, monkeypatch):
     refused = Answer(status=401, error={"error": {"message": f"Incorrect API key: {KEY}"}})
     with ModelServer([refused]) as server:
-        path = start(server.url, tmp_path, monkeypatch, steps=1)
-        ended = serve_session(path)
+        path = quick(server.url, tmp_path, monkeypatch, steps=1)
+        ended = serve_session(path, open_workplace=TalkingWorkplace)
     assert ended.how == "failed"
     assert "key refused" in ended.says
     assert "workbench resume" in ended.says

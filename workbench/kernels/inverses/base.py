@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from workbench.kernels.edits.base import EditRefused, Parameters
+from workbench.kernels.edits.base import Edit, EditRefused, Parameters
 from workbench.kernels.source import Source, read_source
 from workbench.kernels.source_kernel import JitKernel
 
@@ -43,3 +43,12 @@ class Inverse(Struct, frozen=True, kw_only=True):
             return self.find(view, found)
         except EditRefused:
             return ()
+
+
+def puts_back(edit: Edit, source: str, kernel: str, parameters: Parameters) -> bool:
+    """Whether a forward edit accepts a text: what cannot be put back is not taken out."""
+    try:
+        edit.apply(source, kernel, parameters)
+    except EditRefused:
+        return False
+    return True

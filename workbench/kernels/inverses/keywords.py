@@ -3,10 +3,16 @@
 import ast
 
 from workbench.kernels.edits.base import Edit, EditRefused, Parameters
-from workbench.kernels.edits.loops import LOOP_FLATTEN, LOOP_STAGES, LOOP_UNROLL
+from workbench.kernels.edits.loops import (
+    LOOP_FLATTEN,
+    LOOP_STAGES,
+    LOOP_UNROLL,
+    STATIC_LOOPS,
+    WARP_SPECIALIZE,
+)
 from workbench.kernels.edits.policies import CACHE_MODIFIER, EVICTION, groups
 from workbench.kernels.edits.splice import Splice
-from workbench.kernels.inverses.base import Inverse, Removable
+from workbench.kernels.inverses.base import Inverse, Removable, puts_back
 from workbench.kernels.source import Source
 from workbench.kernels.source_kernel import JitKernel
 
@@ -95,6 +101,28 @@ def _keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((k.value for k in call.keywords if k.arg == name), None)
 
 
+def _unrolled_at_compile_time(source: Source, kernel: JitKernel) -> tuple[Removable, ...]:
+    splice = Splice(source)
+    found = [loop for loop in kernel.loops if loop.kind == "static_range"]
+    for loop in found:
+        call = _range_call(loop.node)
+        if call is not None:
+            splice.replace(call.func, "range")
+    if not found:
+        raise EditRefused("no loop is unrolled at compile time")
+    without = splice.result()
+    if not puts_back(STATIC_LOOPS, without, kernel.name, {}):
+        raise EditRefused("a loop's bounds are not known from the signature alone")
+    return (
+        Removable(
+            lines=tuple(loop.line for loop in found),
+            locus="loop",
+            says=f"{len(found)} loops unrolled at compile time",
+            source=without,
+        ),
+    )
+
+
 EVICTION_PRIORITY = _policy(
     EVICTION, "eviction_policy", "eviction-priority", "loads and stores without eviction priorities"
 )
@@ -109,4 +137,13 @@ UNROLLED = _loop_option(
 )
 FLATTENED = _loop_option(
     LOOP_FLATTEN, "flatten", "loop-flatten", "an inner loop whose pipeline drains every tile", ""
+)
+SPECIALIZED = _loop_option(
+    WARP_SPECIALIZE, "warp_specialize", "warp-specialized", "warps that all load and multiply", ""
+)
+STATICALLY_UNROLLED = Inverse(
+    category="static-loops",
+    edit=STATIC_LOOPS.id,
+    says="loops of constant bounds that stay loops",
+    find=_unrolled_at_compile_time,
 )

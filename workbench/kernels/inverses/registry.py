@@ -12,21 +12,34 @@ from workbench.kernels.inverses.keywords import (
     EVICTION_PRIORITY,
     FLATTENED,
     LOOP_PIPELINE,
+    SPECIALIZED,
+    STATICALLY_UNROLLED,
     UNROLLED,
 )
+from workbench.kernels.inverses.loads import HOISTED_LOADS, OFFSET_HINT
+from workbench.kernels.inverses.masks import UNMASKED
 from workbench.kernels.inverses.orders import GROUPED_TILES, PERSISTENT_PROGRAMS
 from workbench.kernels.inverses.resets import PIPELINE, PRECISION, TILE_SIZE, WARPS
+from workbench.kernels.inverses.shares import AUTOTUNED, ROWS_TOGETHER, SPLIT_SUM
 
 __all__ = ["INVERSES", "Inverse", "Removable"]
 
 INVERSES: tuple[Inverse, ...] = (
     EVICTION_PRIORITY,
     CACHE_LEVEL,
+    OFFSET_HINT,
+    SPECIALIZED,
     UNROLLED,
     FLATTENED,
     LOOP_PIPELINE,
+    AUTOTUNED,
+    STATICALLY_UNROLLED,
     PERSISTENT_PROGRAMS,
+    ROWS_TOGETHER,
     GROUPED_TILES,
+    SPLIT_SUM,
+    UNMASKED,
+    HOISTED_LOADS,
     PIPELINE,
     WARPS,
     TILE_SIZE,

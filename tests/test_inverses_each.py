@@ -1,0 +1,122 @@
+"""Each inverse on what its edit made: what comes out is what the edit was given."""
+
+import pytest
+from kernel_texts import CONFIGS, SEEDS
+
+from workbench.kernels.edits.base import EditRefused
+from workbench.kernels.edits.registry import EDITS
+from workbench.kernels.inverses.registry import INVERSES
+from workbench.kernels.source import normalized_sha256, read_source
+
+BY_CATEGORY = {inverse.category: inverse for inverse in INVERSES}
+EXACT = [
+    *("dropped-masks", "offset-hints", "static-loops", "split-reduction"),
+    "warp-specialized",
+]
+"""Mechanisms that leave no trace: the inverse gives the text before the edit, but for layout."""
+
+
+GROUND = {"warp-specialized": "descriptors", "loop-flatten": "persistent"}
+"""What a mechanism rests on."""
+
+
+def made(inverse):
+    """(seed, kernel, text before, text with the mechanism) wherever the edit fits."""
+    edit, ground = EDITS[inverse.edit], EDITS.get(GROUND.get(inverse.category, ""))
+    for name, seed in SEEDS.items():
+        kernel = read_source(seed).launched[0]
+        stands = ground is not None and ground.anchors(seed, kernel)
+        text = ground.apply(seed, kernel, {}).source if stands else seed
+        for anchor in edit.anchors(text, kernel):
+            try:
+                edited = edit.apply(text, kernel, anchor.parameters).source
+            except EditRefused:
+                continue
+            yield name, kernel, text, edited
+
+
+def without(category, text, kernel):
+    return BY_CATEGORY[category].removables(text, kernel)
+
+
+@pytest.mark.parametrize("category", EXACT)
+def test_an_inverse_gives_back_what_its_edit_was_given(category):
+    tried = 0
+    for name, kernel, before, edited in made(BY_CATEGORY[category]):
+        assert without(category, before, kernel) == (), name
+        found = without(category, edited, kernel)
+        assert len(found) == 1, name
+        plain = found[0].source.replace("tl.range(0, ", "range(0, ")
+        assert normalized_sha256(plain) == normalized_sha256(before), name
+        tried += 1
+    assert tried
+
+
+@pytest.mark.parametrize("category", [i.category for i in INVERSES])
+def test_what_an_edit_made_comes_out_and_goes_back_in(category):
+    """The removal is of what was put in: put back, it is found with the same parameters."""
+    inverse, tried = BY_CATEGORY[category], 0
+    for name, kernel, _, edited in made(inverse):
+        for found in without(category, edited, kernel):
+            forward = EDITS[inverse.edit].apply(found.source, kernel, found.parameters).source
+            again = [r for r in without(category, forward, kernel) if r.locus == found.locus]
+            assert [r.parameters for r in again] == [found.parameters], name
+            tried += 1
+    assert tried or category in {"hoisted-loads", "pipelined-loads", "warps"}
+
+
+# Masks.
+
+
+def test_masks_that_were_never_written_are_put_at_the_ends_that_parameters_name():
+    text = SEEDS["gemm"]
+    for masked in (", mask=x_mask, other=0.0", ", mask=w_mask, other=0.0", ", mask=out_mask"):
+        assert masked in text
+        text = text.replace(masked, "")
+    found = without("dropped-masks", text, "gemm_kernel")
+    assert len(found) == 1
+    # The grid is one axis of tiles, so that only the loop's dimension is known.
+    assert "mask=ks[None, :] < K, other=0.0" in found[0].source
+    assert "mask=ks[:, None] < K, other=0.0" in found[0].source
+    assert "tl.store(out, acc.to(out_ptr.dtype.element_ty))" in found[0].source
+
+
+def test_a_grid_that_counts_blocks_of_a_parameter_names_the_end():
+    text = (
+        SEEDS["gelu"].replace(", mask=places < N, other=0.0", "").replace(", mask=places < N", "")
+    )
+    found = without("dropped-masks", text, "gelu_kernel")
+    assert "tl.load(x_ptr + places, mask=places < N, other=0.0)" in found[0].source
+    assert "mask=places < N)" in found[0].source.split("tl.store")[1]
+
+
+def test_an_extent_that_covers_a_dimension_alone_needs_no_mask():
+    assert without("dropped-masks", SEEDS["sdp_attention"], "attention_kernel") == ()
+
+
+# Loads.
+
+
+def test_a_load_that_one_loop_reads_goes_into_it_and_one_that_two_read_stays():
+    text = SEEDS["sdp_attention"]
+    found = without("hoisted-loads", text, "attention_kernel")
+    assert "    for start in range(0, L, BLOCK_N):\n        q = tl.load(" in found[0].source
+    both = text.replace("    out = (acc / total", "    acc += q\n    out = (acc / total")
+    assert without("hoisted-loads", both, "attention_kernel") == ()
+
+
+# Shares.
+
+
+def test_an_autotuner_leaves_its_first_configuration():
+    found = without("autotuned-options", CONFIGS, "add")
+    assert "@triton.autotune" not in found[0].source
+    assert "BLOCK=256, num_warps=4, num_stages=2" in found[0].source
+
+
+def test_rows_of_a_program_leave_no_parameter_behind():
+    edited = EDITS["rows-per-program"].apply(SEEDS["gelu"], "gelu_kernel", {"rows": 4}).source
+    assert "ROWS" in edited
+    found = without("rows-per-program", edited, "gelu_kernel")
+    assert "ROWS" not in found[0].source
+    assert found[0].parameters == {"rows": 4}

@@ -134,6 +134,7 @@ def quick(url: str, folder: Path, monkeypatch, **budget) -> Path:
     return new_session(folder / "softmax-1", budget=Budget(**budget), proposer="llm").folder
 
 
+@pytest.mark.slow
 def test_a_run_with_a_model_keeps_the_good_candidate_and_the_reason_of_the_bad(tmp_path):
     asked: list[str] = []
 
@@ -180,41 +181,6 @@ def test_a_run_with_a_model_keeps_the_good_candidate_and_the_reason_of_the_bad(t
         if path.is_file():
             assert KEY.encode() not in path.read_bytes()
     assert KEY not in done.stderr + done.stdout
-
-
-def test_a_refused_candidate_is_diagnosed_and_mended_in_the_next_step(tmp_path, monkeypatch):
-    def script(request: Request, _number: int) -> Answer:
-        role = role_of(request)
-        if role == "planner":
-            return plan(request)
-        if role == "optimizer":
-            return Answer(text=FUSED.replace("higher = tl", "hihger = tl"))
-        if role == "diagnoser":
-            prompt = request.body["messages"][1]["content"]
-            said = prompt.partition("# What the gate said\n\n")[2].partition("\n")[0]
-            form = {
-                "critical_issue": "a name is misspelt",
-                "evidence": [said],
-                "root_cause": "hihger is assigned, higher is read",
-                "minimal_fix": "assign to higher",
-                "patch_anchor": "hihger",
-            }
-            return Answer(text=json.dumps(form))
-        fix = "        {} = tl.maximum(highest, tl.max(x, axis=0))"
-        change = f"{fix.format('hihger')}\n=======\n{fix.format('higher')}"
-        return Answer(text=f"<<<<<<< SEARCH\n{change}\n>>>>>>> REPLACE\n")
-
-    with ModelServer(script) as server:
-        path = start(server.url, tmp_path, monkeypatch, steps=2)
-        ended = serve_session(path)
-    assert ended.how == "budget"
-    reader = SessionReader(path)
-    broken, mended = reader.transition(1), reader.transition(2)
-    assert broken.decision.answer is Decided.REJECTED
-    assert mended.plan.repairs == 1
-    assert mended.parent == 0
-    assert mended.plan.method == broken.plan.method
-    assert mended.decision.answer is Decided.ACCEPTED, mended.gate.says
 
 
 def test_a_model_that_returns_nonsense_ends_at_its_budget_with_a_clean_session(
@@ -281,6 +247,7 @@ def test_what_is_missing_is_told_before_anything_is_made(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_both_takes_edits_while_they_last_and_asks_the_model_where_none_is_left(
     tmp_path, monkeypatch
 ):

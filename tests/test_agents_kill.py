@@ -112,6 +112,8 @@ def test_killed_at_any_moment_a_run_loses_no_reply_and_asks_none_again(tmp_path,
     reader = SessionReader(folder)
     records = [reader.record_of(v.number) for v in reader.summaries()]
     assert [r.transition.number for r in records] == list(range(STEPS + 1))
+    # Every third is refused, and the next one mends it.
+    assert [r.transition.plan.repairs for r in records[1:]] == [None, None, None, 3, None]
     lines = read_lines(reader.state)
     for record in records[1:]:
         # Git has every talk that led to a step, those that were lost with a process too.

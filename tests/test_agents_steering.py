@@ -126,6 +126,7 @@ def workbench(*words: str, sessions: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_an_outside_agent_reads_the_prompt_and_hands_in_its_candidate(tmp_path):
     run = workbench(
         *["run", "softmax", "--headless", "--steps", "0", "--device", "cpu"], sessions=tmp_path

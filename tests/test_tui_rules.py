@@ -1,251 +1,28 @@
 """The rules of the screen, played with keys on a recorded session."""
 
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from fake_client import FakeClient, empty, running, waiting
 from msgspec import structs
-from textual.pilot import Pilot
-from textual.widgets import Input
+from tui_kit import stage
 
 from workbench.engine.view import Snapshot, State
 from workbench.errors import WorkbenchError
-from workbench.session.records import Answer, Transition
-from workbench.tui.app import WorkbenchApp
+from workbench.session.records import Transition
 from workbench.tui.board import Board
-from workbench.tui.dialogs.ask import Confirm, Reason
-from workbench.tui.dialogs.review import Review
+from workbench.tui.dialogs.ask import Confirm
 from workbench.tui.dialogs.text import TextBox
 from workbench.tui.keys import keymap
 from workbench.tui.panes.banner import Banner
 from workbench.tui.panes.base import Lines
 from workbench.tui.panes.card import Card
 from workbench.tui.panes.header import Header
-from workbench.tui.panes.keybar import KeyBar
 from workbench.tui.panes.lineage import Lineage
 from workbench.tui.panes.profile import Profile
-from workbench.tui.scene import Scene
 from workbench.tui.settings import Settings, TuiSettings
-
-
-class Stage:
-    """A screen under test, with what a test asks of it."""
-
-    def __init__(self, app: WorkbenchApp, client: FakeClient, pilot: Pilot) -> None:
-        self.app, self.client, self.pilot = app, client, pilot
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        """Let the screen work until something holds."""
-        for _ in range(1500):
-            await self.pilot.pause(0.01)
-            if holds():
-                return
-        pytest.fail("it never came to hold")
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
-
-    async def review(self, key: str = "r") -> Review:
-        await self.press(key)
-        await self.until(lambda: isinstance(self.app.screen, Review))
-        await self.pilot.pause()
-        assert isinstance(self.app.screen, Review)
-        return self.app.screen
-
-    def text(self, kind: type[Lines]) -> str:
-        return "\n".join(self.app.screen_stack[0].query_one(kind).shown_lines)
-
-    @property
-    def bar(self) -> str:
-        return "\n".join(self.app.screen.query_one(KeyBar).shown_lines)
-
-    @property
-    def toasts(self) -> str:
-        return "\n".join(note.message for note in self.app._notifications)
-
-    @property
-    def scene(self) -> Scene:
-        board = self.app.screen_stack[0]
-        assert isinstance(board, Board)
-        assert board.scene is not None
-        return board.scene
-
-
-@asynccontextmanager
-async def stage(
-    snapshot: Snapshot,
-    *,
-    size: tuple[int, int] = (120, 36),
-    settings: Settings | None = None,
-    client: FakeClient | None = None,
-    clock: Callable[[], float] = lambda: 100.0,
-) -> AsyncIterator[Stage]:
-    client = client or FakeClient(snapshot)
-    settings = settings or Settings(tui=TuiSettings(refresh_hz=30))
-    app = WorkbenchApp(client, settings=settings, clock=clock)
-    async with app.run_test(size=size) as pilot:
-        yield Stage(app, client, pilot)
-
-
-# -- deciding -----------------------------------------------------------------------------------
-
-
-async def test_accept_and_veto_do_nothing_on_the_main_screen() -> None:
-    async with stage(waiting()) as on:
-        await on.press("a", "v", "enter")
-        assert on.client.wishes == []
-        assert isinstance(on.app.screen, Board)
-
-
-async def test_accept_in_the_review_names_the_version_on_screen() -> None:
-    async with stage(waiting()) as on:
-        review = await on.review()
-        assert "a Accept" in on.bar
-        assert any("tl.sum(x * x)" in text.plain for text in review.diff.painted.lines)
-        await on.press("a")
-        await on.until(lambda: isinstance(on.app.screen, Board))
-        assert on.client.wishes == [("decide", 12, Answer.ACCEPTED, "")]
-        assert "v12 accepted" in on.toasts
-
-
-@pytest.mark.parametrize("key", ["enter", "escape", "q", "space", "y", "n", "tab"])
-async def test_no_other_key_of_the_review_decides(key: str) -> None:
-    async with stage(waiting()) as on:
-        await on.review()
-        await on.press(key)
-        assert on.client.wishes == []
-        assert on.client.now.pending == 12
-
-
-async def test_a_veto_without_a_reason_is_not_sent() -> None:
-    async with stage(waiting()) as on:
-        await on.review()
-        await on.press("v", "enter")
-        assert isinstance(on.app.screen, Reason)
-        await on.press("space", "space", "enter")
-        assert isinstance(on.app.screen, Reason)
-        await on.press("escape")
-        assert isinstance(on.app.screen, Review)
-        assert on.client.wishes == []
-
-
-async def test_the_reason_of_a_veto_reaches_the_engine() -> None:
-    async with stage(waiting()) as on:
-        await on.review()
-        await on.press("v")
-        on.app.screen.query_one(Input).value = "  occupancy falls too far "
-        await on.press("enter")
-        await on.until(lambda: isinstance(on.app.screen, Board))
-        assert on.client.wishes == [("decide", 12, Answer.VETOED, "occupancy falls too far")]
-
-
-async def test_a_refused_answer_is_shown_and_the_review_stays() -> None:
-    async with stage(waiting()) as on:
-        on.client.refuse = "v12 is not the one that waits; nothing was changed"
-        review = await on.review()
-        await on.press("a")
-        await on.until(lambda: bool(review.facts.refusal))
-        assert "v12 is not the one that waits" in "\n".join(review.facts.shown_lines)
-        assert isinstance(on.app.screen, Review)
-        assert "a Accept" in on.bar
-
-
-async def test_what_is_decided_elsewhere_can_no_longer_be_decided_here() -> None:
-    async with stage(waiting()) as on:
-        review = await on.review()
-        decided = tuple(
-            structs.replace(v, answer=Answer.ACCEPTED) if v.number == 12 else v
-            for v in waiting().versions
-        )
-        on.client.push(waiting(versions=decided, pending=None, state=State.RUNNING))
-        await on.until(lambda: not review.decidable)
-        assert "Accept" not in on.bar
-        await on.press("a", "v")
-        assert on.client.wishes == []
-        await on.until(lambda: "accepted by person" in "\n".join(review.facts.shown_lines))
-
-
-async def test_a_veto_typed_too_late_is_not_sent_and_says_so() -> None:
-    async with stage(waiting()) as on:
-        review = await on.review()
-        await on.press("v")
-        on.client.push(waiting(pending=None, state=State.RUNNING))
-        await on.until(lambda: not review.decidable)
-        on.app.screen.query_one(Input).value = "too slow"
-        await on.press("enter")
-        assert on.client.wishes == []
-        assert "waits no longer" in review.facts.refusal
-
-
-async def test_a_version_that_does_not_wait_is_read_only() -> None:
-    async with stage(waiting()) as on:
-        await on.press("j", "j")
-        review = await on.review("d")
-        assert review.number == 10
-        assert "Accept" not in on.bar
-        assert "read only" in str(review.query_one(".box").border_subtitle)
-        await on.press("a", "v")
-        assert on.client.wishes == []
-
-
-async def test_r_opens_the_waiting_version_whatever_is_selected() -> None:
-    async with stage(waiting()) as on:
-        await on.press("j", "j")
-        assert (await on.review()).number == 12
-
-
-async def test_without_an_engine_nothing_can_be_decided() -> None:
-    async with stage(waiting(state=State.SAVED)) as on:
-        review = await on.review()
-        assert "Accept" not in on.bar
-        assert "workbench resume" in str(review.query_one(".box").border_subtitle)
-
-
-async def test_unmet_and_unknown_conditions_stand_in_the_review() -> None:
-    async with stage(waiting()) as on:
-        facts = "\n".join((await on.review()).facts.shown_lines)
-        assert "✗ a row fits 64 registers a thread" in facts
-        assert "? no spills after the step" in facts
-        assert "modeled, no interval" in facts
-        assert "The input is read twice" in facts
-
-
-# -- the diff -----------------------------------------------------------------------------------
-
-
-async def test_the_diff_is_split_by_width_and_s_turns_it() -> None:
-    async with stage(waiting()) as on:
-        diff = (await on.review()).diff
-        assert diff.is_split
-        await on.press("s")
-        assert not diff.is_split
-    async with stage(waiting(), size=(80, 24)) as on:
-        assert not (await on.review()).diff.is_split
-
-
-async def test_n_and_p_go_from_change_to_change() -> None:
-    async with stage(waiting(), size=(80, 24)) as on:
-        diff = (await on.review()).diff
-        await on.press("n")
-        first = diff.scroll_offset.y
-        await on.press("n")
-        second = diff.scroll_offset.y
-        assert 0 < first < second
-        await on.press("p")
-        assert diff.scroll_offset.y == first
-
-
-async def test_w_shows_the_whole_file() -> None:
-    async with stage(waiting()) as on:
-        diff = (await on.review()).diff
-        assert any("unchanged lines" in text.plain for text in diff.painted.lines)
-        await on.press("w")
-        assert not any("unchanged lines" in text.plain for text in diff.painted.lines)
-
 
 # -- looking ------------------------------------------------------------------------------------
 
@@ -498,7 +275,7 @@ async def test_copy_in_the_review_gives_a_patch(own_home: Path) -> None:
 
 
 async def test_rebound_keys_work_and_are_shown() -> None:
-    settings = Settings(tui=TuiSettings(), keymap=keymap({"review": "R", "accept": "A"}))
+    settings = Settings(tui=TuiSettings(), keymap=keymap({"review": "R", "accept": "Y"}))
     async with stage(waiting(), settings=settings) as on:
         await on.press("r")
         assert isinstance(on.app.screen, Board)
@@ -506,8 +283,8 @@ async def test_rebound_keys_work_and_are_shown() -> None:
         await on.review("R")
         await on.press("a")
         assert on.client.wishes == []
-        assert "A Accept" in on.bar
-        await on.press("A")
+        assert "Y Accept" in on.bar
+        await on.press("Y")
         await on.until(lambda: bool(on.client.wishes))
 
 

@@ -8,6 +8,7 @@ from workbench.session.records import Answer, Transition
 from workbench.tui.feed import Client, Reading
 from workbench.tui.look import Look
 from workbench.tui.scene import WORKING, Scene, rows, version_of
+from workbench.tui.scope import Scope
 
 
 class Moments:
@@ -23,6 +24,10 @@ class Moments:
         """Whether the selection rests; while it moves, only the graph follows it."""
         self.trouble = ""
         """Why no more news comes."""
+        self.scope: Scope | None = None
+        """What the person agreed to beforehand."""
+        self.mark: int | None = None
+        """The version that others are compared with."""
         self._came = self._work_began = clock()
         self._unreadable: set[tuple[int, Answer]] = set()
 
@@ -59,6 +64,8 @@ class Moments:
             age=now - self._came,
             at_work=now - self._work_began if snapshot.state in WORKING else 0.0,
             trouble=self.trouble,
+            scope=self.scope.card if self.scope is not None else "",
+            mark=self.mark,
         )
 
     def _known(self, number: int | None) -> Transition | None:

@@ -37,6 +37,10 @@ class Scene(Struct, frozen=True, kw_only=True):
     """Seconds of work that the snapshot's cost does not hold yet."""
     trouble: str = ""
     """Why no more news comes, where the feed broke."""
+    scope: str = ""
+    """The card whose steps are accepted until a gate fails; empty: every step is asked about."""
+    mark: int | None = None
+    """The version that others are compared with."""
 
     @property
     def working(self) -> bool:
@@ -117,7 +121,8 @@ def rows(snapshot: Snapshot) -> tuple[Version, ...]:
 def outline(scene: Scene) -> tuple[object, ...]:
     """What a dialog over the main screen may depend on: all but meters and clocks."""
     snapshot = scene.snapshot
-    return scene.look, snapshot.state, snapshot.pending, snapshot.versions, scene.selected
+    standing = (snapshot.state, snapshot.pending, snapshot.versions)
+    return scene.look, *standing, scene.selected, scene.scope, scene.mark
 
 
 def failing(report: StageReport) -> bool:

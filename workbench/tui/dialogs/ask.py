@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -22,11 +23,12 @@ class Reason(ModalScreen[str | None]):
         self._title = title
         self._hint = hint
         self._look = look
+        self._early = ""
 
     def compose(self) -> ComposeResult:
         """One line to type in, one line that says what it is for."""
         with Vertical(classes="box small") as box:
-            yield Input(placeholder="because…", id="reason")
+            yield Input(placeholder="because…", id="reason", select_on_focus=False)
             yield Static(self._says(self._hint, self._look.muted), id="hint")
         box.border_title = dressed(Content(self._title), self._look)
         box.border_subtitle = dressed(Content("enter send   esc back"), self._look)
@@ -35,7 +37,15 @@ class Reason(ModalScreen[str | None]):
         """A blinking cursor would write to an idle terminal."""
         field = self.query_one(Input)
         field.cursor_blink = False
+        field.value, self._early = self._early, ""
+        field.cursor_position = len(field.value)
         field.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """What is typed before the field is there is kept for it."""
+        if event.is_printable and event.character and not isinstance(self.focused, Input):
+            self._early += event.character
+            event.stop()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Send the reason, unless there is none."""

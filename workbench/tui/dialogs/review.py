@@ -1,63 +1,38 @@
 """One version on the table: facts, the whole diff, and, while it waits, accept and veto."""
 
-import asyncio
 from typing import ClassVar
 
-from msgspec import Struct, structs
-from textual import events
+from msgspec import structs
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.geometry import Size
 from textual.message import Message
-from textual.screen import ModalScreen
 
-from workbench.engine.view import Snapshot
 from workbench.errors import WorkbenchError
-from workbench.session.records import Answer, Transition
-from workbench.tui.dialogs.ask import Reason
+from workbench.session.records import Answer
+from workbench.tui.dialogs.ask import Confirm, Reason
 from workbench.tui.dialogs.facts import Facts
-from workbench.tui.diff.paint import Compared, prepare
+from workbench.tui.dialogs.following import Prepared
+from workbench.tui.dialogs.table import Table, lay_out
 from workbench.tui.diff.rows import hunk_starts, patch
 from workbench.tui.diff.view import DiffView
 from workbench.tui.draw import Part, line
 from workbench.tui.feed import Reading
 from workbench.tui.keys import Key, Place, bindings, heard
-from workbench.tui.layout import Layout, layout_of
-from workbench.tui.look import Look, dressed
+from workbench.tui.look import dressed
 from workbench.tui.panes.keybar import KeyBar
 from workbench.tui.scene import ALIVE, Scene, outline, version_of
+from workbench.tui.scope import Scope
+from workbench.tui.writes import writes
+
+_DECIDES = frozenset({"accept", "veto", "scope", "edit"})
 
 
-class Table(Struct, frozen=True):
-    """All there is to see of one version: what an answer is about."""
+class Review(Prepared):
+    """Nothing is decided but by `a`, `A`, `E`, or `v` with a reason, on what is on screen.
 
-    number: int
-    record: Transition
-    parent: Transition | None
-    before: str
-    after: str
-    compared: Compared
-
-
-async def lay_out(reading: Reading, snapshot: Snapshot, number: int, look: Look) -> Table:
-    """Read a version and compare it with its parent, off the screen's own thread.
-
-    Raises WorkbenchError or OSError when something cannot be read.
+    It opens before anything is read, so that no key that is typed meanwhile goes elsewhere.
     """
-    version = version_of(snapshot, number)
-    if version is None:
-        raise WorkbenchError(f"v{number} is not committed yet")
-    record = await reading.record(number, version.answer)
-    above = version_of(snapshot, record.parent)
-    parent = await reading.record(above.number, above.answer) if above is not None else None
-    before, after = await reading.sources(number)
-    compared = await asyncio.to_thread(prepare, before, after, look)
-    return Table(number, record, parent, before, after, compared)
-
-
-class Review(ModalScreen[None]):
-    """Nothing is decided but by `a`, or by `v` with a reason, on what is on screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.REVIEW)
 
@@ -71,15 +46,37 @@ class Review(ModalScreen[None]):
     class HelpWanted(Message):
         """The person wants the keys of the review."""
 
-    def __init__(self, reading: Reading, scene: Scene, table: Table, keys: tuple[Key, ...]) -> None:
+    class Asked(Message):
+        """The person wants to know why this step was chosen."""
+
+        def __init__(self, scene: Scene) -> None:
+            super().__init__()
+            self.scene = scene
+
+    class Widened(Message):
+        """The person agreed to the card's coming steps, too."""
+
+        def __init__(self, scope: Scope) -> None:
+            super().__init__()
+            self.scope = scope
+
+    class Edited(Message):
+        """The person wants to mend the candidate in an editor."""
+
+        def __init__(self, table: Table) -> None:
+            super().__init__()
+            self.table = table
+
+    def __init__(self, reading: Reading, scene: Scene, number: int, keys: tuple[Key, ...]) -> None:
         super().__init__()
         self._reading = reading
-        self._table = table
+        self.number = number
+        self._table: Table | None = None
         self._scene = self._about(scene)
         self._answering = False
-        self._titles: tuple[str, list[Part]] | None = None
+        self._titles: tuple[object, ...] = ()
         self.facts = Facts(id="facts")
-        self.diff = DiffView(table.compared, scene.look)
+        self.diff = DiffView(scene.look)
         heard_here = heard(keys, Place.REVIEW, Place.DIFF)
         self.bar = KeyBar(heard_here, self._label, keep=("later", "help"))
 
@@ -87,7 +84,10 @@ class Review(ModalScreen[None]):
         """The moment with the version on the table selected."""
         table = self._table
         return structs.replace(
-            scene, selected=table.number, record=table.record, parent=table.parent
+            scene,
+            selected=self.number,
+            record=table.record if table is not None else None,
+            parent=table.parent if table is not None else None,
         )
 
     def compose(self) -> ComposeResult:
@@ -100,29 +100,40 @@ class Review(ModalScreen[None]):
     def on_mount(self) -> None:
         """The diff has the focus, so that its keys move it."""
         self.diff.focus()
-        self._fill(self.app.size)
-        self._redraw()
+        self._entitle()
+        self.run_worker(self._read(), group="table", exclusive=True)
 
-    def on_resize(self, event: events.Resize) -> None:
-        """All of a small terminal is for the review."""
-        self._fill(event.size)
+    async def _read(self) -> None:
+        """Put the version on the table."""
+        snapshot = self._scene.snapshot
+        try:
+            table = await lay_out(self._reading, snapshot, self.number, self._scene.look)
+        except (WorkbenchError, OSError) as fault:
+            self.notify(str(fault), severity="error", timeout=10, markup=False)
+            self.ready.set()
+            self.dismiss()
+            return
+        self._table = table
+        self._scene = self._about(self._scene)
+        self.diff.compare(table.compared)
+        self._redraw()
+        self.ready.set()
+
+    def on_resize(self) -> None:
+        """Fewer words fit on a smaller border."""
         self._entitle()
 
-    def _fill(self, size: Size) -> None:
-        full = layout_of(size.width, size.height) is not Layout.WIDE
-        self.query_one(".box").set_class(full, "full")
-
     @property
-    def number(self) -> int:
-        """Of the version on the table."""
-        return self._table.number
+    def waits(self) -> bool:
+        """Whether an answer is wanted, and an engine is there to take it."""
+        snapshot = self._scene.snapshot
+        asked = snapshot.pending == self.number and snapshot.state in ALIVE
+        return asked and not self._answering
 
     @property
     def decidable(self) -> bool:
-        """Whether an answer is wanted, and an engine is there to take it."""
-        snapshot = self._scene.snapshot
-        waits = snapshot.pending == self.number and snapshot.state in ALIVE
-        return waits and not self._answering
+        """Whether it may be answered: it waits, and all of it is on screen."""
+        return self.waits and self._table is not None
 
     def show_scene(self, scene: Scene) -> None:
         """Follow the session: what was decided elsewhere can no longer be decided here."""
@@ -136,7 +147,7 @@ class Review(ModalScreen[None]):
     async def _read_answer(self) -> None:
         """The record as it was decided, here or elsewhere."""
         version = version_of(self._scene.snapshot, self.number)
-        if version is None:
+        if version is None or self._table is None:
             return
         try:
             record = await self._reading.record(version.number, version.answer)
@@ -152,54 +163,41 @@ class Review(ModalScreen[None]):
     def _redraw(self) -> None:
         self.facts.show_scene(self._scene)
         width, height = self.facts.size
-        if width and self.facts.lines_for(self._scene, width) != height:
+        if not width or self.facts.lines_for(self._scene, width) != height:
             self.facts.refresh(layout=True)
         self.bar.show_scene(self._scene)
         self._entitle()
 
     def _entitle(self) -> None:
-        look, table = self._scene.look, self._table
-        box, version = self.query_one(".box"), self._scene.version
-        verb = "Review" if self._scene.snapshot.pending == self.number else "Look at"
+        look, table, snapshot = self._scene.look, self._table, self._scene.snapshot
+        version = self._scene.version
+        verb = "Review" if snapshot.pending == self.number else "Look at"
         title = f"{verb} v{self.number}: {version.title if version is not None else ''}"
-        writes = self._writes(look)
-        if (title, writes) == self._titles:
+        what = writes(snapshot, self.number, self.app.size.width - 8)
+        if (title, what, table) == self._titles:
             return
-        self._titles = (title, writes)
+        self._titles = (title, what, table)
+        box = self.query_one(".box")
         box.border_title = dressed(line(title), look)
-        box.border_subtitle = dressed(line(*writes), look)
-        parent = "" if table.record.parent is None else f"v{table.record.parent} → "
-        changes = len(hunk_starts(table.compared.difference.rows))
-        self.diff.border_title = dressed(
-            line(
-                (f"{parent}v{self.number}  ", look.muted),
-                (f"+{table.compared.difference.added} ", look.good),
-                (f"-{table.compared.difference.removed} ", look.bad),
-                (f"in {changes} change{'' if changes == 1 else 's'}", look.muted),
-            ),
-            look,
-        )
+        box.border_subtitle = dressed(line((what, look.muted)), look)
+        self.diff.border_title = dressed(line(*self._counted(table)), look)
 
-    def _writes(self, look: Look) -> list[Part]:
-        """What accept and veto would write to git, or why there is nothing to answer."""
-        snapshot, version = self._scene.snapshot, self._scene.version
-        commit = version.commit[:9] if version is not None else ""
-        if snapshot.pending != self.number:
-            answer = version.answer if version is not None else "unknown"
-            return [(f"{commit} {answer}; read only", look.muted)]
-        if snapshot.state not in ALIVE:
-            return [(f"no engine runs: workbench resume {snapshot.name}, then decide", look.warn)]
-        ref = f"attempts/{self.number:04d}"
-        forms = (
-            f"accept: commit refs/{ref}, main moves to it; veto: commit it, main stays",
-            f"accept: commit {ref}, main moves; veto: main stays",
-            "accept moves main, veto does not",
-        )
-        room = self.app.size.width - 8
-        return [(next((form for form in forms if len(form) <= room), forms[-1]), look.muted)]
+    def _counted(self, table: Table | None) -> list[Part]:
+        look = self._scene.look
+        if table is None:
+            return [("reading…", look.faint)]
+        parent = "" if table.record.parent is None else f"v{table.record.parent} → "
+        difference = table.compared.difference
+        changes = len(hunk_starts(difference.rows))
+        return [
+            (f"{parent}v{self.number}  ", look.muted),
+            (f"+{difference.added} ", look.good),
+            (f"-{difference.removed} ", look.bad),
+            (f"in {changes} change{'' if changes == 1 else 's'}", look.muted),
+        ]
 
     def _label(self, key: Key, scene: Scene) -> str:
-        if key.id in {"accept", "veto"} and not self.decidable:
+        if key.id in _DECIDES and not self.decidable:
             return ""
         if key.id == "later" and scene.snapshot.pending != self.number:
             return "Close"
@@ -212,18 +210,38 @@ class Review(ModalScreen[None]):
     # -- answering ------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Accept and veto exist only while an answer is wanted."""
-        return self.decidable if action in {"accept", "veto"} else True
+        """Answers exist only while one is wanted; a veto also while the version is being read."""
+        if action == "veto":
+            return self.waits
+        return self.decidable if action in _DECIDES else True
 
     def action_accept(self) -> None:
         """Accept what is on screen."""
         self._answer(Answer.ACCEPTED, "")
 
+    def action_scope(self) -> None:
+        """Accept, and with it this card's coming steps; asked in a second step."""
+        card = self._scene.version.card if self._scene.version is not None else ""
+        if not card:
+            self._refuse("this version rests on no card, so there are no steps of it to accept")
+            return
+        scope = Scope(card=card, since=self.number)
+
+        def agreed(yes: bool | None) -> None:
+            if yes and self.decidable:
+                self._answer(Answer.ACCEPTED, "", widen=scope)
+
+        says = (
+            f"Accept v{self.number}, and without asking every later step of card {card} that "
+            "passes its gate, until a gate fails or this screen closes?"
+        )
+        self.app.push_screen(Confirm("Accept more than this step", says, self._scene.look), agreed)
+
     def action_veto(self) -> None:
         """Ask for the reason first."""
 
         def reasoned(reason: str | None) -> None:
-            if reason and self.decidable:
+            if reason and self.waits:
                 self._answer(Answer.VETOED, reason)
             elif reason:
                 self._refuse(f"v{self.number} waits no longer; nothing was sent")
@@ -231,20 +249,27 @@ class Review(ModalScreen[None]):
         hint = "the proposer reads it before the next step"
         self.app.push_screen(Reason(f"Veto v{self.number}", hint, self._scene.look), reasoned)
 
-    def _answer(self, answer: Answer, reason: str) -> None:
+    def _answer(self, answer: Answer, reason: str, *, widen: Scope | None = None) -> None:
         self._answering = True
         self.bar.redraw()
-        self.run_worker(self._send(answer, reason), group="answer")
+        self.run_worker(self._send(answer, reason, widen), group="answer")
 
-    async def _send(self, answer: Answer, reason: str) -> None:
+    async def _send(self, answer: Answer, reason: str, widen: Scope | None) -> None:
         try:
             says = await self._reading.client.decide(self.number, answer, reason)
         except WorkbenchError as fault:
             self._answering = False
             self._refuse(f"{fault.what}. {fault.todo}" if fault.todo else fault.what)
             return
+        if widen is not None:
+            self.post_message(self.Widened(widen))
         self.notify(says or f"v{self.number} {answer}", markup=False)
         self.dismiss()
+
+    def action_edit(self) -> None:
+        """Mend the candidate; the engine gates what comes back."""
+        if self._table is not None:
+            self.post_message(self.Edited(self._table))
 
     def action_later(self) -> None:
         """Close; whatever waited goes on waiting."""
@@ -259,8 +284,14 @@ class Review(ModalScreen[None]):
 
     def action_copy(self) -> None:
         """The diff as a patch."""
-        text = patch(self._table.before, self._table.after, "a/kernel.py", "b/kernel.py")
-        self.post_message(self.Copied(text))
+        if self._table is not None:
+            table = self._table
+            text = patch(table.before, table.after, "a/kernel.py", "b/kernel.py")
+            self.post_message(self.Copied(text))
+
+    def action_why(self) -> None:
+        """What the policy saw and how it chose."""
+        self.post_message(self.Asked(self._scene))
 
     def action_help(self) -> None:
         """The keys of the review."""

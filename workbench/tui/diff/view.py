@@ -19,28 +19,38 @@ class DiffView(ScrollView, can_focus=True):
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.DIFF)
 
-    def __init__(self, compared: Compared, look: Look) -> None:
+    def __init__(self, look: Look) -> None:
         super().__init__()
         self.auto_links = False
         self.look = look
         self.painted = Painted((), ())
-        self._compared = compared
+        self._compared: Compared | None = None
         self._split: bool | None = None
         self._whole = False
+        self._laid_out = (0, False)
+        """Width and form of what is painted."""
 
     @property
     def is_split(self) -> bool:
         """Whether both sides stand beside each other: as chosen, else by the terminal's width."""
         return self.app.size.width >= SPLIT_FROM if self._split is None else self._split
 
-    def on_resize(self) -> None:
-        """Another width is another layout."""
+    def compare(self, compared: Compared) -> None:
+        """Show this comparison from its top."""
+        self._compared = compared
         self._lay_out()
+        self._to(0)
+
+    def on_resize(self) -> None:
+        """Another width is another layout; the same one is on the screen already."""
+        if (self.scrollable_content_region.width, self.is_split) != self._laid_out:
+            self._lay_out()
 
     def _lay_out(self) -> None:
         width = self.scrollable_content_region.width
-        if width < 1:
+        if width < 1 or self._compared is None:
             return
+        self._laid_out = (width, self.is_split)
         self.painted = paint(
             self._compared, self.look, width, split=self.is_split, whole=self._whole
         )

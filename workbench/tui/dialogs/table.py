@@ -1,0 +1,40 @@
+"""All there is to see of one version, read before any of it is shown: what an answer is about."""
+
+import asyncio
+
+from msgspec import Struct
+
+from workbench.engine.view import Snapshot
+from workbench.errors import WorkbenchError
+from workbench.session.records import Transition
+from workbench.tui.diff.paint import Compared, prepare
+from workbench.tui.feed import Reading
+from workbench.tui.look import Look
+from workbench.tui.scene import version_of
+
+
+class Table(Struct, frozen=True):
+    """One version with its parent, as records and as sources."""
+
+    number: int
+    record: Transition
+    parent: Transition | None
+    before: str
+    after: str
+    compared: Compared
+
+
+async def lay_out(reading: Reading, snapshot: Snapshot, number: int, look: Look) -> Table:
+    """Read a version and compare it with its parent, off the screen's own thread.
+
+    Raises WorkbenchError or OSError when something cannot be read.
+    """
+    version = version_of(snapshot, number)
+    if version is None:
+        raise WorkbenchError(f"v{number} is not committed yet")
+    record = await reading.record(number, version.answer)
+    above = version_of(snapshot, record.parent)
+    parent = await reading.record(above.number, above.answer) if above is not None else None
+    before, after = await reading.sources(number)
+    compared = await asyncio.to_thread(prepare, before, after, look)
+    return Table(number, record, parent, before, after, compared)

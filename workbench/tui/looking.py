@@ -1,0 +1,104 @@
+"""What a person looks at over the main screen: reviews, comparisons, reasons, log, help."""
+
+from contextlib import ExitStack
+
+from textual.command import CommandPalette
+
+from workbench.tui.dialogs.following import Prepared
+from workbench.tui.dialogs.review import Review
+from workbench.tui.dialogs.text import TextBox, help_lines, log_lines
+from workbench.tui.dialogs.why import why_lines
+from workbench.tui.keys import Place
+from workbench.tui.palette import Find
+from workbench.tui.panes.keybar import KeyBar
+from workbench.tui.scene import Scene, version_of
+from workbench.tui.showing import Showing
+
+
+class Looking(Showing):
+    """Opens dialogs; changes nothing."""
+
+    def _open(self, number: int | None) -> None:
+        version = version_of(self.scene.snapshot, number)
+        if version is None:
+            self.notify("its gate still runs; there is nothing to look at yet", severity="warning")
+        elif self.screen is self.board:
+            keys = self.settings.keymap.table
+            self._present(Review(self._moments.reading, self.scene, version.number, keys))
+
+    def _present(self, dialog: Prepared) -> None:
+        """Open a dialog at once for keys, and paint it once, when all of it is there."""
+        held = ExitStack()
+        held.enter_context(self.batch_update())
+
+        async def paint() -> None:
+            with held:
+                await dialog.ready.wait()
+
+        self.push_screen(dialog)
+        self.run_worker(paint(), group="paint")
+
+    def action_review(self) -> None:
+        """The version that waits, else the selected one."""
+        pending = self.scene.snapshot.pending
+        self._open(pending if pending is not None else self.scene.selected)
+
+    def action_diff(self) -> None:
+        """The selected version against its parent."""
+        self._open(self.scene.selected)
+
+    def action_why(self) -> None:
+        """Why the selected version was tried."""
+        self._why(self.scene)
+
+    def on_review_asked(self, event: Review.Asked) -> None:
+        """Why the version on the table was tried."""
+        self._why(event.scene)
+
+    def _why(self, scene: Scene) -> None:
+        number = f"v{scene.selected}" if scene.selected is not None else "this step"
+        self.push_screen(TextBox(f"Why {number}", "esc closes", why_lines, scene))
+
+    def action_focus_pane(self, number: int) -> None:
+        """Focus a pane by its number."""
+        self.board.focus_pane(number)
+
+    def action_zoom(self) -> None:
+        """The focused pane alone, or all of them."""
+        self.board.toggle_zoom()
+
+    def action_find(self) -> None:
+        """The palette with versions only."""
+        self.push_screen(CommandPalette([Find], placeholder="Find a version…"))
+
+    def action_palette(self) -> None:
+        """Every command, version, card and session."""
+        self.action_command_palette()
+
+    def action_log(self) -> None:
+        """What happened, newest at the end."""
+        log = log_lines(self.scene.snapshot.log)
+        self.push_screen(TextBox("Log", "esc closes", log, self.scene, end=True))
+
+    def action_help(self) -> None:
+        """The keys of the pane in focus."""
+        pane = self.board.pane
+        self.tell_keys(f"Keys in {pane.number} {pane.heading}", pane.place, Place.BOARD)
+
+    def on_review_help_wanted(self) -> None:
+        """The keys of the review."""
+        self.tell_keys("Keys in the review", Place.REVIEW, Place.DIFF)
+
+    def tell_keys(self, title: str, *places: Place) -> None:
+        """The keys heard in these places."""
+        table = self.settings.keymap.table
+        foot = "rebind them in config.toml, section keys"
+        self.push_screen(TextBox(title, foot, help_lines(table, places), self.scene))
+
+    def action_theme(self) -> None:
+        """Choose a theme, seeing each as it is passed."""
+        self.search_themes()
+
+    def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
+        """A click on the bar is the key."""
+        self.simulate_key(event.key)

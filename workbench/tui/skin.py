@@ -1,0 +1,64 @@
+"""What every app of ours has in common: settings, themes, glyphs, and how it is left."""
+
+import os
+from typing import Any
+
+from textual.app import App
+
+from workbench.tui.leave import Leave
+from workbench.tui.look import Look, look_for
+from workbench.tui.settings import Settings, load_settings
+from workbench.tui.theme import DARK, MONO, Themes, load_themes, variables_for
+
+
+class Skinned(App[Leave]):
+    """An app in the person's theme, keys and glyphs."""
+
+    CSS_PATH = "workbench.tcss"
+    TITLE = "workbench"
+
+    def __init__(self, settings: Settings | None = None, themes: Themes | None = None) -> None:
+        self.settings = settings or load_settings()
+        self._themes = themes or load_themes()
+        colourless = "NO_COLOR" in os.environ
+        # Textual alone would turn colours into truecolor greys; its ANSI mode sends none.
+        super().__init__(ansi_color=True if colourless else None)
+        self.animation_level = "none"
+        for theme in self._themes.themes:
+            self.register_theme(theme)
+        wanted = MONO if colourless else self.settings.tui.theme
+        self._no_theme = wanted not in self.available_themes
+        self.theme = DARK if self._no_theme else wanted
+
+    def run(self, **options: Any) -> Leave | None:  # noqa: ANN401 -- Textual's own keyword arguments
+        """Show it until the person leaves."""
+        options.setdefault("mouse", self.settings.tui.mouse)
+        return super().run(**options)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our colours for a theme that does not give them."""
+        return variables_for(self.current_theme)
+
+    @property
+    def look(self) -> Look:
+        """Of the theme and glyphs in force."""
+        colours = self.theme not in self._themes.colourless and not self.no_color
+        return look_for(colours=colours, ascii_glyphs=self.settings.tui.glyphs == "ascii")
+
+    def dress(self) -> None:
+        """Put the person's keys and glyphs in force."""
+        self.set_keymap(self.settings.keymap.overrides)
+        self.set_class(self.settings.tui.glyphs == "ascii", "ascii")
+
+    def tell_faults(self) -> None:
+        """Say which settings and themes could not be used."""
+        faults = [*self.settings.faults, *self._themes.faults]
+        if self._no_theme:
+            faults.append(f"tui.theme: no theme {self.settings.tui.theme!r}; {DARK} is used")
+        if faults:
+            text = "\n".join(faults)
+            self.notify(text, title="Settings", severity="warning", timeout=12, markup=False)
+
+    def report(self, fault: Exception) -> None:
+        """Tell a fault where the person looks."""
+        self.notify(str(fault), severity="error", timeout=10, markup=False)

@@ -1,0 +1,37 @@
+# expect: accept; layer: correctness; ref: refs/softmax_sized.py; needs: cpu
+# a transposed copy of the input, an output that is cut out of a larger one
+import torch
+import triton
+import triton.language as tl
+from torch import nn
+
+
+@triton.jit
+def softmax_rows(x_ptr, out_ptr, N, stride, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    x_row = x_ptr + row
+    out_row = out_ptr + row * (N + 8)
+    highest = -float("inf")
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_row + cols * stride, mask=cols < N, other=-float("inf"))
+        highest = tl.maximum(highest, tl.max(x, axis=0))
+    total = 0.0
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_row + cols * stride, mask=cols < N, other=-float("inf"))
+        total += tl.sum(tl.exp(x - highest), axis=0)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_row + cols * stride, mask=cols < N, other=-float("inf"))
+        y = tl.exp(x - highest) / total
+        tl.store(out_row + cols, y.to(out_ptr.dtype.element_ty), mask=cols < N)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        rows, n = x.shape
+        turned = x.t().contiguous()
+        out = torch.empty((rows, n + 8), dtype=x.dtype, device=x.device)
+        softmax_rows[(rows,)](turned, out, n, rows, BLOCK=256)
+        return out[:, :n]

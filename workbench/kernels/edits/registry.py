@@ -21,6 +21,7 @@ from workbench.kernels.edits.loops import (
 from workbench.kernels.edits.masks import DROP_MASKS
 from workbench.kernels.edits.online_softmax import ONLINE_SOFTMAX
 from workbench.kernels.edits.order import GROUP_ORDER
+from workbench.kernels.edits.pointers import POINTERS
 from workbench.kernels.edits.policies import CACHE_MODIFIER, EVICTION
 from workbench.kernels.edits.precision import DOT_PRECISION
 from workbench.kernels.edits.programs import PERSISTENT, ROWS_PER_PROGRAM
@@ -52,6 +53,7 @@ EDITS: dict[str, Edit] = {
         ROWS_PER_PROGRAM,
         TILE_PROGRAMS,
         DESCRIPTORS,
+        POINTERS,
         DOT_PRECISION,
         EVICTION,
         CACHE_MODIFIER,

@@ -4,7 +4,9 @@ import ast
 from dataclasses import dataclass
 
 from workbench.kernels.edits.base import EditRefused, Parameter
+from workbench.kernels.edits.dead import without_unread
 from workbench.kernels.edits.grids import grid_of
+from workbench.kernels.edits.naming import spelled
 from workbench.kernels.edits.order import GROUP_ORDER, program_ids
 from workbench.kernels.edits.programs import PERSISTENT
 from workbench.kernels.edits.sites import literal, parameter_sites
@@ -96,12 +98,10 @@ def _grouped(source: Source, kernel: JitKernel) -> tuple[Removable, ...]:
     if len(given.values) != 1 or given.computed:
         raise EditRefused(f"the value of `{found.group}` is not written out")
     splice = Splice(source)
-    columns = splice.text(found.columns)
-    tight = columns if isinstance(found.columns, ast.Name) else f"({columns})"
-    pid = splice.text(found.pid)
     names = [t.id for s in (found.row, found.column) for t in s.targets if isinstance(t, ast.Name)]
-    splice.replace_statement(found.row, f"{names[0]} = {pid} // {tight}")
-    splice.replace_statement(found.column, f"{names[1]} = {pid} % {tight}")
+    places = _plane(splice, kernel, found) or _line(splice, found)
+    splice.replace_statement(found.row, f"{names[0]} = {places[0]}")
+    splice.replace_statement(found.column, f"{names[1]} = {places[1]}")
     for helper in found.helpers:
         splice.remove(helper)
     if not _read_elsewhere(kernel, found.group, {found.row, found.column, *found.helpers}):
@@ -113,10 +113,40 @@ def _grouped(source: Source, kernel: JitKernel) -> tuple[Removable, ...]:
             lines=tuple(sorted({s.lineno for s in (*found.helpers, found.row, found.column)})),
             locus="grid",
             says=f"tiles in groups of {given.values[0]} rows",
-            source=splice.result(),
+            source=without_unread(splice.result(), kernel.name),
             parameters={"group": given.values[0]},
         ),
     )
+
+
+def _line(splice: Splice, found: _Grouped) -> tuple[str, str]:
+    """A tile's row and column where tiles are counted row by row."""
+    columns, pid = splice.text(found.columns), splice.text(found.pid)
+    tight = columns if isinstance(found.columns, ast.Name) else f"({columns})"
+    return f"{pid} // {tight}", f"{pid} % {tight}"
+
+
+def _plane(splice: Splice, kernel: JitKernel, found: _Grouped) -> tuple[str, str] | None:
+    """A tile's row and column where the grid has an axis for each; else None."""
+    columns = kernel.flow.resolve(found.columns)
+    counted = kernel.names.op(columns) == "num_programs" and isinstance(columns, ast.Call)
+    if not counted or not _numbered(kernel, kernel.flow.resolve(found.pid)):
+        return None
+    axis = literal(columns.args[0]) if isinstance(columns, ast.Call) and columns.args else None
+    if axis not in {0, 1}:
+        return None
+    program = spelled(splice.source, "tl.program_id")
+    return f"{program}({1 - int(axis)})", f"{program}({axis})"
+
+
+def _numbered(kernel: JitKernel, node: ast.expr | None) -> bool:
+    """Whether a number is `program_id(0) + program_id(1) * num_programs(0)`."""
+    match node:
+        case ast.BinOp(left=first, op=ast.Add(), right=ast.BinOp(left=second, op=ast.Mult())):
+            ids = program_ids(kernel)
+            return ids.get(0, []) == [first] and ids.get(1, []) == [second]
+        case _:
+            return False
 
 
 def _grouped_order(kernel: JitKernel) -> _Grouped:

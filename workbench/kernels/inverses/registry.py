@@ -7,6 +7,7 @@ for it.
 """
 
 from workbench.kernels.inverses.base import Inverse, Removable
+from workbench.kernels.inverses.descriptors import TENSOR_DESCRIPTORS
 from workbench.kernels.inverses.keywords import (
     CACHE_LEVEL,
     EVICTION_PRIORITY,
@@ -38,6 +39,7 @@ INVERSES: tuple[Inverse, ...] = (
     ROWS_TOGETHER,
     GROUPED_TILES,
     SPLIT_SUM,
+    TENSOR_DESCRIPTORS,
     UNMASKED,
     HOISTED_LOADS,
     PIPELINE,

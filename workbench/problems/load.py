@@ -12,7 +12,7 @@ from workbench.problems.records import Precision, Problem, Shape
 from workbench.problems.sidecar import Sidecar, read_sidecar
 
 SUITE = Path(__file__).resolve().parent / "suite"
-"""The shipped problems: `NAME/problem.py`, `problem.toml`, `seed.py`."""
+"""The shipped problems: `NAME/problem.py`, `problem.toml`, `seed.py`, some `expert.py`."""
 
 LARGEST_FILE = 1 << 20
 """Bytes. Ours: the largest public KernelBench file is under 20 kB."""
@@ -35,7 +35,7 @@ def load_problem(ref: str | Path, *, search: Sequence[Path] = (SUITE,)) -> Probl
         return _load(path, name=path.stem)
     for folder in search:
         if ref in _names(folder):
-            return _load(folder / ref / "problem.py", name=ref, seed=folder / ref / "seed.py")
+            return _load(folder / ref / "problem.py", name=ref, beside=folder / ref)
     raise _unknown(ref, shipped_problems(search))
 
 
@@ -71,12 +71,13 @@ def parse_problem(source: str, where: str) -> ast.Module:
     return tree
 
 
-def _load(path: Path, *, name: str, seed: Path | None = None) -> Problem:
+def _load(path: Path, *, name: str, beside: Path | None = None) -> Problem:
+    """`beside` is the folder of a shipped problem, with its kernels."""
     source = _read(path, "problem file")
     tree = parse_problem(source, str(path))
-    beside = path.with_suffix(".toml")
-    text = _read(beside, "sidecar") if beside.exists() else ""
-    sidecar = read_sidecar(text, beside, tree) if text else Sidecar()
+    told = path.with_suffix(".toml")
+    text = _read(told, "sidecar") if told.exists() else ""
+    sidecar = read_sidecar(text, told, tree) if text else Sidecar()
     return Problem(
         name=name,
         path=path.resolve(),
@@ -88,8 +89,14 @@ def _load(path: Path, *, name: str, seed: Path | None = None) -> Problem:
         roofline=sidecar.work(),
         family=sidecar.family,
         selections=tuple(sidecar.selection),
-        seed=seed if seed is not None and seed.is_file() else None,
+        seed=_shipped(beside, "seed.py"),
+        expert=_shipped(beside, "expert.py"),
     )
+
+
+def _shipped(folder: Path | None, name: str) -> Path | None:
+    """A kernel that is shipped with a problem."""
+    return folder / name if folder is not None and (folder / name).is_file() else None
 
 
 def _read(path: Path, kind: str) -> str:

@@ -15,6 +15,7 @@ FAMILIES = (
     "elementwise",
     "gemm",
     "normalization",
+    "recurrence",
     "reduction",
     "sort",
 )
@@ -97,6 +98,8 @@ class Problem(Struct, frozen=True, kw_only=True):
     selections: tuple[Selection, ...] = ()
     seed: Path | None = None
     """A plain Triton candidate shipped with the problem."""
+    expert: Path | None = None
+    """A fast one, to learn from."""
 
     def shape(self, name: str) -> Shape:
         """The shape of that name; KeyError when there is none."""

@@ -177,3 +177,26 @@ def in_falling_order(
         return ordered, None
     moved = choice.arranged(places).gather(-1, order)
     return ordered, choice.restored(moved, places.shape)
+
+
+def with_its_values(
+    made: Sequence[Choice],
+    native: Sequence[torch.Tensor],
+    got: Sequence[torch.Tensor],
+    place: int,
+) -> list[torch.Tensor]:
+    """Outputs in which what the places of output `place` pick stands beside them.
+
+    For places that were stored without their values: `got` then holds the reference's values, in
+    another order than theirs.
+    """
+    outputs = list(got)
+    number = choice_behind(made, native[place], values=False)
+    for other, output in enumerate(native):
+        if number is None or choice_behind(made, output, values=True) != number:
+            continue
+        source = made[number].source
+        places = made[number].arranged(outputs[place]).long().clamp(0, source.shape[-1] - 1)
+        picked = source.gather(-1, places).to(output.dtype)
+        outputs[other] = made[number].restored(picked, output.shape)
+    return outputs

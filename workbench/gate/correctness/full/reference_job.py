@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from msgspec import Struct, structs
 
+from workbench.gate.correctness.choices import with_its_values
 from workbench.gate.correctness.compare import Rule, rule_for
 from workbench.gate.correctness.comparing import Answered, Comparison
 from workbench.gate.correctness.full.axes import Axis, Sizes, find_axes
@@ -178,7 +179,8 @@ class _Part:
         """How far the values are from the reference's.
 
         None where it cannot be told: of equal numbers several places may be right, and which other
-        ones a row names is only known where all of it was stored.
+        ones a row names is only known where all of it was stored; nor has a part of a choice that
+        the reference does not order any place of its own.
         """
         full, message = self._full, self._full.message
         along = {id(axis): self._along(axis) for axis in self._axes}
@@ -198,6 +200,10 @@ class _Part:
             index[dim] = torch.searchsorted(along[id(axis)], index[dim])
         got = [output.clone() for output in native.outputs]
         got[self._output][tuple(index)] = self._values.to(got[self._output].dtype)
+        if any(not choice.sorted for choice in native.choices):
+            if self.count < got[self._output].numel():
+                return None
+            got = with_its_values(native.choices, native.outputs, got, self._output)
         comparison = Comparison(
             Answered(message.inputs, inputs, native, gold, drawn_so=True),
             rule=full.rule,

@@ -11,7 +11,7 @@ from torch import nn
 
 
 @triton.jit
-def systems_kernel(
+def systems_kernel(  # noqa: PLR0915  # a chunk is done in one place
     q_ptr,
     k_ptr,
     gate_ptr,
@@ -42,25 +42,34 @@ def systems_kernel(
     first = batch * LENGTH + tokens
 
     key_places = (first * KEY_HEADS + key_head)[:, None] * HEAD_DIM + dims[None, :]
-    q = tl.load(q_ptr + key_places, mask=inside[:, None], other=0.0)
     k = tl.load(k_ptr + key_places, mask=inside[:, None], other=0.0)
     gate = tl.load(gate_ptr + first * HEADS + head, mask=inside, other=float("inf"))
     strength = tl.load(strength_ptr + first * HEADS + head, mask=inside, other=-float("inf"))
 
-    # One over the norms, at least what torch's normalize allows.
-    wide_q = q.to(tl.float32)
-    wide_k = k.to(tl.float32)
-    q_unit = scale / tl.maximum(tl.sqrt(tl.sum(wide_q * wide_q, axis=1)), 1e-12)
-    k_unit = 1.0 / tl.maximum(tl.sqrt(tl.sum(wide_k * wide_k, axis=1)), 1e-12)
     beta = tl.sigmoid(strength)
     step = tl.minimum(gate, 0.0) - tl.log(1.0 + tl.exp(-tl.abs(gate)))
     decay = tl.cumsum(step, axis=0)
     last = tl.sum(step, axis=0)
-
     causal = rows[:, None] >= cols[None, :]
     between = tl.exp(tl.where(causal, decay[:, None] - decay[None, :], -float("inf")))
-    weights = tl.dot(q, k.T) * between * q_unit[:, None] * k_unit[None, :]
-    system = tl.dot(k, k.T) * between * (beta * k_unit)[:, None] * k_unit[None, :]
+
+    # One over the norms, at least what torch's normalize allows.
+    wide_k = k.to(tl.float32)
+    k_unit = 1.0 / tl.maximum(tl.sqrt(tl.sum(wide_k * wide_k, axis=1)), 1e-12)
+    between = between * k_unit[None, :]
+    q = tl.load(q_ptr + key_places, mask=inside[:, None], other=0.0)
+    wide_q = q.to(tl.float32)
+    q_unit = scale / tl.maximum(tl.sqrt(tl.sum(wide_q * wide_q, axis=1)), 1e-12)
+    weights = tl.dot(q, k.T) * between * q_unit[:, None]
+    tile = (tl.program_id(1) * CHUNKS + chunk).to(tl.int64)
+    places = tile * CHUNK * CHUNK + rows[:, None] * CHUNK + cols[None, :]
+    tl.store(weights_ptr + places, weights.to(weights_ptr.dtype.element_ty))
+    tl.store(into_q_ptr + tile * CHUNK + rows, tl.exp(decay) * q_unit)
+    tl.store(into_k_ptr + tile * CHUNK + rows, tl.exp(decay) * k_unit)
+    tl.store(out_of_ptr + tile * CHUNK + rows, tl.exp(last - decay) * k_unit)
+    tl.store(end_ptr + tile, tl.exp(last))
+
+    system = tl.dot(k, k.T) * between * (beta * k_unit)[:, None]
     system = tl.where(rows[:, None] > cols[None, :], system, 0.0)
 
     # Blocks of 16 on the diagonal are inverted row by row, all four at once.
@@ -76,24 +85,17 @@ def systems_kernel(
         row = tl.sum(tl.where(here, diagonal, 0.0), axis=1)
         taken = tl.sum(row[:, :, None] * inverse, axis=1)
         inverse = tl.where(here, inverse - taken[:, None, :], inverse)
+    blocks = tl.where(same, inverse[:, :, None, :], 0.0).reshape([CHUNK, CHUNK]).to(k.dtype)
 
     # Then (1 - M)(1 + M M) inverts what lies below them, since M M M M is zero.
-    blocks = tl.where(same, inverse[:, :, None, :], 0.0).reshape([CHUNK, CHUNK])
-    below = tl.where(same, 0.0, parts).reshape([CHUNK, CHUNK])
-    m = tl.dot(blocks, below, input_precision="tf32")
-    square = tl.dot(m, m, input_precision="tf32")
-    series = square - m - tl.dot(m, square, input_precision="tf32")
-    solved = blocks + tl.dot(series, blocks, input_precision="tf32")
-    solved = solved * beta[None, :]
-
-    tile = (tl.program_id(1) * CHUNKS + chunk).to(tl.int64)
-    places = tile * CHUNK * CHUNK + rows[:, None] * CHUNK + cols[None, :]
-    tl.store(system_ptr + places, solved.to(system_ptr.dtype.element_ty))
-    tl.store(weights_ptr + places, weights.to(weights_ptr.dtype.element_ty))
-    tl.store(into_q_ptr + tile * CHUNK + rows, tl.exp(decay) * q_unit)
-    tl.store(into_k_ptr + tile * CHUNK + rows, tl.exp(decay) * k_unit)
-    tl.store(out_of_ptr + tile * CHUNK + rows, tl.exp(last - decay) * k_unit)
-    tl.store(end_ptr + tile, tl.exp(last))
+    inner = rows[:, None] // (CHUNK // 4) == cols[None, :] // (CHUNK // 4)
+    below = tl.where(inner, 0.0, system).to(k.dtype)
+    m = tl.dot(blocks, below)
+    narrow = m.to(k.dtype)
+    square = tl.dot(narrow, narrow)
+    series = square - m - tl.dot(narrow, square.to(k.dtype))
+    solved = tl.dot(series.to(k.dtype), blocks, blocks.to(tl.float32))
+    tl.store(system_ptr + places, (solved * beta[None, :]).to(system_ptr.dtype.element_ty))
 
 
 @triton.jit
@@ -188,7 +190,7 @@ class ModelNew(nn.Module):
             dim**-0.5,
             HEAD_DIM=dim,
             CHUNK=64,
-            num_warps=8,
+            num_warps=4,
             num_stages=1,
         )
         grid = lambda meta: (triton.cdiv(dim, meta["BLOCK_N"]), batch * heads)

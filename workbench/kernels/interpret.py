@@ -2,7 +2,7 @@
 
 import contextlib
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -49,6 +49,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ghost: bool
     configs: dict[str, int]
     config: int
+    programs: Mapping[int, Sequence[Grid]] | None
     watch: type[LaunchWatch]
     book: Book | None
 
@@ -112,6 +113,9 @@ class Trace:
         if book is None:
             return 0 if settings.ghost else self._run(watch, function, values, grid)
         part = settings.ghost or (settings.sample is not None and settings.sample < total)
+        if settings.programs is not None:
+            chosen = settings.programs.get(len(self.launches), ())
+            return self._run_chosen(book, watch, function, bound, values, grid, chosen)
         book.begin(function, bound, partial=part)
         if settings.ghost:
             book.end(partial=True)
@@ -120,9 +124,29 @@ class Trace:
             watch.book = book
         ran = self._run(watch, function, values, grid)
         if part:
-            _run_last(book, watch, function, values, grid)
+            # The tail and the largest offsets are the last program's; what it does is not counted,
+            # since counts are scaled from programs that stand for their like.
+            _run_one(book, watch, function, values, grid, _place(total - 1, grid))
         book.end(partial=ran < total)
         return ran
+
+    def _run_chosen(
+        self,
+        book: Book,
+        watch: LaunchWatch,
+        function: Untyped,
+        bound: dict[str, Any],
+        values: dict[str, Any],
+        grid: Grid,
+        chosen: Sequence[Grid],
+    ) -> int:
+        """Some programs of one launch, uncounted."""
+        partial = len(chosen) < grid[0] * grid[1] * grid[2]
+        book.begin(function, bound, partial=partial)
+        for program in chosen:
+            _run_one(book, watch, function, values, grid, program)
+        book.end(partial=partial)
+        return len(chosen)
 
     def _run(
         self, watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid
@@ -159,6 +183,7 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     stands_for: Target | None = None,
     configs: Mapping[str, int] | None = None,
     config: int = 0,
+    programs: Mapping[int, Sequence[Grid]] | None = None,
     watch: type[LaunchWatch] = LaunchWatch,
     book: Book | None = None,
 ) -> Iterator[Trace]:
@@ -172,7 +197,7 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     `ghost` launches nothing. `stands_for` is the GPU that host code believes in (sm90). `configs`
     picks an autotuned kernel's configuration by index, else that of number `config`, counted
     around. `book` notes which memory holds final values although a sample ran; the last program of
-    each launch then runs too.
+    each launch then runs too. `programs`, with a book, are the only ones to run, by launch.
 
     Raises CannotJudge where the interpreter would be wrong, KernelRaised where the kernel itself
     fails. Import the candidate inside the block or after one was entered: libdevice functions are
@@ -193,6 +218,7 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
         ghost=ghost,
         configs=dict(configs or {}),
         config=config,
+        programs=programs,
         watch=watch if book is None else BookWatch,
         book=book,
     )
@@ -266,22 +292,23 @@ def _spread(total: int, count: int, seed: int) -> list[int]:
     return chosen
 
 
-def _run_last(
-    book: Book, watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid
+def _run_one(
+    book: Book,
+    watch: LaunchWatch,
+    function: Untyped,
+    values: dict[str, Any],
+    grid: Grid,
+    program: Grid,
 ) -> None:
-    """The last program of a sampled launch too: the tail and the largest offsets are its.
-
-    Uncounted: counts are scaled from programs that stand for their like.
-    """
-    last = BookWatch(watch.kernel, watch.regions, line=watch.line, counting=False, raising=True)
-    last.book = book
-    program = _place(grid[0] * grid[1] * grid[2] - 1, grid)
+    """One program, uncounted, with what it leaves in memory noted."""
+    one = BookWatch(watch.kernel, watch.regions, line=watch.line, counting=False, raising=True)
+    one.book = book
     builder = triton_interpreter.interpreter_builder
-    builder.watch, builder.grid_idx = last, program
+    builder.watch, builder.grid_idx, builder.grid_dim = one, program, grid
     with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch):
-        last.begin_program(program)
+        one.begin_program(program)
         function(**values)
-        last.end_program()
+        one.end_program()
 
 
 def _probe(watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid) -> None:

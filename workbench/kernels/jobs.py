@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 import torch
-from msgspec import Struct
+from msgspec import Struct, structs
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten
 
@@ -38,12 +38,16 @@ from workbench.kernels.requests import (
     TraceRequest,
 )
 from workbench.kernels.target import target
+from workbench.kernels.trace_closure import Closure
 from workbench.kernels.trace_values import Book
 from workbench.kernels.untyped import Untyped
 
 FILE = "candidate.py"
 
 Answer = tuple[dict[str, Any], list[Any]]
+_MOST_CALLS = 4
+"""Further calls to find the programs that others wait for (ours)."""
+
 R = TypeVar("R", bound=LaunchRequest)
 
 
@@ -109,6 +113,8 @@ class Called(Struct, frozen=True):
     """With contents: the tensors that it was given."""
     changing: str = ""
     """With contents: host state that the second call changed; empty when there is none."""
+    later: "Called | None" = None
+    """With contents: a call of programs that make what others of them read."""
 
 
 def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) -> Called:
@@ -141,12 +147,47 @@ def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) 
             book=book,
         ) as made:
             traces.append(made)
+            if book is not None:
+                book.new_call()
             call()
 
     call = _TwoCalls(asked, file, host, contents)
     fault = call.make(preparing, counting)
     answer = Traced(traces=tuple(traces[-1].launches), fault=fault)
-    return Called(answer, host, call.out, book, call.given(), call.changing)
+    called = Called(answer, host, call.out, book, call.given(), call.changing)
+    if book is None or fault is not None or not book.wants:
+        return called
+    return structs.replace(called, later=_closed(call, called, book, asked))
+
+
+def _closed(call: "_TwoCalls", called: Called, book: Book, asked: TraceRequest) -> Called | None:
+    """A further call in which programs run that make what some of the sampled ones read.
+
+    Called anew, with more of them, until nothing is missing or nobody knows who makes it.
+    """
+    from workbench.kernels.interpret import tracing
+
+    closure = Closure(book, [trace.grid for trace in called.answer.traces])
+    later: Called | None = None
+    for _ in range(_MOST_CALLS):
+        if not closure.grew:
+            break
+        own = Book(call.host.knows)
+        own.closed = closure.closed
+        call.host.touched = own.touched
+        with tracing(
+            stands_for=target(asked.target),
+            configs=asked.configs,
+            book=own,
+            programs=closure.programs,
+        ) as made:
+            if call.again() is not None:
+                break
+        later = Called(called.answer, call.host, call.out, own, called.inputs)
+        if len(made.launches) != len(called.answer.traces):
+            return None
+        closure.grow(own)
+    return later
 
 
 Inside = Callable[[Callable[[], None]], None]
@@ -161,15 +202,16 @@ class _TwoCalls:
     ) -> None:
         self._asked = asked
         self._file = file
-        self._host = host
+        self.host = host
         self._contents = contents
+        self._models: list[torch.nn.Module] = []
         self._inputs: list[object] = []
         self.out: object = None
         self.changing = ""
 
     def make(self, first: Inside, second: Inside) -> Fault | None:
         """Build the candidate and call it in `first`, then call it again in `second`."""
-        models: list[torch.nn.Module] = []
+        models = self._models
         modules: list[Untyped] = []
 
         def build_and_call() -> None:
@@ -177,17 +219,17 @@ class _TwoCalls:
             modules.append(module)
             models.append(module.ModelNew(*(_value(spec) for spec in self._asked.init)))
             if self._contents is not None:
-                self._contents.put_state(models[0], self._host)
+                self._contents.put_state(models[0], self.host)
             models[0](*self._inputs)
 
         def call() -> None:
-            self._host.operations.clear()
+            self.host.operations.clear()
             before = self._remembered(models[0], modules[0])
             self.out = models[0](*self._inputs)
             self.changing = changed(before, self._remembered(models[0], modules[0]))
 
-        with torch.no_grad(), self._host:
-            fill = None if self._contents is None else self._contents.filling(self._host)
+        with torch.no_grad(), self.host:
+            fill = None if self._contents is None else self._contents.filling(self.host)
             self._inputs = [_value(spec, fill) for spec in self._asked.inputs]
             try:
                 first(build_and_call)
@@ -195,6 +237,15 @@ class _TwoCalls:
             except KernelFault as fault:
                 self.out = None
                 return _as_data(fault)
+        return None
+
+    def again(self) -> Fault | None:
+        """One more call, within whatever the caller has entered."""
+        try:
+            with torch.no_grad(), self.host:
+                self.out = self._models[0](*self._inputs)
+        except KernelFault as fault:
+            return _as_data(fault)
         return None
 
     def _remembered(self, model: torch.nn.Module, module: Untyped) -> State:

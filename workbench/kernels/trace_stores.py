@@ -24,6 +24,20 @@ def stored_parameters(function: Callable[..., Any]) -> frozenset[str]:
     return _stored(function, _DEEPEST)
 
 
+def heeds_updates(function: Callable[..., Any]) -> bool:
+    """Whether the kernel looks at what an atomic update gives back: a ticket, a lock."""
+    return _heeds(function, _DEEPEST)
+
+
+@cache
+def _heeds(function: Callable[..., Any], depth: int) -> bool:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError, TypeError):
+        return True
+    return not depth or _Reading(function, tree, depth).heeds(tree)
+
+
 @cache
 def _stored(function: Callable[..., Any], depth: int) -> frozenset[str]:
     names = tuple(inspect.signature(function).parameters)
@@ -59,6 +73,20 @@ class _Reading:
                     derived |= targets
         return bool(derived & self._through)
 
+    def heeds(self, tree: ast.Module) -> bool:
+        """Whether the result of an atomic update is more than dropped, here or in a helper."""
+        dropped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call):
+                continue
+            if self._operation(node).startswith("atomic") and id(node) not in dropped:
+                return True
+            helper: Untyped = getattr(self._resolved(node.func), "fn", None)
+            own = isinstance(helper, FunctionType) and not _is_pure(helper)
+            if own and _heeds(helper, self._depth - 1):
+                return True
+        return False
+
     def _flow(self, node: ast.AST) -> None:
         match node:
             case ast.Assign(targets=targets, value=value):
@@ -86,7 +114,14 @@ class _Reading:
             yield from self._pointers(child)
 
     def _operation(self, call: ast.Call) -> str:
-        """Name of the language's function or of a method that a call makes; empty for others."""
+        """Name of the language's function or of a method that a call makes; empty for others.
+
+        By the name it is called by: the interpreter puts functions of its own in their place.
+        """
+        if isinstance(call.func, ast.Attribute):
+            owner = self._resolved(call.func.value)
+            if isinstance(owner, ModuleType) and owner.__name__.startswith("triton.language"):
+                return call.func.attr
         called = self._resolved(call.func)
         if called is None:
             return call.func.attr if isinstance(call.func, ast.Attribute) else ""

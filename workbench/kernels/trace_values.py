@@ -2,7 +2,8 @@
 
 A value that a sampled program stored is final if everything it read was: given from outside, or
 stored by a program that ran. Whatever another program may have written counts as unknown. So what
-is found in `stored` may be held against the reference, and nothing else may.
+is found in `stored` may be held against the reference, and nothing else may. What was missing is
+noted too: `trace_closure` finds the programs that make it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,10 +16,13 @@ from numpy.typing import NDArray
 
 from workbench.kernels.trace_launch import Access, Grid, LaunchWatch
 from workbench.kernels.trace_memory import region_of
-from workbench.kernels.trace_stores import stored_parameters
+from workbench.kernels.trace_stores import heeds_updates, stored_parameters
 from workbench.kernels.untyped import Untyped
 
 Array = NDArray[Any]
+
+_MOST_SEEN = 64
+"""Programs of a launch whose needs and footprints are kept."""
 
 
 class Stored(Struct, frozen=True):
@@ -27,6 +31,23 @@ class Stored(Struct, frozen=True):
     launch: int
     program: Grid
     addresses: Array
+
+
+class Slot(Struct, frozen=True):
+    """An argument of one launch, the same in every call of a candidate."""
+
+    launch: int
+    """Counted from the call's first."""
+    name: str
+
+
+class Want(Struct, frozen=True):
+    """What a program needs of others: bytes of a storage, by where they lie in it."""
+
+    program: Grid
+    slots: tuple[Slot, ...]
+    """Through which it is written."""
+    offsets: Array
 
 
 class Storage:
@@ -39,6 +60,8 @@ class Storage:
         """Its contents before any launch are the real ones."""
         self.written = False
         """Programs that did not run may have written to it."""
+        self.slots: list[Slot] = []
+        """Through which launches of this call may write to it."""
         self.stored: list[Stored] = []
         self._sorted: Array | None = None
 
@@ -52,12 +75,12 @@ class Storage:
         self.stored = [one for one in self.stored if one.launch >= before]
         self._sorted = None
 
-    def holds(self, addresses: Array) -> bool:
-        """Whether programs that ran stored to every one of the addresses."""
+    def missing(self, addresses: Array) -> Array:
+        """Those of the addresses that no program which ran stored to for good."""
         if self._sorted is None:
             parts = [one.addresses for one in self.stored]
             self._sorted = np.unique(np.concatenate(parts)) if parts else np.empty(0, np.uint64)
-        return _among(addresses, self._sorted)
+        return addresses[~_among(addresses, self._sorted)]
 
 
 class Book:
@@ -68,6 +91,15 @@ class Book:
         """Whether the host left a tensor's contents as they would be on a GPU."""
         self._storages: dict[int, Storage] = {}
         self._launches = 0
+        self._first = 0
+        """Launches before this call."""
+        self._names: dict[int, str] = {}
+        self._heeds = False
+        self._wants: dict[int, dict[tuple[Grid, tuple[Slot, ...]], list[Array]]] = {}
+        self.footprints: dict[Slot, list[tuple[Grid, Array]]] = {}
+        """What programs wrote through an argument, final or not, by where it lies."""
+        self.closed: dict[Slot, Array] = {}
+        """Offsets that atomics of no other programs than those which run go to."""
         self.partial = False
         """The launch at hand runs a part of its programs only."""
         self._writable: frozenset[int] = frozenset()
@@ -82,11 +114,35 @@ class Book:
         storage = self._storages.get(_address(tensor))
         return storage is not None and (storage.written or bool(storage.stored))
 
+    @property
+    def wants(self) -> dict[int, list[Want]]:
+        """What programs of each launch of this call need of others, in the order they ran."""
+        return {
+            launch: [
+                Want(program, slots, np.unique(np.concatenate(parts)))
+                for (program, slots), parts in several.items()
+            ]
+            for launch, several in self._wants.items()
+        }
+
+    @property
+    def launch(self) -> int:
+        """The launch at hand, counted from the call's first."""
+        return self._launches - self._first - 1
+
+    def new_call(self) -> None:
+        """The launches from here on are another call's."""
+        self._first = self._launches
+        for storage in self._storages.values():
+            storage.slots.clear()
+
     def begin(self, function: Untyped, bound: Mapping[str, object], *, partial: bool) -> None:
         """A launch with these arguments begins; `partial` when not all programs will run."""
         self._launches += 1
         self.partial = partial
         writable = stored_parameters(function)
+        self._names = {}
+        self._heeds = heeds_updates(function)
         places = set()
         for name, value in bound.items():
             for tensor in _tensors(value):
@@ -95,6 +151,8 @@ class Book:
                     self._storages[place] = Storage(tensor, known=self._known(tensor))
                 if name in writable:
                     places.add(place)
+                    self._names[place] = name
+                    self._storages[place].slots.append(Slot(self.launch, name))
         self._writable = frozenset(places)
 
     def end(self, *, partial: bool) -> None:
@@ -107,8 +165,11 @@ class Book:
                 storage.forget(before=self._launches + 1)
             storage.written = True
 
-    def reads(self, place: int | None, addresses: Array, own: Array | None) -> bool:
-        """Whether what lies at the addresses is final; `own` is what the program stored itself."""
+    def reads(self, program: Grid, place: int | None, addresses: Array, own: Array | None) -> bool:
+        """Whether what lies at the addresses is final; `own` is what the program stored itself.
+
+        What is missing is noted as wanted.
+        """
         storage = None if place is None else self._storages.get(place)
         if storage is None:
             return False
@@ -117,7 +178,36 @@ class Book:
             return True
         if own is not None and own.size:
             addresses = addresses[~np.isin(addresses, own)]
-        return storage.holds(addresses)
+        missing = storage.missing(addresses)
+        if missing.size:
+            slots = [slot for slot in storage.slots if slot.launch < self.launch]
+            self._want(program, tuple(slots), missing - np.uint64(place or 0))
+        return not missing.size
+
+    def adds(self, program: Grid, place: int | None, addresses: Array) -> bool:
+        """Whether the atomic updates of a place all come from programs that run."""
+        name = None if place is None else self._names.get(place)
+        if place is None or name is None or self._heeds:
+            return False
+        slot, offsets = Slot(self.launch, name), addresses - np.uint64(place)
+        closed = self.closed.get(slot)
+        if closed is not None and bool(_among(offsets, closed).all()):
+            return True
+        self._want(program, (slot,), offsets)
+        return False
+
+    def _want(self, program: Grid, slots: tuple[Slot, ...], offsets: Array) -> None:
+        wants = self._wants.setdefault(self.launch, {})
+        if slots and (len(wants) < _MOST_SEEN or (program, slots) in wants):
+            wants.setdefault((program, slots), []).append(offsets)
+
+    def wrote(self, program: Grid, place: int, addresses: Array) -> None:
+        """Note where a program wrote, whatever its values are worth."""
+        name = self._names.get(place)
+        if name is not None:
+            seen = self.footprints.setdefault(Slot(self.launch, name), [])
+            if len(seen) < _MOST_SEEN:
+                seen.append((program, addresses - np.uint64(place)))
 
     def stores(self, place: int, program: Grid, addresses: Array) -> None:
         """Note the final values that one program stored."""
@@ -158,9 +248,7 @@ class BookWatch(LaunchWatch):
         if kind != "store":
             own = self._own.get(place) if place is not None else None
             mine = np.concatenate(own) if own else None
-            self._final = self._final and self.book.reads(place, addresses, mine)
-        if kind == "atomic" and self.book.partial:
-            self._final = False  # what it adds to and gets back is other programs' too
+            self._final &= self._reads(kind, place, addresses, mine)
         if kind != "load":
             if place is None:
                 self._final = False
@@ -173,18 +261,30 @@ class BookWatch(LaunchWatch):
         """What it stored is final if all it read was; else it may stand for nothing."""
         super().end_program()
         for place, parts in self._own.items():
+            addresses = np.unique(np.concatenate(parts))
+            self.book.wrote(self.program, place, addresses)
             if self._final:
-                self.book.stores(place, self.program, np.unique(np.concatenate(parts)))
+                self.book.stores(place, self.program, addresses)
             else:
                 self.book.spoils(place)
 
+    def _reads(self, kind: Access, place: int | None, addresses: Array, own: Array | None) -> bool:
+        """Whether a load, or an atomic update, meets nothing that other programs should have left.
 
-def _among(wanted: Array, ordered: Array) -> bool:
-    """Whether every one of `wanted` is in the ordered array."""
+        An update adds to what all programs do; it is final where all that do have run.
+        """
+        if kind == "atomic" and self.book.partial:
+            return self.book.adds(self.program, place, addresses)
+        return self.book.reads(self.program, place, addresses, own)
+
+
+def _among(wanted: Array, ordered: Array) -> Array:
+    """Which of `wanted` are in the ordered array."""
     if not ordered.size:
-        return not wanted.size
+        return np.zeros(wanted.shape, dtype=np.bool_)
     at = np.minimum(np.searchsorted(ordered, wanted), ordered.size - 1)
-    return bool((ordered[at] == wanted).all())
+    found: Array = ordered[at] == wanted
+    return found
 
 
 def _address(tensor: torch.Tensor) -> int:

@@ -39,8 +39,12 @@ def trace(
     nest, tensors = flatten(called.out, foreign)
     groups: list[Group] = []
     values: list[torch.Tensor] = []
-    for number, tensor in enumerate(tensors):
-        for stored, places, found in _final_values(called, tensor, message.request.sample_seed):
+    later = [] if called.later is None else flatten(called.later.out, foreign)[1]
+    looks = [(called, number, tensor) for number, tensor in enumerate(tensors)]
+    if called.later is not None and len(later) == len(tensors):
+        looks += [(called.later, number, tensor) for number, tensor in enumerate(later)]
+    for one, number, tensor in looks:
+        for stored, places, found in _final_values(one, tensor, message.request.sample_seed):
             groups.append(Group(output=number, program=stored.program, count=found.numel()))
             values += [places, found]
     reply = TracedFull(

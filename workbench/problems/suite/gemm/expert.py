@@ -9,9 +9,9 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 @triton.jit
 def gemm_kernel(
-    x_desc,
-    w_desc,
-    out_desc,
+    x_ptr,
+    w_ptr,
+    out_ptr,
     M,
     N,
     K,
@@ -31,10 +31,10 @@ def gemm_kernel(
 
         acc = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)
         for start in range(0, K, BLOCK_K):
-            x = x_desc.load([pid_m * BLOCK_M, start])
-            w = w_desc.load([pid_n * BLOCK_N, start])
-            acc = tl.dot(x, w.T, acc)
-        out_desc.store([pid_m * BLOCK_M, pid_n * BLOCK_N], acc.to(out_desc.dtype))
+            x = x_ptr.load([pid_m * BLOCK_M, start])
+            w = w_ptr.load([pid_n * BLOCK_N, start]).T
+            acc = tl.dot(x, w, acc)
+        out_ptr.store([pid_m * BLOCK_M, pid_n * BLOCK_N], acc.to(out_ptr.dtype))
 
 
 class ModelNew(nn.Module):
@@ -42,22 +42,25 @@ class ModelNew(nn.Module):
         m, k = x.shape
         n = weight.shape[0]
         out = torch.empty((m, n), dtype=x.dtype, device=x.device)
-        x_desc = TensorDescriptor.from_tensor(x, [128, 64])
-        w_desc = TensorDescriptor.from_tensor(weight, [256, 64])
-        out_desc = TensorDescriptor.from_tensor(out, [128, 256])
+        block_m = 128
+        block_n = 256
+        block_k = 64
+        x_tiles = TensorDescriptor(x, [m, k], [k, 1], [block_m, block_k])
+        w_tiles = TensorDescriptor(weight, [n, k], [k, 1], [block_n, block_k])
+        out_tiles = TensorDescriptor(out, [m, n], [n, 1], [block_m, block_n])
         grid = lambda meta: (
             min(132, triton.cdiv(m, meta["BLOCK_M"]) * triton.cdiv(n, meta["BLOCK_N"])),
         )
         gemm_kernel[grid](
-            x_desc,
-            w_desc,
-            out_desc,
+            x_tiles,
+            w_tiles,
+            out_tiles,
             m,
             n,
             k,
-            BLOCK_M=128,
-            BLOCK_N=256,
-            BLOCK_K=64,
+            BLOCK_M=block_m,
+            BLOCK_N=block_n,
+            BLOCK_K=block_k,
             GROUP_M=8,
             num_warps=8,
             num_stages=3,

@@ -33,7 +33,8 @@ def host_state(model: nn.Module, names: Mapping[str, object], own: frozenset[str
 
     Tensors count when they are small and of integers, and none of the state called `own`.
     """
-    skipped = {id(t) for name, t in model.state_dict().items() if name in own}
+    state = nn.Module.state_dict(model).items()
+    skipped = {t.data_ptr() for name, t in state if name in own}
     look = _Look(skipped)
     look.visit("self", model)
     for name, value in names.items():
@@ -68,7 +69,7 @@ class _Look:
 
     def _tensor(self, path: str, tensor: torch.Tensor) -> None:
         whole = not tensor.is_floating_point() and tensor.layout is torch.strided
-        if whole and 0 < tensor.numel() <= _SMALL and id(tensor) not in self._skipped:
+        if whole and 0 < tensor.numel() <= _SMALL and tensor.data_ptr() not in self._skipped:
             self.found[path] = str(tensor.tolist())
 
 

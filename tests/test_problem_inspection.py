@@ -189,4 +189,5 @@ def test_the_shipped_problems_are_sound_and_their_rooflines_near_what_is_counted
         moved = sum(e.bytes for e in (*shape.input_entries, *shape.state, *shape.output_entries))
         assert shape.work.bytes == pytest.approx(moved, rel=0.02), shape.shape
         matrix = sum(one.matrix_flops for one in shape.operators)
-        assert shape.work.flops >= matrix
+        # The least work of a recurrence is token by token; in chunks it multiplies more.
+        assert shape.work.flops >= matrix or task.family == "recurrence"

@@ -27,10 +27,11 @@ def chunked(x):
 class Model(nn.Module):
     def forward(self, q, k, v, gate, strength):
         length, shared = q.shape[1], v.shape[2] // q.shape[2]
-        q, k = (chunked(functional.normalize(x.float(), dim=-1)) for x in (q, k))
+        q, k, v = (x.to(gate.dtype) for x in (q, k, v))
+        q, k = (chunked(functional.normalize(x, dim=-1)) for x in (q, k))
         q, k = (x.repeat_interleave(shared, dim=1) for x in (q, k))
         q = q * q.shape[-1] ** -0.5
-        v = chunked(v.float())
+        v = chunked(v)
         decay = chunked(functional.logsigmoid(gate)).cumsum(-1)
         beta = chunked(torch.sigmoid(strength)).unsqueeze(-1)
 

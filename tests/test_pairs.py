@@ -179,6 +179,34 @@ def test_a_loss_is_called_slower_and_not_no_gain():
     assert answer(summarize(*samples(0.9, 60, 1), RULE), RULE) is Answer.SLOWER
 
 
+def shorter(us: float, gain: float, jitter: float, seed: int):
+    """As `decided`, of a kernel that takes so long."""
+    noise = Noise(f"{seed} {us} {gain}", jitter)
+    old, new = noise.pairs(gain, RULE.cap)
+    scaled = [us / 100 * t for t in old], [us / 100 * t for t in new]
+    for look in looks(RULE.first, RULE.cap):
+        summary = summarize(scaled[0][:look], scaled[1][:look], RULE)
+        if (found := answer(summary, RULE)) is not Answer.UNDECIDED:
+            return found, summary
+    return Answer.UNDECIDED, summary
+
+
+def test_what_two_processes_of_one_kernel_differ_by_is_no_gain():
+    """Seen on an H200: 5.8 us, 1.0275x between two workers of the same source, in every pair."""
+    for seed in range(60):
+        found, summary = shorter(5.8, 1.0275, 0.02, seed)
+        assert found is Answer.NO_GAIN
+        assert summary.low < 1 < summary.high
+    assert {shorter(5.8, 1 / 1.0275, 0.02, seed)[0] for seed in range(60)} == {Answer.NO_GAIN}
+
+
+def test_a_gain_beyond_that_is_found_in_a_short_kernel_and_a_small_one_in_a_long_one():
+    assert {shorter(5.8, 1.15, 0.02, seed)[0] for seed in range(40)} == {Answer.FASTER}
+    assert {shorter(131.0, 1.02, 0.006, seed)[0] for seed in range(40)} == {Answer.FASTER}
+    _, summary = shorter(131.0, 1.02, 0.006, 1)
+    assert summary.low > 1
+
+
 def test_a_floor_takes_an_equal_and_refuses_a_slower_one():
     """What walks back from an expert asks: no slower than 0.99 of what there was."""
     floor = PairRule(threshold=0.99)

@@ -179,7 +179,7 @@ def _row(stream: Stream, decisions: Sequence[Decision], rule: PairRule) -> Row:
         if (d.kernel, d.planted, d.how) == (stream.kernel, stream.planted, "one run")
     ]
     count = len(stream.candidate_us)
-    fixed = PairRule(threshold=rule.threshold, error=rule.error, first=count, cap=count)
+    fixed = PairRule(error=rule.error, apart_us=0.0, first=count, cap=count)
     true = summarize(stream.incumbent_us, stream.candidate_us, fixed)
     return Row(
         kernel=stream.kernel,
@@ -190,12 +190,24 @@ def _row(stream: Stream, decisions: Sequence[Decision], rule: PairRule) -> Row:
         true_high=true.high,
         true_pairs=count,
         spread=true.spread,
-        faster=rate(sum(d.faster for d in mine), len(mine)),
+        faster=rate(sum(_faster(d, rule) for d in mine), len(mine)),
         pairs=median([d.pairs for d in mine] or [math.nan]),
         seconds=median([d.seconds for d in mine] or [math.nan]),
         resampled=_resampled(stream, rule),
         doubts=sum(bool(d.doubt) for d in mine),
     )
+
+
+def _faster(decision: Decision, rule: PairRule) -> bool:
+    """Whether a decision's pairs call the candidate faster by the rule.
+
+    A rule that asks for more pairs than the one that stopped the decision is not given them: what
+    these cannot tell counts as not faster.
+    """
+    if not decision.candidate_us:
+        return decision.faster
+    summary = summarize(decision.incumbent_us, decision.candidate_us, rule)
+    return answer(summary, rule) is Answer.FASTER
 
 
 def _resampled(stream: Stream, rule: PairRule) -> Rate:

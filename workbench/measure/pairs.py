@@ -40,6 +40,11 @@ class PairRule(Struct, frozen=True, kw_only=True):
     and a false one is built upon; of a gain well above the threshold it is never met."""
     first: int = 14
     """Pairs before the first look: where all of them lie beyond the threshold, that decides."""
+    apart_us: float = 0.3
+    """What two processes that run one and the same kernel differ by, in all pairs of a run alike
+    (ours). On an H200 the same 5.8 us kernel in two workers read 1.028x, and 0.983x in two others,
+    over hundreds of pairs each: 0.16 us at most; of kernels from 36 us up no more was seen
+    (`workbench bench noise`). No number of pairs shows it, so it widens every interval."""
     cap: int = 960
     """Pairs after which there is no further look (ours: 2 % at 5 % jitter per pair are found)."""
 
@@ -62,9 +67,15 @@ class PairSummary(Struct, frozen=True, kw_only=True):
     """exp of the median log ratio."""
     low: float
     high: float
-    """The interval, with the rule's confidence at every look together."""
+    """The interval, with the rule's confidence at every look together, and with what processes
+    differ by on either side."""
+    pairs_low: float
+    pairs_high: float
+    """The interval of these pairs in these processes."""
+    apart: float
+    """What processes differ by, as a share of the shorter time."""
     most: float
-    """Upper end with the rule's `miss`, which decides that there is no gain."""
+    """Upper end of the pairs with the rule's `miss`, which decides that there is no gain."""
     spread: float
     """Interquartile range of the log ratio; 0.01 is about 1 %."""
 
@@ -87,11 +98,17 @@ def summarize(
     low, high = _ends(logs, rule, rule.error)
     _, most = _ends(logs, rule, rule.miss)
     n = len(logs)
+    apart = rule.apart_us / min(median(incumbent_us), median(candidate_us))
+    pairs_low = 0.0 if low is None else math.exp(low)
+    pairs_high = math.inf if high is None else math.exp(high)
     return PairSummary(
         pairs=n,
         ratio=math.exp(median(logs)),
-        low=0.0 if low is None else math.exp(low),
-        high=math.inf if high is None else math.exp(high),
+        low=pairs_low / (1 + apart),
+        high=pairs_high * (1 + apart),
+        pairs_low=pairs_low,
+        pairs_high=pairs_high,
+        apart=apart,
         most=math.inf if most is None else math.exp(most),
         spread=logs[(3 * n) // 4] - logs[n // 4],
     )
@@ -106,12 +123,18 @@ def _ends(
 
 
 def answer(summary: PairSummary, rule: PairRule) -> Answer:
-    """What these pairs decide under the rule."""
-    if summary.low > rule.threshold:
+    """What these pairs decide under the rule.
+
+    A gain must be beyond the threshold in the pairs, and beyond what processes differ by: then its
+    whole interval is above 1. A floor asks the pairs alone.
+    """
+    floor = rule.threshold < 1
+    if summary.pairs_low > rule.threshold and (floor or summary.low > 1):
         return Answer.FASTER
-    if summary.high < rule.slower_below:
+    if summary.pairs_high < rule.slower_below and (floor or summary.high < 1):
         return Answer.SLOWER
-    if summary.most < rule.threshold:
+    told_apart = rule.threshold if floor else max(rule.threshold, 1 + summary.apart)
+    if summary.most < told_apart:
         return Answer.NO_GAIN
     return Answer.UNDECIDED
 

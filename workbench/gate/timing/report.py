@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from workbench.gate.profile import not_faster
-from workbench.gate.records import Blame, Finding, Outcome, Stage, StageReport
+from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.gate.timing.paired_run import Noisy
 from workbench.gate.timing.sides import CANDIDATE, REFERENCE
 from workbench.gate.timing.turns import Disagreement, SideFault
 from workbench.measure.gpulock import GpuBusy
-from workbench.measure.pairs import Answer
+from workbench.measure.pairs import Answer, PairRule
 from workbench.measure.records import Limit, Speed, Time
 
 _MEMORY = ("correctness.gpu-memory", "correctness.gpu-full")
@@ -43,16 +42,30 @@ def blamed(fault: SideFault) -> tuple[Outcome, Finding]:
     )
 
 
-def no_gain(speed: Speed, found: Answer, threshold: float) -> Finding | None:
+def no_gain(speed: Speed, found: Answer, rule: PairRule) -> Finding | None:
     """Why the pairs of a step do not count as a gain; None when they do.
 
     That they cannot tell is said as such, and keeps nothing either.
     """
-    finding = not_faster(speed, threshold)
-    if finding is None or found is not Answer.UNDECIDED:
-        return finding
-    says = f"{speed.in_full()}: they cannot tell whether it is over {threshold:g}x its parent"
-    return structs.replace(finding, code="profile.cannot-tell", says=says)
+    told = speed.in_full()
+    match found:
+        case Answer.FASTER:
+            return None
+        case Answer.SLOWER:
+            code, says = "profile.slower", f"{told}: slower than its parent"
+        case Answer.NO_GAIN:
+            code = "profile.not-faster"
+            says = f"{told}: no gain above {rule.threshold:g}x over its parent"
+        case Answer.UNDECIDED:
+            code = "profile.cannot-tell"
+            says = f"{told}: they cannot tell whether it is over {rule.threshold:g}x its parent"
+    evidence: Evidence = {
+        "ratio": speed.ratio,
+        "threshold": rule.threshold,
+        "apart_us": rule.apart_us,
+        "kind": str(speed.kind),
+    }
+    return Finding(code=code, says=says, evidence=evidence)
 
 
 def contradicted(side: str, found: Disagreement) -> tuple[Outcome, Finding]:

@@ -202,7 +202,7 @@ class _Sitting:
         if speed is None:
             raise RuntimeError("a run with a parent has pairs")
         answer = pairs.answer(played.summary(over=PARENT), played.rule)
-        finding = no_gain(speed, answer, self._rule.threshold)
+        finding = no_gain(speed, answer, played.rule)
         if finding is not None:
             if played is not first:
                 said = pairs.speed(before, first.rule, first.seconds).in_full()

@@ -281,6 +281,7 @@ class _Sitting:
                 parent=parent_time,
                 threshold=self._settings.threshold,
                 traced=self._looked.traced,
+                seed=self._seed,
             )
             self._profiled = profile.doubted(
                 self._profiled, self._problem.family, self._settings.target

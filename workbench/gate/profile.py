@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 
 from workbench.gate.candidate import Candidate
 from workbench.gate.compile import Compiled, explain
+from workbench.gate.correctness.cases import SEED_BYTES, derive
 from workbench.gate.problem.records import ShapeReport
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.gate.scaling import doubt_at_full
@@ -65,7 +66,7 @@ class Timer(Protocol):
         """Never raises for what a candidate does. `seed` is of everything that is drawn."""
 
 
-def run_modeled(
+def run_modeled(  # noqa: PLR0913 -- what is modeled, where, and what is known already
     candidate: Candidate,
     compiled: Compiled,
     shapes: tuple[ShapeReport, ShapeReport],
@@ -75,21 +76,22 @@ def run_modeled(
     parent: Time | None,
     threshold: float,
     traced: Traced | Finding | None = None,
+    seed: bytes = b"",
 ) -> Profiled:
     """Trace a sample of programs at the full shape and model the time from what they did.
 
     `shapes` are the smallest, where the candidate was shown to be right, and the full one: where
     it does less there than the smallest lets expect, the stage is unproven. `parent` is the
     modeled time of the kernel it was made from; a candidate that is not modeled faster than it by
-    `threshold` fails the stage. `traced` is what an earlier stage traced at the full shape. Raises
-    WorkbenchError when no worker starts.
+    `threshold` fails the stage. `traced` is what an earlier stage traced at the full shape,
+    `seed` draws what is sampled here. Raises WorkbenchError when no worker starts.
     """
     began = time.monotonic()
     smallest, full = shapes
     limits = Limits(wall_seconds=_SECONDS, memory_bytes=_MEMORY)
     with workshop.worker(Flavor.INTERPRET, limits) as worker:
         isolation = worker.isolation
-        both = _traced_both(worker, candidate, compiled, shapes, target, traced)
+        both = _traced_both(worker, candidate, compiled, shapes, target, traced, seed)
     if isinstance(both, Finding):
         outcome = Outcome.FAILED if both.blame is Blame.CANDIDATE else Outcome.UNPROVEN
         return Profiled(report=_report(outcome, both, began, isolation))
@@ -130,21 +132,27 @@ def _traced_both(
     shapes: tuple[ShapeReport, ShapeReport],
     target: str,
     traced: Traced | Finding | None,
+    seed: bytes,
 ) -> tuple[Traced, Traced] | Finding:
     """What the worker traced at the smallest and at the full shape, or why there is nothing."""
     smallest, full = shapes
     if traced is None:
-        traced = _traced(worker, candidate, compiled, full, target)
+        traced = _traced(worker, candidate, compiled, full, target, seed)
     elif isinstance(traced, Traced) and traced.fault is not None:
         traced = explain(traced.fault)
     if isinstance(traced, Finding) or smallest.shape == full.shape:
         return traced if isinstance(traced, Finding) else (traced, traced)
-    small = _traced(worker, candidate, compiled, smallest, target)
+    small = _traced(worker, candidate, compiled, smallest, target, seed)
     return small if isinstance(small, Finding) else (small, traced)
 
 
 def _traced(
-    worker: Worker, candidate: Candidate, compiled: Compiled, shape: ShapeReport, target: str
+    worker: Worker,
+    candidate: Candidate,
+    compiled: Compiled,
+    shape: ShapeReport,
+    target: str,
+    seed: bytes = b"",
 ) -> Traced | Finding:
     """What the worker traced at a shape, or why there is nothing."""
     try:
@@ -154,7 +162,7 @@ def _traced(
             init=init_specs(shape),
             inputs=input_specs(shape),
             configs=compiled.recorded.configs,
-            sample_seed=secrets.randbits(62),
+            sample_seed=derive(seed or secrets.token_bytes(SEED_BYTES), shape.shape, "programs"),
         )
         traced = msgspec.convert(worker.call(_JOB, msgspec.to_builtins(request)).body, Traced)
     except (NoSpec, WorkerFault, msgspec.ValidationError) as fault:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from msgspec import structs
 
 from workbench.engine.view import LogLine, Snapshot, State, StripStage, Version
+from workbench.engine.wishes import Submit
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Finding, GateReport, Outcome, Stage, StageReport, Verdict
 from workbench.kernels.records import Launch, LaunchTrace, StaticProfile, Traffic
@@ -419,6 +420,10 @@ class FakeClient:
     async def stop(self) -> str:
         self.wishes.append(("stop",))
         return "the run ends after the running step"
+
+    async def submit(self, wish: Submit) -> str:
+        self.wishes.append(("submit", wish))
+        return "v13 accepted: faster"
 
 
 def many(count: int) -> Snapshot:

@@ -61,6 +61,8 @@ def main() -> None:
     debug = "--debug" in sys.argv
     # `--debug` may stand anywhere on the line, also behind the command.
     arguments = [a for a in sys.argv[1:] if a != "--debug"]
+    if not arguments and sys.stdin.isatty() and sys.stdout.isatty():
+        arguments = ["home"]
     try:
         code = app(args=arguments, standalone_mode=False)
     except typer.Exit as leave:

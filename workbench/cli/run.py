@@ -1,4 +1,4 @@
-"""`run`, `resume` and `attach`: start a session, go on with one, look at one."""
+"""`run`, `resume`, `attach` and `home`: start a session, go on with one, look at one or all."""
 
 import sys
 from pathlib import Path
@@ -17,6 +17,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: workbench run softmax --headless --steps 8 --device cpu")(run)
     app.command(epilog="Example: workbench resume softmax-1 --steps 20")(resume)
     app.command(epilog="Example: workbench attach softmax-1")(attach)
+    app.command(epilog="Example: workbench home")(home)
 
 
 def run(
@@ -68,7 +69,7 @@ def run(
     )
     path = create_session(request)
     if on_screen:
-        _open_screen(path, start=True)
+        _open_screen(path, start=True, folder=request.sessions)
     else:
         _foreground(path, json=json)
 
@@ -103,7 +104,7 @@ def resume(
         budget=Budget(steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds),
     )
     if on_screen:
-        _open_screen(path, start=True)
+        _open_screen(path, start=True, folder=_folder(sessions))
     else:
         _foreground(path, json=json)
 
@@ -113,7 +114,18 @@ def attach(session: options.SessionName = "", sessions: options.Sessions = None)
     from workbench.engine.sessions import find_session
 
     _screen_or_refuse()
-    _open_screen(find_session(session, _folder(sessions)), start=False)
+    folder = _folder(sessions)
+    _open_screen(find_session(session, folder), start=False, folder=folder)
+
+
+def home(sessions: options.Sessions = None) -> None:
+    """Open the screen on the list of sessions; `workbench` alone does the same on a terminal."""
+    from workbench.tui.start import home as show_home
+
+    _screen_or_refuse()
+    left = show_home(_folder(sessions))
+    if left is not None:
+        _farewell(left)
 
 
 # -- pieces -----------------------------------------------------------------------------------
@@ -154,17 +166,19 @@ def _screen_or_refuse() -> None:
         raise WorkbenchError(why, todo="add --headless, or use `workbench watch`")
 
 
-def _open_screen(path: Path, *, start: bool) -> None:
+def _open_screen(path: Path, *, start: bool, folder: Path) -> None:
     """Draw the first frame at once; the engine starts as a process of its own beside it."""
+    from workbench.tui.start import show
+
+    _farewell(show(path, start=start, folder=folder))
+
+
+def _farewell(path: Path) -> None:
+    """How the session that was shown last goes on, and how to come back to it."""
     from workbench.engine.client import SessionClient
     from workbench.engine.sessions import spoken
-    from workbench.engine.spawn import spawn_engine
-    from workbench.tui.app import WorkbenchApp
 
-    if start:
-        spawn_engine(path)
-    client = SessionClient(path, starting=start)
-    WorkbenchApp(client).run()
+    client = SessionClient(path)
     if client.alive():
         note(f"Session {client.name} goes on. Come back: workbench attach {spoken(path)}")
     else:

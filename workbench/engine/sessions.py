@@ -6,6 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from workbench.engine.opening import Opened
+from workbench.engine.view import Snapshot
 from workbench.errors import WorkbenchError
 from workbench.paths import data_home
 from workbench.session.names import session_names
@@ -23,6 +24,8 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     """`1.97x modeled` against the seed; `-` before anything was timed."""
     created: str
     path: str
+    spent: str = ""
+    """`6 steps, 43 s, 80.7 GPU-s, $0.31`."""
 
 
 def sessions_folder(option: Path | None) -> Path:
@@ -69,7 +72,16 @@ def _row(path: Path) -> SessionRow:
         best="-" if speed is None else f"{speed.ratio:.2f}x {speed.kind}",
         created=created,
         path=str(path),
+        spent=_spent(snapshot),
     )
+
+
+def _spent(snapshot: Snapshot) -> str:
+    cost = snapshot.spent
+    parts = [f"{snapshot.steps} steps", f"{cost.wall_seconds:.0f} s"]
+    parts += [f"{cost.gpu_seconds:.1f} GPU-s"] if cost.gpu_seconds else []
+    parts += [f"${cost.usd:.2f}"] if cost.usd else []
+    return ", ".join(parts)
 
 
 def find_session(name: str, folder: Path) -> Path:

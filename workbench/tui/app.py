@@ -2,15 +2,23 @@
 
 import os
 from collections.abc import Callable
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
+from msgspec import structs
 from textual.binding import BindingType
 from textual.command import Provider
 
+from workbench.engine.sessions import sessions_folder
 from workbench.engine.view import State
+from workbench.engine.wishes import Submit
+from workbench.errors import WorkbenchError
+from workbench.session.records import Answer
 from workbench.tui import clipboard
 from workbench.tui.dialogs.ask import Confirm
 from workbench.tui.dialogs.review import Review
+from workbench.tui.editor import draft, open_editor, read_back
+from workbench.tui.feed import Client
 from workbench.tui.keys import Place, bindings
 from workbench.tui.leave import leaving
 from workbench.tui.looking import Looking
@@ -23,6 +31,25 @@ class WorkbenchApp(Looking):
 
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Commands, Versions}
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.BOARD)
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        folder: Path | None = None,
+        says: str = "",
+        **options: Any,  # noqa: ANN401 -- Showing's own
+    ) -> None:
+        """`folder` is where other sessions are; `says` is told once the first frame is out."""
+        super().__init__(client, **options)
+        self.folder = folder or sessions_folder(None)
+        self._says = says
+
+    def tell_faults(self) -> None:
+        """What went wrong before this screen came, too."""
+        super().tell_faults()
+        if self._says:
+            self.notify(self._says, severity="error", timeout=12, markup=False)
 
     # -- steering -------------------------------------------------------------------------------
 
@@ -53,6 +80,59 @@ class WorkbenchApp(Looking):
         if self.scene.scope:
             self.widen(None)
             self.notify("every step is asked about again", markup=False)
+
+    def on_review_edited(self, event: Review.Edited) -> None:
+        """Let the person mend the candidate, then ask whether theirs shall be gated."""
+        table = event.table
+        try:
+            path = draft(self._client.name, table.number, table.after)
+            open_editor(self, path)
+            source = read_back(path)
+        except WorkbenchError as fault:
+            self.report(fault)
+            return
+        if source == table.after:
+            self.notify(f"nothing was changed; v{table.number} goes on waiting", markup=False)
+            return
+
+        def agreed(yes: bool | None) -> None:
+            if not yes:
+                self.notify(f"nothing was sent; your edit is {path}", markup=False)
+                return
+            if isinstance(self.screen, Review):
+                self.screen.dismiss()
+            card = table.record.plan.card if table.record.plan is not None else ""
+            origin = f"edit of v{table.number} by hand"
+            self.wish(self._hand_in(table.number, Submit(source=source, origin=origin, skill=card)))
+
+        says = f"Veto v{table.number} and gate your edit as the next step? It is kept in {path}."
+        self.push_screen(Confirm("Gate your edit", says, self.look), agreed)
+
+    async def _hand_in(self, number: int, wish: Submit) -> str:
+        """Answers the version that waits, so that the edit is the next one to be gated."""
+        reason = "edited by hand; the edit is the next step"
+        await self._client.decide(number, Answer.VETOED, reason)
+        return await self._client.submit(wish)
+
+    # -- other sessions, skills -----------------------------------------------------------------
+
+    def action_sessions(self) -> None:
+        """The list of sessions; another one may be shown instead."""
+        # What makes a session is read when it is asked for: the first frame does not wait for it.
+        from workbench.tui.dialogs.sessions import Choice, Sessions
+
+        def chosen(choice: Choice | None) -> None:
+            if choice is not None:
+                left = leaving(self.scene.snapshot)
+                self.exit(structs.replace(left, path=choice.path, start=choice.start))
+
+        self.push_screen(Sessions(self.scene, self.settings.keymap.table, self.folder), chosen)
+
+    def action_skills(self) -> None:
+        """The skills that steps are made from."""
+        from workbench.tui.dialogs.skills import Skills
+
+        self.push_screen(Skills(self.scene, self.settings.keymap.table))
 
     # -- copying and leaving --------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from workbench.engine.view import Snapshot
+from workbench.engine.wishes import Submit
 from workbench.errors import WorkbenchError
 from workbench.session.records import Answer, Transition
 
@@ -45,6 +46,9 @@ class Client(Protocol):
 
     async def stop(self) -> str:
         """End the run after the running step."""
+
+    async def submit(self, wish: Submit) -> str:
+        """Gate a candidate as the next transition; says what became of it once it is in git."""
 
 
 class Reading:

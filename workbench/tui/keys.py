@@ -20,6 +20,13 @@ class Place(StrEnum):
     DIFF = "diff"
     """Wherever a diff is shown."""
     REVIEW = "review"
+    COMPARE = "compare"
+    LIST = "list"
+    """Any list with a selection."""
+    LISTED = "listed"
+    """A screen of one list."""
+    SESSIONS = "sessions"
+    SKILLS = "skills"
     TEXT = "text"
     """A dialog of text that scrolls: help, log."""
 
@@ -28,6 +35,10 @@ TOGETHER = (
     frozenset({Place.BOARD, Place.LINEAGE}),
     frozenset({Place.BOARD, Place.PANE}),
     frozenset({Place.REVIEW, Place.DIFF}),
+    frozenset({Place.COMPARE, Place.DIFF}),
+    frozenset({Place.LIST, Place.LISTED, Place.SESSIONS}),
+    frozenset({Place.LIST, Place.LISTED, Place.SKILLS}),
+    frozenset({Place.COMPARE, Place.LIST}),
     frozenset({Place.TEXT}),
 )
 """Places whose keys are heard at the same time, so that one key may mean one thing only."""
@@ -52,8 +63,8 @@ class Key(Struct, frozen=True, kw_only=True):
     """In the key bar instead of the first key, while nobody has bound it anew."""
 
 
-_MOVES = (Place.LINEAGE, Place.PANE, Place.DIFF, Place.TEXT)
-_PAGES = (Place.LINEAGE, Place.DIFF, Place.TEXT)
+_MOVES = (Place.LINEAGE, Place.PANE, Place.DIFF, Place.LIST, Place.TEXT)
+_PAGES = (Place.LINEAGE, Place.DIFF, Place.LIST, Place.TEXT)
 
 KEYS: tuple[Key, ...] = (
     Key(id="review", keys="r", group="Decide", label="Review",
@@ -64,6 +75,8 @@ KEYS: tuple[Key, ...] = (
         says="veto, with a reason that the next step reads"),
     Key(id="scope", keys="A", group="Decide", places=(Place.REVIEW,),
         says="accept, and this card's coming steps until a gate fails (asks)"),
+    Key(id="edit", keys="E", group="Decide", label="Edit", places=(Place.REVIEW,),
+        says="mend it in $EDITOR: it is vetoed, yours is gated as the next step (asks)"),
     Key(id="end-scope", keys="A", group="Decide",
         says="ask about every step again"),
     Key(id="why", keys="e", group="Decide", label="Why", places=(Place.BOARD, Place.REVIEW),
@@ -75,13 +88,23 @@ KEYS: tuple[Key, ...] = (
     Key(id="stop", keys="x", group="Run", says="end the run after the running step (asks)"),
     Key(id="diff", keys="d", group="Look", label="Diff",
         says="diff of the selected version against its parent"),
+    Key(id="mark", keys="m", group="Look", says="mark the selected version, or unmark it"),
+    Key(id="compare", keys="D", group="Look",
+        says="compare the selected version with the marked one"),
     Key(id="find", keys="/", group="Look", label="Find", says="find a version"),
+    Key(id="thoughts", keys="T", group="Look", says="what the model says, as it streams"),
     Key(id="log", keys="l", group="Look", says="log of events"),
     Key(id="zoom", keys="z", group="Look", label="Zoom", says="zoom the focused pane"),
     Key(id="pane-1", keys="1", group="Look", says="focus a pane", action="focus_pane(1)",
         label="Panes", shown="1-5"),
     *(Key(id=f"pane-{number}", keys=str(number), group="Look", says="focus a pane",
           action=f"focus_pane({number})") for number in (2, 3, 4, 5)),
+    Key(id="view-source", keys="1", group="Look", label="Source", places=(Place.COMPARE,),
+        says="source, profile or generated code", action="view('source')"),
+    Key(id="view-profile", keys="2", group="Look", label="Profile", places=(Place.COMPARE,),
+        says="source, profile or generated code", action="view('profile')"),
+    Key(id="view-code", keys="3", group="Look", label="Code", places=(Place.COMPARE,),
+        says="source, profile or generated code", action="view('code')"),
     Key(id="next-pane", keys="tab", group="Look", says="next, previous pane",
         action="app.focus_next"),
     Key(id="previous-pane", keys="shift+tab", group="Look", says="next, previous pane",
@@ -106,16 +129,51 @@ KEYS: tuple[Key, ...] = (
         says="newer, older version that was kept"),
     Key(id="older-kept", keys="]", group="Move", places=(Place.LINEAGE,),
         says="newer, older version that was kept"),
+    Key(id="sessions", keys="o", group="App", label="Sessions",
+        says="every session: open, start, rename, export"),
+    Key(id="skills", keys="S", group="App", says="skills: read, edit, disable, pin"),
     Key(id="copy", keys="y", group="App", places=(Place.BOARD, Place.REVIEW),
         says="copy what is in focus: commit, pane or diff"),
+    Key(id="act", keys="enter", group="List", label="Open", places=(Place.LISTED,),
+        says="open the selected one"),
+    Key(id="resume", keys="r", group="List", label="Go on", places=(Place.SESSIONS,),
+        says="go on with it: an engine is started"),
+    Key(id="new", keys="n", group="List", label="New run", places=(Place.SESSIONS,),
+        says="start a run"),
+    Key(id="rename", keys="R", group="List", label="Rename", places=(Place.SESSIONS,),
+        says="give it another name"),
+    Key(id="archive", keys="a", group="List", label="Put aside", places=(Place.SESSIONS,),
+        says="put it aside, or bring it back"),
+    Key(id="aside", keys="h", group="List", places=(Place.SESSIONS,),
+        says="show those that were put aside, or hide them"),
+    Key(id="export", keys="x", group="List", label="Export", places=(Place.SESSIONS,),
+        says="write it into one file, a git bundle"),
+    Key(id="import", keys="i", group="List", label="Import", places=(Place.SESSIONS,),
+        says="bring a bundle in as a session"),
+    Key(id="delete", keys="X", group="List", label="Delete…", places=(Place.SESSIONS,),
+        says="delete it for good (asks)"),
+    Key(id="session-skills", keys="S", group="List", label="Skills", places=(Place.SESSIONS,),
+        says="the skills that steps are made from", action="skills"),
+    Key(id="edit-card", keys="e", group="List", label="Edit", places=(Place.SKILLS,),
+        says="edit it in $EDITOR; a shipped card is copied to your folder first", action="edit"),
+    Key(id="disable", keys="d", group="List", label="Disable", places=(Place.SKILLS,),
+        says="never choose it, or let it be chosen again"),
+    Key(id="pin", keys="p", group="List", label="Pin", places=(Place.SKILLS,),
+        says="choose it first where its conditions hold, or not"),
+    Key(id="filter", keys="/", group="List", label="Filter", places=(Place.LISTED,),
+        says="show only rows with these words"),
+    Key(id="list-back", keys="escape,q", group="List", label="Back", places=(Place.LISTED,),
+        says="back to where you were", action="back"),
     Key(id="theme", keys="t", group="App", says="choose a theme"),
     Key(id="palette", keys="ctrl+p", group="App", says="every command and version"),
     Key(id="help", keys="?", group="App", label="Help",
-        places=(Place.BOARD, Place.REVIEW), says="the keys of where you are"),
+        places=(Place.BOARD, Place.REVIEW, Place.LISTED), says="the keys of where you are"),
     Key(id="suspend", keys="ctrl+z", group="App", action="app.suspend_process",
         says="back to the shell; fg returns"),
     Key(id="leave", keys="q,ctrl+c", group="App", label="Leave",
         says="leave the screen; the run goes on"),
+    Key(id="back", keys="escape,q", group="App", label="Close", places=(Place.COMPARE,),
+        says="back to the main screen"),
     Key(id="close", keys="escape,q,?", group="App", places=(Place.TEXT,), says="close"),
 )  # fmt: skip
 

@@ -1,5 +1,7 @@
 """What the command prints when the screen is gone: that the run goes on, and how to come back."""
 
+from pathlib import Path
+
 from msgspec import Struct
 
 from workbench.engine.view import Snapshot, State
@@ -12,6 +14,10 @@ class Leave(Struct, frozen=True, kw_only=True):
     session: str
     state: State
     says: str = ""
+    path: Path | None = None
+    """The session to show instead, where the person goes on to another."""
+    start: bool = False
+    """Whether an engine shall be started on that one."""
 
     @property
     def goes_on(self) -> bool:

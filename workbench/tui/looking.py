@@ -4,11 +4,13 @@ from contextlib import ExitStack
 
 from textual.command import CommandPalette
 
+from workbench.tui.dialogs.compare import Compare
 from workbench.tui.dialogs.following import Prepared
 from workbench.tui.dialogs.review import Review
 from workbench.tui.dialogs.text import TextBox, help_lines, log_lines
+from workbench.tui.dialogs.thoughts import Thoughts
 from workbench.tui.dialogs.why import why_lines
-from workbench.tui.keys import Place
+from workbench.tui.keys import Place, shown_by_id
 from workbench.tui.palette import Find
 from workbench.tui.panes.keybar import KeyBar
 from workbench.tui.scene import Scene, version_of
@@ -46,6 +48,32 @@ class Looking(Showing):
     def action_diff(self) -> None:
         """The selected version against its parent."""
         self._open(self.scene.selected)
+
+    def action_mark(self) -> None:
+        """Mark the selected version to compare others with, or take the mark away."""
+        selected = self.scene.selected
+        self._moments.mark = None if selected == self._moments.mark else selected
+        self._show()
+
+    def action_compare(self) -> None:
+        """The selected version against the marked one."""
+        snapshot, mark, selected = self.scene.snapshot, self.scene.mark, self.scene.selected
+        if version_of(snapshot, mark) is None or version_of(snapshot, selected) is None:
+            key = shown_by_id(self.settings.keymap.table, "mark")
+            says = f"mark a version first: {key}, then select the other one"
+            self.notify(says, severity="warning", markup=False)
+        elif mark is not None and selected is not None and self.screen is self.board:
+            pair = (mark, selected)
+            keys = self.settings.keymap.table
+            self._present(Compare(self._moments.reading, self.scene, pair, keys))
+
+    def action_thoughts(self) -> None:
+        """What the model says, as it comes."""
+        if self.scene.snapshot.talk is None:
+            says = "no model was asked in this session so far"
+            self.notify(says, severity="warning", markup=False)
+        else:
+            self.push_screen(Thoughts(self.scene))
 
     def action_why(self) -> None:
         """Why the selected version was tried."""

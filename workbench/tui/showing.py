@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any, cast
 
 from textual.screen import Screen
@@ -44,6 +43,8 @@ class Showing(Skinned):
         self._moments = Moments(client, clock)
         self._scene = Scene(snapshot=self._moments.snapshot)
         self._meter: Timer | None = None
+        self._rest: Timer | None = None
+        """Until the selection has rested."""
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen."""
@@ -100,10 +101,14 @@ class Showing(Skinned):
             if isinstance(screen, Following) and screen.is_mounted:
                 screen.show_scene(self._scene)
         if self._scene.reading:
-            self.run_worker(partial(self._read), group="read", exclusive=True)
+            if self._rest is not None:
+                self._rest.stop()
+            self._rest = self.set_timer(_SETTLE_SECONDS, self._rested)
+
+    def _rested(self) -> None:
+        self.run_worker(self._read(), group="read", exclusive=True)
 
     async def _read(self) -> None:
-        await asyncio.sleep(_SETTLE_SECONDS)
         try:
             await self._moments.read()
         except (WorkbenchError, OSError) as fault:

@@ -14,16 +14,26 @@ from workbench.tui.look import Look, dressed
 
 
 class Reason(ModalScreen[str | None]):
-    """Asks why. A blank reason is no answer; escape takes the question back."""
+    """Asks for a line of text. A blank one is no answer; escape takes the question back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "Back", show=False)]
 
-    def __init__(self, title: str, hint: str, look: Look) -> None:
+    def __init__(
+        self,
+        title: str,
+        hint: str,
+        look: Look,
+        *,
+        value: str = "",
+        refusal: str = "a veto needs a reason: the next step reads it",
+    ) -> None:
+        """`value` is there to begin with; `refusal` is said to a blank answer."""
         super().__init__()
         self._title = title
         self._hint = hint
         self._look = look
-        self._early = ""
+        self._early = value
+        self._refusal = refusal
 
     def compose(self) -> ComposeResult:
         """One line to type in, one line that says what it is for."""
@@ -53,8 +63,8 @@ class Reason(ModalScreen[str | None]):
         if reason:
             self.dismiss(reason)
         else:
-            says = "a veto needs a reason: the next step reads it"
-            self.query_one("#hint", Static).update(self._says(says, f"bold {self._look.bad}"))
+            hint = self.query_one("#hint", Static)
+            hint.update(self._says(self._refusal, f"bold {self._look.bad}"))
 
     def _says(self, text: str, style: str) -> Content:
         return dressed(Content.styled(text, style), self._look)

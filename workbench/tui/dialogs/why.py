@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from textual.content import Content
 
-from workbench.skills.policy import told as policy_told
-from workbench.skills.records import Plan, Truth
+from workbench.skills.records import Plan, PolicyRecord, Truth
 from workbench.tui.draw import line, wrapped
 from workbench.tui.look import Look
 from workbench.tui.panes.card import check_in_full, told
@@ -30,6 +29,13 @@ def why_lines(scene: Scene, width: int) -> list[Content]:
     return lines
 
 
+def policy_lines(record: PolicyRecord) -> tuple[str, ...]:
+    """The record in words. What says them takes a while to load: not before it is asked for."""
+    from workbench.skills.policy import told as says
+
+    return says(record)
+
+
 def _saw(plan: Plan) -> Iterable[str]:
     if plan.policy is None:
         return ()
@@ -38,7 +44,7 @@ def _saw(plan: Plan) -> Iterable[str]:
         for check in plan.policy.predicates
         if check.truth is Truth.YES
     )
-    return (*policy_told(plan.policy), *held)
+    return (*policy_lines(plan.policy), *held)
 
 
 def _ranking(plan: Plan) -> Iterable[str]:
@@ -53,7 +59,7 @@ def passed_over(plan: Plan) -> tuple[str, ...]:
     """The trail without what the policy's record says already."""
     if plan.policy is None:
         return plan.trail
-    known = {*policy_told(plan.policy), *plan.policy.ranking}
+    known = {*policy_lines(plan.policy), *plan.policy.ranking}
     return tuple(step for step in plan.trail if step not in known)
 
 

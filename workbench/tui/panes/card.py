@@ -10,6 +10,7 @@ from workbench.skills.records import Check, Plan, Truth
 from workbench.tui.draw import Part, cells, fit, line, padded, spread, wrapped
 from workbench.tui.look import Look
 from workbench.tui.panes.base import VersionPane
+from workbench.tui.panes.talk import talk_lines
 from workbench.tui.scene import Scene
 
 _ORDER = {Truth.NO: 0, Truth.UNKNOWN: 1, Truth.YES: 2}
@@ -32,7 +33,14 @@ class Card(VersionPane):
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:
         """Title, effect and conditions first, then why, then all the rest."""
-        room = width - 1
+        room, talk = width - 1, scene.snapshot.talk
+        if (
+            talk is not None
+            and talk.running
+            and scene.record is None
+            and talk.number == scene.selected
+        ):
+            return talk_lines(talk, scene.look, room)[-height:]
         if scene.plan is not None:
             return plan_lines(scene.plan, scene.look, room, height)
         if scene.record is not None:

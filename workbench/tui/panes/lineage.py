@@ -99,7 +99,8 @@ class Lineage(Pane):
         quiet = "" if not lost(version) else look.muted if selected else look.faint
         parts: list[Part] = [" ", *self._lanes(index, scene, width)]
         digits = max(4, len(str(self._rows[0].number)) + 2)
-        parts.append((f"v{version.number}".ljust(digits), quiet or "bold"))
+        name = f"v{version.number}" + ("'" if version.number == scene.mark else "")
+        parts.append((name.ljust(digits), quiet or "bold"))
         speed = f"{times(version.speed_vs_seed):>6}"
         strong = speed_style(version, look)
         parts += [(speed, quiet or strong), "  " if width >= NARROW else " "]

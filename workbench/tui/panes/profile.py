@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from textual.content import Content
 
-from workbench.gate.bottlenecks import bottlenecks
 from workbench.gate.records import GateReport
 from workbench.measure.bottleneck import Limit
 from workbench.measure.ncu.records import NcuState
@@ -66,6 +65,9 @@ class Profile(VersionPane):
 
 def limit_lines(gate: GateReport, look: Look, width: int) -> list[Content]:
     """What holds each kernel back, by what is known of it; then why the counters are missing."""
+    # The rules of bottlenecks take a while to load, and the first frame is drawn without them.
+    from workbench.gate.bottlenecks import bottlenecks
+
     lines: list[Content] = []
     for kernel, found in bottlenecks(gate).items():
         if found.limit is not Limit.UNKNOWN:

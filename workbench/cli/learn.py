@@ -12,12 +12,13 @@ from workbench.errors import WorkbenchError
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog="Example: workbench learn expert.py --problem gemm --device cpu")(learn)
+    app.command(epilog="Example: workbench learn --problem gemm --device cpu")(learn)
 
 
 def learn(
     expert: Annotated[
-        Path | None, typer.Argument(help="An expert candidate (a file with ModelNew).")
+        Path | None,
+        typer.Argument(help="A file with ModelNew [default: the problem's shipped expert]."),
     ] = None,
     problem: Annotated[
         str, typer.Option(help="A shipped problem's name, or a KernelBench-form Python file.")
@@ -34,36 +35,18 @@ def learn(
 ) -> None:
     """Take an expert kernel apart, one mechanism at a time, each step gated both ways.
 
-    Leaves a lineage session that reads from naive to expert. Without EXPERT, goes on with the
-    walk of `--session`.
+    Leaves a lineage session that reads from naive to expert. Without EXPERT the one that is shipped
+    with the problem is taken; with `--session` alone, the walk of that session goes on; with
+    neither, the shipped experts are listed.
     """
     from workbench.cli.learned import Telling, report
-    from workbench.engine.learning import LearnRequest, create_lineage, learn
-    from workbench.engine.sessions import find_session, sessions_folder
+    from workbench.engine.learning import learn
     from workbench.lineage.records import WalkLimits
 
-    if expert is None:
-        if not session:
-            raise WorkbenchError(
-                "an expert is needed", todo="workbench learn expert.py --problem gemm"
-            )
-        path = find_session(session, sessions_folder(sessions))
-    else:
-        if not problem:
-            raise WorkbenchError(
-                "the expert's problem is needed",
-                todo=f"workbench learn {expert} --problem gemm",
-            )
-        path = create_lineage(
-            LearnRequest(
-                expert=expert,
-                problem=problem,
-                device=device,
-                target=target,
-                name=session,
-                sessions=sessions_folder(sessions),
-            )
-        )
+    if expert is None and not problem and not session:
+        _list(json=json)
+        return
+    path = _opened(expert, problem, device, target, session, sessions)
     telling = Telling(json=json)
     limits = WalkLimits(steps=steps, rejections=rejections)
     ended = learn(path, limits, telling.line, telling.event)
@@ -72,3 +55,40 @@ def learn(
     else:
         note(f"{ended.how}: {ended.says}")
         emit.text(report(path))
+
+
+def _opened(
+    expert: Path | None, problem: str, device: str, target: str, session: str, folder: Path | None
+) -> Path:
+    """The lineage session that is walked: a new one where an expert or a problem is named."""
+    from workbench.engine.learning import LearnRequest, create_lineage
+    from workbench.engine.sessions import find_session, sessions_folder
+
+    if expert is None and not problem:
+        return find_session(session, sessions_folder(folder))
+    if not problem:
+        raise WorkbenchError(
+            "the expert's problem is needed", todo=f"workbench learn {expert} --problem gemm"
+        )
+    return create_lineage(
+        LearnRequest(
+            expert=expert,
+            problem=problem,
+            device=device,
+            target=target,
+            name=session,
+            sessions=sessions_folder(folder),
+        )
+    )
+
+
+def _list(*, json: bool) -> None:
+    from workbench.engine.learning import shipped_experts
+
+    for row in shipped_experts():
+        if json:
+            emit.json(row)
+        else:
+            emit.text(f"{row.problem:<16} {row.says}")
+    if not json:
+        note("workbench learn --problem gemm takes one of these apart")

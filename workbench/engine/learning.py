@@ -18,7 +18,8 @@ from workbench.gate.records import GateReport
 from workbench.lineage.chain import transitions
 from workbench.lineage.records import Ended, Line, WalkLimits
 from workbench.lineage.walk import Walk
-from workbench.problems.load import load_problem
+from workbench.problems.load import load_problem, shipped_problems
+from workbench.problems.records import Problem
 from workbench.session.journal import Journal, Tail
 from workbench.session.lock import EngineLock
 from workbench.session.names import check_name, fresh_name
@@ -31,7 +32,8 @@ Listen = Callable[[Line], None]
 class LearnRequest(Struct, frozen=True, kw_only=True):
     """What a person asked `learn` for."""
 
-    expert: Path
+    expert: Path | None
+    """None: the one that is shipped with the problem."""
     problem: str
     device: str
     target: str
@@ -45,7 +47,8 @@ def create_lineage(request: LearnRequest) -> Path:
     Raises WorkbenchError for an expert, problem, device, name or folder that cannot be used.
     """
     problem = load_problem(request.problem)
-    expert = read_candidate(request.expert).source
+    path = request.expert or shipped_expert(problem)
+    expert = read_candidate(path).source
     place = choose_place(request.device, request.target)
     name = request.name or fresh_name(f"{problem.name}-lineage", request.sessions)
     settings = SessionSettings(
@@ -61,8 +64,42 @@ def create_lineage(request: LearnRequest) -> Path:
         toolchain=toolchain(),
     )
     store = SessionStore.create(request.sessions / name, settings, problem.source, problem.sidecar)
-    note_seed(store, expert, request.expert)
+    note_seed(store, expert, request.expert or Path(f"shipped expert of {problem.name}"))
     return store.folder
+
+
+class ExpertRow(Struct, frozen=True, kw_only=True):
+    """A shipped expert in a list."""
+
+    problem: str
+    says: str
+    """The first line of its file."""
+    path: str
+
+
+def shipped_experts() -> tuple[ExpertRow, ...]:
+    """Every problem that ships an expert, by name."""
+    problems = [load_problem(name) for name in shipped_problems()]
+    return tuple(
+        ExpertRow(problem=one.name, says=_first_line(one.expert), path=str(one.expert))
+        for one in problems
+        if one.expert is not None
+    )
+
+
+def _first_line(path: Path) -> str:
+    return path.read_text(encoding="utf-8").partition("\n")[0].strip('"').rstrip(".")
+
+
+def shipped_expert(problem: Problem) -> Path:
+    """The expert that is shipped with a problem. Raises WorkbenchError where there is none."""
+    if problem.expert is not None:
+        return problem.expert
+    names = ", ".join(row.problem for row in shipped_experts())
+    raise WorkbenchError(
+        f"no expert is shipped with {problem.name}",
+        todo=f"workbench learn EXPERT --problem {problem.name}; shipped with: {names}",
+    )
 
 
 def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:
@@ -87,11 +124,17 @@ def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:
     ):
         store.recover()
         workplace = SessionWorkplace(store, settings, given, tell)
+        before = walked(walk_path(store))
+        walk = Walk(_Bench(workplace), limits, _noting(journal, listen), before)
         try:
-            walk = Walk(
-                _Bench(workplace), limits, _noting(journal, listen), walked(walk_path(store))
-            )
             ended = walk.run(*given)
+        except WorkbenchError as fault:
+            if walk.lines:
+                raise
+            kept = f"session {path.name} keeps the expert and its problem, and no transition"
+            raise WorkbenchError(
+                fault.what, where=fault.where, todo=f"{fault.todo}; {kept}"
+            ) from fault
         finally:
             workplace.close()
         _commit(store, walk.lines)

@@ -18,6 +18,7 @@ from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.inverses.registry import INVERSES, Inverse, Removable
 from workbench.kernels.source import normalized_sha256, read_source
 from workbench.lineage.records import Attempt, Ended, Expert, Line, Termination, WalkLimits
+from workbench.lineage.uncovered import Uncovered, failed_gate, nothing_to_remove, uncovered
 from workbench.session.records import Cost
 
 
@@ -81,17 +82,9 @@ class Walk:
         began = time.monotonic()
         report = self._bench.judge(source)
         if report.verdict is not Verdict.ACCEPTED:
-            raise WorkbenchError(
-                f"the expert is {report.verdict} at {report.stage}: {report.says} [{report.code}]",
-                where=origin,
-                todo="an expert must pass its own gate before anything is learned from it",
-            )
+            raise failed_gate(report, origin)
         if not any(True for _ in removable(source)):
-            raise WorkbenchError(
-                "nothing in the expert can be taken out",
-                where=origin,
-                todo=f"the walk knows {', '.join(i.category for i in INVERSES)}",
-            )
+            raise nothing_to_remove(source, origin)
         expert = Expert(source=source, origin=origin, report=report, cost=_cost(report, began))
         return self._write(expert)
 
@@ -110,7 +103,10 @@ class Walk:
             self._write(self._attempt(len(kept), state, report, found))
             return None
         says = "no inverse finds anything more to take out"
-        return self._end(Termination.COMPLETE, f"{says}; {len(kept)} steps, {rejected} rejections")
+        says = f"{says}; {len(kept)} steps, {rejected} rejections"
+        if left := uncovered(state):
+            says = f"{says}; left, since no inverse covers it: {_words(left)}"
+        return self._end(Termination.COMPLETE, says)
 
     def _next(self, state: str, number: int) -> tuple[Inverse, str, Removable] | None:
         """What to take out next: what was never tried first, then what failed in earlier states.
@@ -201,6 +197,10 @@ def _code(report: GateReport) -> list[object]:
     return [
         (one.kernel, one.grid, one.num_warps, one.num_ctas, one.static) for one in report.launches
     ]
+
+
+def _words(left: Sequence[Uncovered]) -> str:
+    return ", ".join(one.words() for one in left)
 
 
 def _rejected(attempt: Attempt, code: str, why: str) -> Attempt:

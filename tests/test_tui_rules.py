@@ -170,25 +170,35 @@ async def test_leaving_hands_back_how_to_return() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "says"),
+    ("state", "says", "keys"),
     [
-        (State.FAILED, "the engine failed: no space left on device"),
-        (State.LOST, "the engine died: no space left on device"),
-        (State.BUDGET, "the budget is spent"),
-        (State.FINISHED, "finished"),
-        (State.STOPPED, "stopped"),
-        (State.SAVED, "saved session, no engine runs"),
+        (State.FAILED, "the engine failed: no space left on device", "l log  space go on"),
+        (State.LOST, "the engine died: no space left on device", "l log  space go on"),
+        (State.BUDGET, "the budget is spent", "d diff  o sessions"),
+        (State.FINISHED, "finished", "d diff  o sessions"),
+        (State.STOPPED, "stopped", "l log  space go on"),
+        (State.SAVED, "saved session, no engine runs", "l log  space go on"),
     ],
 )
 async def test_a_session_that_stands_still_says_why_and_which_keys_help(
-    state: State, says: str
+    state: State, says: str, keys: str
 ) -> None:
     snapshot = waiting(state=state, pending=None, says="no space left on device")
     async with stage(snapshot) as on:
         await on.pilot.pause()
         assert says in on.text(Banner)
-        assert "q leave" in on.text(Banner)
+        assert keys in on.text(Banner)
         assert "Pause" not in on.bar
+
+
+async def test_a_session_at_rest_goes_on_from_the_screen() -> None:
+    async with stage(waiting(state=State.LOST, pending=None)) as on:
+        assert "space Go on" in on.bar
+        await on.press("space")
+    left = on.app.return_value
+    assert left is not None
+    assert (str(left.path), left.start) == ("/tmp/sessions/rms-quiet-otter", True)
+    assert on.client.wishes == []
 
 
 async def test_a_paused_session_says_how_to_go_on() -> None:

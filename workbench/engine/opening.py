@@ -64,6 +64,7 @@ class Opened:
             revision=0,
             name=settings.name if self.path.name == settings.name else self.path.name,
             path=str(self.path),
+            kind=settings.kind,
             problem=settings.problem,
             size=size_made(self.store.problem().sidecar),
             device=settings.device,

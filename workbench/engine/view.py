@@ -91,6 +91,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Goes up with every change."""
     name: str
     path: str
+    kind: str = "run"
+    """`lineage`: an expert taken apart by `learn`."""
     problem: str
     size: str = ""
     """Where the problem was made smaller than its file: the values it is judged at."""

@@ -54,7 +54,12 @@ class WorkbenchApp(Looking):
     # -- steering -------------------------------------------------------------------------------
 
     def action_pause(self) -> None:
-        """Pause after the running step, or go on."""
+        """Pause after the running step, or go on, with a session at rest too."""
+        if self.scene.resumable:
+            left = leaving(self.scene.snapshot)
+            path = Path(self.scene.snapshot.path)
+            self.exit(structs.replace(left, path=path, start=True))
+            return
         paused = self.scene.snapshot.state is State.PAUSED
         self.wish(self._client.go() if paused else self._client.pause())
 

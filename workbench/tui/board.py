@@ -27,9 +27,9 @@ def label(key: Key, scene: Scene) -> str:
     """What the main screen's bar calls a key now."""
     state = scene.snapshot.state
     if key.id == "pause":
-        if state not in ALIVE:
-            return ""
-        return "Go on" if state is State.PAUSED else key.label
+        if scene.resumable or state is State.PAUSED:
+            return "Go on"
+        return key.label if state in ALIVE else ""
     if key.id in {"review", "diff", "find"} and not scene.snapshot.versions:
         return ""
     return key.label

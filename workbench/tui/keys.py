@@ -84,7 +84,7 @@ KEYS: tuple[Key, ...] = (
     Key(id="later", keys="escape,q", group="Decide", label="Later", places=(Place.REVIEW,),
         says="close the review; the step goes on waiting"),
     Key(id="pause", keys="space", group="Run", label="Pause",
-        says="pause after the running step, or go on"),
+        says="pause after the running step, or go on; a session at rest: start its engine"),
     Key(id="stop", keys="x", group="Run", says="end the run after the running step (asks)"),
     Key(id="diff", keys="d", group="Look", label="Diff",
         says="diff of the selected version against its parent"),

@@ -14,6 +14,8 @@ ALIVE = frozenset({State.STARTING, State.RUNNING, State.WAITING, State.PAUSED})
 """States in which an engine holds the session."""
 WORKING = frozenset({State.STARTING, State.RUNNING})
 """States in which time passes on the budget and news is expected."""
+RESUMABLE = frozenset({State.FAILED, State.LOST, State.STOPPED, State.SAVED})
+"""States in which a run can be gone on with."""
 STALE_SECONDS = 30.0
 """Without news for this long while the engine works, the header says so; ours."""
 
@@ -46,6 +48,11 @@ class Scene(Struct, frozen=True, kw_only=True):
     def working(self) -> bool:
         """Whether the engine is at work, so that clocks run."""
         return self.snapshot.state in WORKING
+
+    @property
+    def resumable(self) -> bool:
+        """Whether an engine can be started on the session."""
+        return self.snapshot.kind == "run" and self.snapshot.state in RESUMABLE
 
     @property
     def stale(self) -> bool:

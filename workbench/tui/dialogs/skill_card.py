@@ -8,7 +8,7 @@ from workbench.skills.card import Skill
 from workbench.skills.records import EvidenceRow
 from workbench.tui.draw import line, wrapped
 from workbench.tui.look import Look
-from workbench.tui.panes.card import told
+from workbench.tui.panes.told import told
 from workbench.tui.scene import Scene
 
 

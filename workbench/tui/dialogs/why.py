@@ -7,7 +7,8 @@ from textual.content import Content
 from workbench.skills.records import Plan, PolicyRecord, Truth
 from workbench.tui.draw import line, wrapped
 from workbench.tui.look import Look
-from workbench.tui.panes.card import check_in_full, told
+from workbench.tui.panes.card import check_in_full
+from workbench.tui.panes.told import told
 from workbench.tui.scene import Scene
 
 RANKED = 8

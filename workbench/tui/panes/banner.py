@@ -37,8 +37,9 @@ class Banner(Lines):
 
 Keys = tuple[tuple[str, str], ...]
 """Key ids, each with what to do it for."""
-_RESUME: Keys = (("log", "log"), ("leave", "leave and resume"))
-_LOOK_AROUND: Keys = (("diff", "diff"), ("leave", "leave"))
+_RESUME: Keys = (("log", "log"), ("pause", "go on"))
+_LOST_FEED: Keys = (("log", "log"), ("leave", "leave and attach"))
+_LOOK_AROUND: Keys = (("diff", "diff"), ("sessions", "sessions"))
 _GO: Keys = (("pause", "go on"), ("stop", "stop"))
 
 _SAYS: dict[State, tuple[str, Keys]] = {
@@ -64,7 +65,10 @@ def message(scene: Scene) -> Message | None:
     """Cause and two keys; None when there is nothing to say."""
     snapshot, look = scene.snapshot, scene.look
     if scene.trouble:
-        return Message(f"✗ {scene.trouble}", f"bold {look.bad}", _RESUME)
+        return Message(f"✗ {scene.trouble}", f"bold {look.bad}", _LOST_FEED)
+    if snapshot.kind == "lineage" and snapshot.state is State.SAVED:
+        says = "a lineage: an expert taken apart, the naive kernel at the bottom"
+        return Message(says, look.muted, (("diff", "one mechanism"), ("sessions", "sessions")))
     if snapshot.state not in _SAYS:
         return None
     text, keys = _SAYS[snapshot.state]

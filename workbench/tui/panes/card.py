@@ -6,16 +6,20 @@ from typing import ClassVar
 from textual.content import Content
 
 from workbench.session.records import Transition
-from workbench.skills.records import Check, Plan, Truth
+from workbench.skills.records import Check, Plan, PolicyRecord, Truth
 from workbench.tui.draw import Part, cells, fit, line, padded, spread, wrapped
 from workbench.tui.look import Look
+from workbench.tui.panes.backward import backward_lines
 from workbench.tui.panes.base import VersionPane
 from workbench.tui.panes.talk import talk_lines
+from workbench.tui.panes.told import told
 from workbench.tui.scene import Scene
 
 _ORDER = {Truth.NO: 0, Truth.UNKNOWN: 1, Truth.YES: 2}
 _IN_FULL_FROM = 14
 """Rows of the pane from which every condition is told in full: zoomed, or alone on the screen."""
+RANKED = 3
+"""Cards of the ranking that the pane shows."""
 _COLUMNS_FROM = 60
 """From this width on, evidence stands in a column of its own; below, at the right edge."""
 
@@ -41,6 +45,9 @@ class Card(VersionPane):
             and talk.number == scene.selected
         ):
             return talk_lines(talk, scene.look, room)[-height:]
+        backward = scene.record.backward if scene.record is not None else None
+        if scene.record is not None and backward is not None:
+            return backward_lines(scene.record, backward, scene.look, room)
         if scene.plan is not None:
             return plan_lines(scene.plan, scene.look, room, height)
         if scene.record is not None:
@@ -72,18 +79,30 @@ def _rest(plan: Plan, look: Look, width: int) -> list[Content]:
     values = ", ".join(f"{name}={value}" for name, value in plan.parameters.items())
     how = f"{plan.edit or 'candidate'} on {plan.kernel}" + (f": {values}" if values else "")
     lines = told("edit", how, look, width) + told("intent", plan.intent, look, width)
+    if plan.method:
+        lines += told("method", plan.method, look, width)
+    if plan.policy is not None:
+        return lines + _policy(plan.policy, look, width)
     for number, step in enumerate(plan.trail):
         lines += told("choice" if number == 0 else "", step, look, width)
     return lines
 
 
-def told(label: str, text: str, look: Look, width: int) -> list[Content]:
-    """A labelled sentence over as many lines as it needs."""
-    if not text:
-        return []
-    lines = wrapped(text, width - 8)
-    first = [line((f" {label:<7}", look.muted), lines[0])] if lines else []
-    return first + [line(" " * 8, rest) for rest in lines[1:]]
+def _policy(record: PolicyRecord, look: Look, width: int) -> list[Content]:
+    """How the policy read the kernel, and the cards it placed first; `e` tells all of it."""
+    read = [
+        f"{record.structure or 'structure unknown'}; headroom {record.headroom or 'unknown'}",
+        record.limit_because or f"limit {record.limit or 'unknown'}",
+        f"{record.bottleneck}: {record.bottleneck_because}" if record.bottleneck else "",
+        f"case {record.case}: {record.case_says}" if record.case else "",
+        *(f"assumed: {text}" for text in record.defaults),
+    ]
+    lines: list[Content] = []
+    for text in read:
+        lines += told("" if lines else "policy", text, look, width)
+    for place, text in enumerate(record.ranking[:RANKED], start=1):
+        lines += told(f"rank {place}", text, look, width)
+    return lines
 
 
 def sign(truth: Truth, look: Look) -> tuple[str, str]:

@@ -31,7 +31,11 @@ def header(scene: Scene, width: int) -> Content:
         # While a person's yes reaches beyond one step, nothing else goes before it.
         room = width - cells(left) - cells(right) - 4
         left.append(("  " + fit(f"accepting {scene.scope} until a gate fails", room), look.warn))
-    extras = [f"session {snapshot.name}", _ground(scene), f"{snapshot.mode} mode"]
+    extras = [
+        f"session {snapshot.name}",
+        _ground(scene),
+        "lineage" if snapshot.kind == "lineage" else f"{snapshot.mode} mode",
+    ]
     if snapshot.baselines is not None:
         extras.append(f"to beat: {snapshot.baselines.bar}")
     for extra in extras:

@@ -14,13 +14,17 @@ from workbench.tui.draw import Part, bar, cells, figure, fit, line, padded, wrap
 from workbench.tui.look import Look
 from workbench.tui.metrics import Metric, metrics, roof_share
 from workbench.tui.panes.base import VersionPane
-from workbench.tui.panes.card import told
 from workbench.tui.panes.strip import stage_sign
+from workbench.tui.panes.told import told
+from workbench.tui.roofline import chart, point_of, roof_of
 from workbench.tui.scene import Scene
 
 _KIND_COLUMN_FROM = 56
 """From this width on each row says its kind; below, a modeled value carries a tilde."""
 _CELL, _CHANGE = 8, 9
+CHART_ROWS = 14
+EVIDENCE = 3
+"""Numbers that are shown for a bottleneck; `card --json` has all."""
 
 
 class Profile(VersionPane):
@@ -47,8 +51,8 @@ class Profile(VersionPane):
             return "time and counters measured"
         return "time measured, the rest exact" if measured else "~ modeled, the rest exact"
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
-        """The table, or why there is none."""
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:
+        """The table, or why there is none; a chart of the roofline where rows are left."""
         look, record = scene.look, scene.record
         if record is None:
             return _under_way(scene, width)
@@ -57,10 +61,22 @@ class Profile(VersionPane):
             return _stopped(record, look, width)
         head = _head(record.number, record.parent, look, width)
         rows = [_row(metric, look, width) for metric in found]
-        share, time = roof_share(record.gate), record.gate.time
+        share, bound, time = *reached(record.gate), record.gate.time
         if share is not None and time is not None:
-            rows.insert(1, roof_line(share, time.kind, look, width))
-        return [head, *rows, *limit_lines(record.gate, look, width)]
+            rows.insert(1, roof_line(share, bound, time.kind, look, width))
+        lines = [head, *rows, *limit_lines(record.gate, look, width)]
+        parent = scene.parent.gate if scene.parent else None
+        rest = min(CHART_ROWS, height - len(lines))
+        return [*lines, *chart(record.gate, parent, look, width, rest)]
+
+
+def reached(gate: GateReport) -> tuple[float | None, str]:
+    """How much of the roof is reached, and which side of it that is: memory or arithmetic."""
+    point, roof = point_of(gate), roof_of(gate)
+    if gate.limit is None and point is not None and roof is not None:
+        roof_here = roof.at(point.intensity)
+        return point.tflops / roof_here, "arithmetic" if roof_here >= roof.tflops else "memory"
+    return roof_share(gate), "memory" if gate.limit is None else gate.limit.bound
 
 
 def limit_lines(gate: GateReport, look: Look, width: int) -> list[Content]:
@@ -72,7 +88,12 @@ def limit_lines(gate: GateReport, look: Look, width: int) -> list[Content]:
     for kernel, found in bottlenecks(gate).items():
         if found.limit is not Limit.UNKNOWN:
             name = f"{kernel}: " if len(gate.launches) > 1 else ""
-            lines += told("limit", name + found.says, look, width)
+            lines += told("limit", f"{name}{found.says}; headroom {found.headroom}", look, width)
+            for known in found.evidence[:EVIDENCE]:
+                lines += told("", known.says(), look, width)
+    if gate.limit is not None and gate.time is not None:
+        said = f"{gate.limit.words(gate.time)}: {gate.limit.says}"
+        lines += told("reached", said, look, width)
     if gate.ncu is not None and gate.ncu.state is not NcuState.PROFILED:
         lines += told("ncu", f"{gate.ncu.says}: {gate.ncu.todo}", look, width)
     return lines
@@ -153,11 +174,11 @@ def _change(metric: Metric, look: Look) -> Sequence[Part]:
     return [(f" {arrow}{size:>{_CHANGE - 4}} ", style), alarm]
 
 
-def roof_line(share: float, kind: Kind, look: Look, width: int) -> Content:
-    """How much of the memory roof is reached, as a bar against the roof."""
+def roof_line(share: float, bound: str, kind: Kind, look: Look, width: int) -> Content:
+    """How much of the roof is reached, as a bar; `bound` says whose: memory or arithmetic."""
     name, wide = " Roofline ", width >= _KIND_COLUMN_FROM
     tilde = "~" if kind is Kind.MODELED and not wide else ""
-    says = f" {tilde}{share:.0%} of the memory roof" if wide else f" {tilde}{share:.0%} of roof"
+    says = f" {tilde}{share:.0%} of the {bound} roof" if wide else f" {tilde}{share:.0%} of roof"
     tail = f", {kind}" if wide else ""
     span = max(4, width - len(name) - len(says) - len(tail) - 2)
     return line(

@@ -1,5 +1,6 @@
 """The gate strip: where the step under way stands on its way to a decision."""
 
+from msgspec import structs
 from textual.content import Content
 
 from workbench.engine.view import Snapshot, State, StripStage
@@ -8,7 +9,7 @@ from workbench.session.records import Answer
 from workbench.tui.draw import Part, cells, duration, fit, line
 from workbench.tui.look import Look
 from workbench.tui.panes.base import Lines
-from workbench.tui.scene import Scene, version_of
+from workbench.tui.scene import ALIVE, Scene, version_of
 
 
 class GateStrip(Lines):
@@ -16,7 +17,20 @@ class GateStrip(Lines):
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
         """One line."""
-        return [strip(scene, width)]
+        return [strip(at_rest(scene), width)]
+
+
+def at_rest(scene: Scene) -> Scene:
+    """Where no engine works, the strip is about the version that is looked at."""
+    record, snapshot = scene.record, scene.snapshot
+    if record is None or snapshot.state in ALIVE:
+        return scene
+    stages = tuple(
+        StripStage(stage=one.stage, outcome=one.outcome, seconds=one.seconds, says=one.says)
+        for one in record.gate.stages
+    )
+    now = structs.replace(snapshot, current=record.number, strip=stages)
+    return structs.replace(scene, snapshot=now)
 
 
 def stage_sign(stage: StripStage, look: Look) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 
 def workbench(*arguments, expected=0):
@@ -52,3 +53,11 @@ def test_a_problem_without_a_plain_seed_has_no_trials(tmp_path):
     file.write_text("import torch\n\nclass Model(torch.nn.Module):\n    pass\n")
     refused = workbench("cards", file, "--device", "cpu", expected=2)
     assert refused.stderr
+
+
+def test_a_kept_table_is_printed_again_and_nothing_runs():
+    kept = Path(__file__).parent / "recorded" / "offline_h200.json"
+    done = workbench("offline", "--from", kept)
+    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines()}
+    assert rows["rmsnorm"][1:3] == ["1348.4", "921.1"]
+    assert rows["rmsnorm"][6] == "3.09x"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import exp, log
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from workbench.engine.client import SessionClient
@@ -170,6 +171,18 @@ def _cards(client: SessionClient) -> tuple[str, ...]:
 
 
 HEAD = ("problem", "seed", "best", "eager", "compile", "limit", "best against", "steps", "GPU-s")
+
+
+def read_rows(file: Path) -> list[OfflineRow]:
+    """The table that `--json-file` kept. Raises WorkbenchError for what is none."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=list[OfflineRow])
+    except (OSError, msgspec.DecodeError) as fault:
+        raise WorkbenchError(
+            f"the kept table cannot be read: {fault}",
+            where=str(file),
+            todo="name a file that `workbench bench offline --json-file` wrote",
+        ) from fault
 
 
 def cells(row: OfflineRow) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from workbench.cli import emit, options
 from workbench.cli.say import note
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from workbench.bench.cards import Trial
     from workbench.bench.offline import OfflineRow
 
@@ -37,6 +39,10 @@ def offline(
     file: Annotated[
         Path | None, typer.Option("--json-file", metavar="FILE", help="Write the table as JSON.")
     ] = None,
+    kept: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Print the table of a kept FILE; run nothing."),
+    ] = None,
     sessions: options.Sessions = None,
     device: options.Device = "auto",
     target: options.Target = "",
@@ -47,10 +53,13 @@ def offline(
     The same command goes on where it was interrupted. `workbench bench baselines` first gives the
     column of torch.compile, which is kept for a day.
     """
-    from workbench.bench.offline import HEAD, OfflineAsk, cells, run_offline, summary
+    from workbench.bench.offline import OfflineAsk, read_rows, run_offline
     from workbench.engine.devices import choose_place
     from workbench.engine.sessions import sessions_folder
 
+    if kept is not None:
+        _table(read_rows(kept), None, json=json)
+        return
     place = choose_place(device, target)
     ask = OfflineAsk(
         problems=tuple(problems or ()),
@@ -59,8 +68,15 @@ def offline(
         folder=sessions_folder(sessions),
         keep=keep,
     )
+    _table(run_offline(ask, place, note), file, json=json)
+
+
+def _table(found: "Iterable[OfflineRow]", file: Path | None, *, json: bool) -> None:
+    """Print rows as they come, and keep the table so far."""
+    from workbench.bench.offline import HEAD, cells, summary
+
     rows: list[OfflineRow] = []
-    for row in run_offline(ask, place, note):
+    for row in found:
         if not json and not rows:
             emit.text(_line(HEAD))
         rows.append(row)

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import suite_seed
 import torch
+from kernel_pairs import REFERENCES
 
 from workbench.kernels.faults import KernelFault
 from workbench.problems.load import load_problem
@@ -49,6 +50,7 @@ OWN = {
     + "class Model(nn.Module):\n    def forward(self, x):\n        return torch.softmax(x, -1)\n"
     + "\ndef get_inputs():\n    return [torch.randn(3, COLS)]\n"
     + _INIT,
+    **REFERENCES,
 }
 
 

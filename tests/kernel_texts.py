@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from kernel_pairs import PAIRS
+
 SUITE = Path(__file__).parent.parent / "workbench" / "problems" / "suite"
 SEEDS = {
     folder.name: (folder / "seed.py").read_text()
@@ -226,6 +228,7 @@ OWN = {
     "shared_constant": SHARED_CONSTANT,
     "tabbed": TABBED,
     "literals": LITERALS,
+    **PAIRS,
 }
 EVERY = {**SEEDS, **OWN}
 STRANGE = {

@@ -6,8 +6,11 @@ from workbench.kernels.edits.count_to_sort import COUNT_TO_SORT
 from workbench.kernels.edits.descriptors import DESCRIPTORS
 from workbench.kernels.edits.dimensions import CONSTANT_DIMENSIONS, CONTIGUOUS_OFFSETS
 from workbench.kernels.edits.division import DIVIDE_ONCE
+from workbench.kernels.edits.fuse_epilogue import FUSE_EPILOGUE
+from workbench.kernels.edits.fuse_launches import FUSE_LAUNCHES
 from workbench.kernels.edits.hints import OFFSET_HINTS
 from workbench.kernels.edits.hoist import HOIST_LOADS
+from workbench.kernels.edits.in_registers import IN_REGISTERS
 from workbench.kernels.edits.late_sum import LATE_SUM
 from workbench.kernels.edits.launch_options import NUM_CTAS, NUM_STAGES, NUM_WARPS
 from workbench.kernels.edits.loop_to_tile import LOOP_TO_TILE
@@ -45,6 +48,9 @@ EDITS: dict[str, Edit] = {
         LOOP_TO_TILE,
         ONLINE_SOFTMAX,
         COUNT_TO_SORT,
+        FUSE_EPILOGUE,
+        FUSE_LAUNCHES,
+        IN_REGISTERS,
         GROUP_ORDER,
         HOIST_LOADS,
         SPLIT_REDUCTION,

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from workbench.gate import compile as compiling
+from workbench.gate import counters_canary
 from workbench.gate.candidate import candidate_of
-from workbench.gate.counters import NcuProfiler
+from workbench.gate.counters import CountersRequest, NcuProfiler, laid_out
 from workbench.gate.problem.inspect import JOB_MODULES, inspect_problem
+from workbench.isolation.scratch import ScratchRoot
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.facts import read_facts
 from workbench.measure.bottleneck import Limit, classify
@@ -23,6 +26,7 @@ from workbench.measure.ncu.catalogue import CATALOGUE
 from workbench.measure.ncu.command import find_ncu, read_command
 from workbench.measure.ncu.facts import ncu_facts
 from workbench.measure.ncu.records import NcuState
+from workbench.measure.ncu.run import NcuJob, profile
 from workbench.problems.load import load_problem
 
 pytestmark = pytest.mark.gpu
@@ -90,4 +94,46 @@ def test_the_counters_name_the_bottleneck(profiled):
 
 def test_the_profiled_process_was_confined(profiled):
     _, record = profiled
-    assert record.isolation == "landlock+seccomp", "ncu works here only on a bare process"
+    assert record.isolation == "landlock+seccomp", record.confinement
+
+
+def reached(more, folder):
+    """How ncu ends on our own kernel under Landlock with `more` to read and run."""
+    ncu = find_ncu()
+    task, root = load_problem("rmsnorm"), ScratchRoot()
+    asked = CountersRequest(
+        candidate=counters_canary.CANDIDATE,
+        problem=counters_canary.PROBLEM,
+        values={},
+        precision=task.precision,
+        seed=1,
+        target=list_gpus()[0].target,
+    )
+    calling = laid_out(root, asked, 0, tool=ncu)
+    request = Path(calling.program[-2])
+    message = msgspec.json.decode(request.read_bytes(), type=CountersRequest)
+    plan = message.confinement
+    plan = structs.replace(plan, roots=(*plan.roots, *more), share_device_memory="/dev/shm" in more)
+    request.write_bytes(msgspec.json.encode(structs.replace(message, confinement=plan)))
+    job = NcuJob(
+        program=calling.program,
+        environment=calling.environment,
+        kernels=(counters_canary.KERNEL,),
+        folder=folder,
+        working=calling.scratch,
+    )
+    record = profile(job, ncu=ncu)
+    print(*(more or ["nothing more"]), record.state, record.says, *record.messages, sep="; ")
+    root.close()
+    return record.state
+
+
+MORE = [(), ("/dev/shm",), ("/tmp",), ("/var", "/run"), ("/etc",), ("/opt",), ("/",)]
+
+
+@pytest.mark.parametrize("more", MORE, ids=lambda more: "".join(more) or "nothing")
+def test_what_ncu_needs_beside_a_workers_grants_is_nothing(profiled, more, tmp_path):
+    _, record = profiled
+    if record.isolation == "landlock+seccomp":
+        pytest.skip("it needs nothing more")
+    assert reached(more, tmp_path) is not NcuState.PROFILED, f"it needs {more}"

@@ -10,7 +10,9 @@ from gate_kit import CANDIDATE, SCALE, SCALE_KERNEL, model, problem
 from ncu_kit import NOTHING, PROFILING, REFUSED, SOFTMAX, ncu, page
 
 from workbench.gate.candidate import candidate_of
-from workbench.gate.counters import NcuProfiler
+from workbench.gate.counters import NCU, NcuProfiler
+from workbench.gate.counters_level import Level, installation, remember, remembered
+from workbench.gate.records import NO_CODE_RAN
 from workbench.isolation.probe import probe
 from workbench.isolation.processes import descendants
 from workbench.kernels.records import Launch, StaticProfile
@@ -205,11 +207,96 @@ def test_a_candidate_that_reaches_out_of_the_sandbox_is_not_run_without_it(tmp_p
     assert not took.exists()
 
 
-def test_where_ncu_fails_on_confined_processes_the_record_says_process_only(tmp_path):
-    body = """
+REFUSES = """
 import json
-if json.load(open(program[-2]))["confinement"]:
+asked = json.load(open(program[-2]))
+plan = asked["confinement"]
+open({tries!r}, "a").write(("candidate" if {mark!r} in asked["candidate"] else "canary") + "\\n")
+if {unless}:
     code = 1
 """
-    record = counted(tmp_path, CANDIDATE + SCALE_KERNEL + ONCE, body=body)
+"""An ncu that fails on a program unless its confinement is to its taste."""
+
+
+def refusing(tmp_path, unless, source=CANDIDATE + SCALE_KERNEL + ONCE):
+    """A record, and who was run under ncu."""
+    tries = tmp_path / "tries"
+    tries.unlink(missing_ok=True)
+    body = REFUSES.format(tries=str(tries), mark="scale", unless=unless)
+    return counted(tmp_path, source, body=body), tries.read_text().split()
+
+
+def test_where_ncu_fails_under_landlock_the_call_filter_stays_and_words_say_so(tmp_path):
+    record, tries = refusing(tmp_path, "plan and not plan['open_files']")
+    assert record.state is NcuState.PROFILED
+    assert record.isolation == ("seccomp only" if "seccomp" in CONFINED else "process only")
+    assert "files were open to it, network and other processes were not" in record.confinement
+    assert tries == ["canary", "canary", "candidate"]
+    record, tries = refusing(tmp_path, "plan and not plan['open_files']")
+    assert (record.state, tries) == (NcuState.PROFILED, ["candidate"]), "remembered"
+
+
+def test_where_ncu_fails_on_confined_processes_the_record_says_process_only(tmp_path):
+    record, _ = refusing(tmp_path, "plan")
     assert (record.state, record.isolation) == (NcuState.PROFILED, "process only")
+    assert record.confinement.startswith("nothing confined it")
+
+
+def test_where_ncu_fails_on_our_own_kernel_no_strangers_kernel_is_run(tmp_path):
+    record, tries = refusing(tmp_path, "True")
+    assert (record.state, tries) == (NcuState.CRASHED, ["canary"] * 3)
+    assert "on a kernel of our own too" in record.says
+    assert record.isolation == NO_CODE_RAN
+
+
+def test_what_was_remembered_is_asked_again_where_it_fails(tmp_path):
+    ncu(tmp_path)
+    remember(NCU, "2025.3.1.0", Level.CONFINED)
+    record, tries = refusing(tmp_path, "plan and not plan['open_files']")
+    assert (record.state, tries[0], tries[-1]) == (NcuState.PROFILED, "candidate", "candidate")
+    assert remembered(NCU, "2025.3.1.0") is Level.CALLS
+    assert remembered(NCU, "2026.1") is None
+
+
+@pytest.mark.skipif("seccomp" not in CONFINED, reason="this kernel has no seccomp")
+def test_with_files_open_the_network_is_still_shut(tmp_path):
+    remember(NCU, "2025.3.1.0", Level.CALLS)
+    seen = tmp_path / "seen"
+    source = f"""{CANDIDATE}{SCALE_KERNEL}{ONCE}
+import socket
+try:
+    socket.socket()
+except OSError:
+    open({str(seen)!r}, "w").write("shut")
+"""
+    assert counted(tmp_path, source).isolation == "seccomp only"
+    assert seen.read_text() == "shut"
+
+
+def test_the_installation_is_found_behind_links_and_never_holds_the_home(tmp_path, monkeypatch):
+    place = tmp_path / "opt" / "nsight-compute" / "2025.3.1"
+    place.mkdir(parents=True)
+    ncu(place)
+    (tmp_path / "ncu").symlink_to(place / "ncu")
+    assert installation(tmp_path / "ncu", tmp_path) == (str(place),)
+    prefix = tmp_path / "cuda-13.0"
+    (prefix / "nsight-compute-2025.3.1").mkdir(parents=True)
+    (prefix / "bin").mkdir()
+    ncu(prefix / "bin")
+    shared = tmp_path / "opt" / "nvidia" / "nsight-compute"
+    shared.mkdir(parents=True)
+    found = installation(prefix / "bin" / "ncu", tmp_path)
+    assert found == (str(prefix / "nsight-compute-2025.3.1"), str(shared))
+    monkeypatch.setenv("HOME", str(place / "someone"))
+    assert installation(tmp_path / "ncu", tmp_path) == (str(shared),)
+
+
+@pytest.mark.skipif("landlock" not in CONFINED, reason="this kernel has no Landlock")
+def test_a_tools_own_files_are_readable_under_the_tool(tmp_path):
+    place = tmp_path / "opt" / "nsight-compute"
+    place.mkdir(parents=True)
+    (place / "part.so").write_text("part")
+    source = f"{CANDIDATE}{SCALE_KERNEL}{ONCE}\nassert open({str(place / 'part.so')!r}).read()\n"
+    asked = NcuProfiler(problem(SCALE), "sm90", None, ncu=ncu(place, raw=RAW))
+    record = asked(candidate_of(source), (LAUNCH,), seed=bytes(16))
+    assert (record.state, record.isolation) == (NcuState.PROFILED, CONFINED)

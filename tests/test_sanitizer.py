@@ -90,7 +90,7 @@ def ran(root, program: Path, candidate: str, seconds: float = 60.0) -> ToolRun:
         seed=1,
         target="sm90",
     )
-    calling = laid_out(root, asked, None, confined=True)
+    calling = laid_out(root, asked, None)
     return run_tool(Tool.MEMCHECK, calling, program=program, seconds=seconds)
 
 

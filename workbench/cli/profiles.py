@@ -28,6 +28,8 @@ def limit_lines(gate: GateReport) -> Iterator[str]:
             f"            ncu {record.version}, cache control {record.cache_control}, clock control"
             f" {record.clock_control}, isolation: {record.isolation}"
         )
+        if record.confinement:
+            yield f"            {record.confinement}"
     elif record.todo:
         yield f"            {record.todo}"
 

@@ -3,6 +3,7 @@
 Its numbers explain a time and never are one: nothing in here can pass or fail a candidate.
 """
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,22 +15,33 @@ from msgspec import Struct, structs
 from workbench.gate import counters_canary as canary_text
 from workbench.gate.candidate import Candidate
 from workbench.gate.correctness.cases import derive
+from workbench.gate.counters_level import Level, installation, remember, remembered, word
 from workbench.gate.records import NO_CODE_RAN
 from workbench.isolation.flavors import environment_of, setup_of
 from workbench.isolation.records import Flavor, Layer
-from workbench.isolation.sandbox import Confinement, in_force
+from workbench.isolation.sandbox import Confinement
 from workbench.isolation.scratch import ScratchRoot, furnish
 from workbench.kernels.records import Launch
 from workbench.measure.gpulock import GpuBusy, gpu_lock
 from workbench.measure.gpuwatch import lock_name
-from workbench.measure.ncu.command import find_ncu
+from workbench.measure.ncu.command import find_ncu, version_of
 from workbench.measure.ncu.records import NcuRecord, NcuState
 from workbench.measure.ncu.run import SECONDS, NcuJob, keep_report, profile
 from workbench.measure.ncu.states import without_profile
 from workbench.problems.records import Constant, Precision, Problem
 
 JOB = "workbench.gate.counters_job"
+NCU = "Nsight Compute"
 _LAYERS = "layers.json"
+_CANARY_SECONDS = 60.0
+"""Our own kernel takes some ten; a tool that hangs in the sandbox is not waited for longer."""
+_MAY_BE_THE_SANDBOX = (
+    NcuState.CRASHED,
+    NcuState.NO_KERNEL,
+    NcuState.UNREADABLE,
+    NcuState.TIMED_OUT,
+)
+"""How ncu ends where something was shut that it needs."""
 
 
 class CountersRequest(Struct, frozen=True, kw_only=True):
@@ -68,9 +80,9 @@ class NcuProfiler:
     """The `Profiler` of a session: Nsight Compute over one call at the full shape.
 
     `keep` is where the report goes and how the record names that place; None keeps none. `ncu` is
-    the program, by default the installed one. Where ncu does not work on confined processes, as a
-    candidate of our own shows, they run unconfined and the record says so; only candidates that
-    have passed policy and correctness may be brought here.
+    the program, by default the installed one. How much of the sandbox ncu works in is asked of a
+    candidate of our own, once a machine, and the record says where it is less than a worker's; only
+    candidates that have passed policy and correctness may be brought here.
     """
 
     def __init__(
@@ -87,9 +99,8 @@ class NcuProfiler:
         self._device_index = device_index
         self._ncu = ncu
         self._seconds = seconds
-        self._confines = True
-        self._confines_canary: bool | None = None
-        """Whether ncu works on a confined process of our own; None until it has to be known."""
+        self._level: Level | None = None
+        """At which ncu works; None until it has to be known."""
 
     def __call__(
         self,
@@ -101,18 +112,20 @@ class NcuProfiler:
         keep: tuple[Path, str] | None = None,
     ) -> NcuRecord:
         """See `Profiler`. Holds the GPU's lock: counters are those of the whole device."""
-        if self._ncu is None and find_ncu() is None:
+        ncu = self._ncu or find_ncu()
+        if ncu is None:
             return without_profile(NcuState.MISSING, "")
         if self._device_index is None:
-            return self._kept(candidate, launches, seed, keep)
+            return self._kept(ncu, candidate, launches, seed, keep)
         try:
             with gpu_lock(lock_name(self._device_index), waits=waits):
-                return self._kept(candidate, launches, seed, keep)
+                return self._kept(ncu, candidate, launches, seed, keep)
         except GpuBusy as busy:
             return without_profile(NcuState.OCCUPIED, busy.what)
 
     def _kept(
         self,
+        ncu: Path,
         candidate: Candidate,
         launches: Sequence[Launch],
         seed: bytes,
@@ -129,7 +142,7 @@ class NcuProfiler:
         )
         root = ScratchRoot()
         try:
-            record = self._profiled(root, asked, tuple(launch.kernel for launch in launches))
+            record = self._profiled(root, ncu, asked, [launch.kernel for launch in launches])
             if keep is None:
                 return structs.replace(record, report="", report_bytes=0)
             return keep_report(record, *keep)
@@ -137,41 +150,72 @@ class NcuProfiler:
             root.close()
 
     def _profiled(
-        self, root: ScratchRoot, asked: CountersRequest, kernels: tuple[str, ...]
+        self, root: ScratchRoot, ncu: Path, asked: CountersRequest, kernels: Sequence[str]
     ) -> NcuRecord:
-        """Confined, unless ncu is found not to work on a confined process of our own either."""
-        record = self._attempt(root, asked, kernels, confined=self._confines)
-        if not self._confines or record.state not in {NcuState.CRASHED, NcuState.NO_KERNEL}:
+        """As confined as ncu allows on a kernel of our own; where it allows nothing, why.
+
+        What was remembered is doubted once: where it fails, our own kernel is asked again.
+        """
+        level = self._level or remembered(NCU, version_of(ncu))
+        if level is not None:
+            record = self._confined(root, ncu, asked, kernels, level)
+            if self._level is not None or record.state not in _MAY_BE_THE_SANDBOX:
+                return record
+        found = self._tried(root, ncu, asked)
+        if not isinstance(found, Level):
+            return found
+        self._level = found
+        remember(NCU, version_of(ncu), found)
+        if found is level:
             return record
-        if self._confines_canary is None:
-            canary = structs.replace(
-                asked, candidate=canary_text.CANDIDATE, problem=canary_text.PROBLEM, values={}
-            )
-            found = self._attempt(root, canary, (canary_text.KERNEL,), confined=True)
-            self._confines_canary = found.state is NcuState.PROFILED
-        if self._confines_canary:
-            return record
-        self._confines = False
-        return self._attempt(root, asked, kernels, confined=False)
+        return self._confined(root, ncu, asked, kernels, found)
+
+    def _confined(
+        self,
+        root: ScratchRoot,
+        ncu: Path,
+        asked: CountersRequest,
+        kernels: Sequence[str],
+        level: Level,
+    ) -> NcuRecord:
+        record = self._attempt(root, ncu, asked, kernels, level)
+        return structs.replace(record, confinement=level.says(NCU))
+
+    def _tried(self, root: ScratchRoot, ncu: Path, asked: CountersRequest) -> Level | NcuRecord:
+        """The strictest level at which ncu profiles our own kernel; how it failed if at none."""
+        canary = structs.replace(
+            asked, candidate=canary_text.CANDIDATE, problem=canary_text.PROBLEM, values={}
+        )
+        for level in Level:
+            names = [canary_text.KERNEL]
+            record = self._attempt(root, ncu, canary, names, level, most=_CANARY_SECONDS)
+            if record.state is NcuState.PROFILED:
+                return level
+            if record.state not in _MAY_BE_THE_SANDBOX:
+                break
+        says = f"on a kernel of our own too: {record.says}"
+        return structs.replace(record, says=says, isolation=NO_CODE_RAN)
 
     def _attempt(
         self,
         root: ScratchRoot,
+        ncu: Path,
         asked: CountersRequest,
-        kernels: tuple[str, ...],
+        kernels: Sequence[str],
+        level: Level,
         *,
-        confined: bool,
+        most: float = math.inf,
     ) -> NcuRecord:
-        calling = laid_out(root, asked, self._device_index, confined=confined)
+        calling = laid_out(root, asked, self._device_index, tool=ncu, level=level)
         job = NcuJob(
             program=calling.program,
             environment=calling.environment,
-            kernels=kernels,
+            kernels=tuple(kernels),
             folder=calling.folder,
             working=calling.scratch,
-            seconds=self._seconds,
+            seconds=min(most, self._seconds),
         )
-        record = profile(job, ncu=self._ncu)
+        record = profile(job, ncu=ncu)
         return structs.replace(record, isolation=calling.isolation())
 
 
@@ -192,17 +236,23 @@ class Calling(Struct, frozen=True, kw_only=True):
         """
         try:
             told = (self.folder / _LAYERS).read_bytes()
-            return in_force(msgspec.json.decode(told, type=tuple[Layer, ...]))
+            return word(msgspec.json.decode(told, type=tuple[Layer, ...]))
         except (OSError, msgspec.DecodeError):
             return NO_CODE_RAN
 
 
 def laid_out(
-    root: ScratchRoot, asked: CountersRequest, device_index: int | None, *, confined: bool
+    root: ScratchRoot,
+    asked: CountersRequest,
+    device_index: int | None,
+    *,
+    tool: Path | None = None,
+    level: Level = Level.CONFINED,
 ) -> Calling:
     """Lay out `counters_job` for a request, whose device and confinement are put in here.
 
-    Nothing is started yet.
+    `tool` is the program that it is to run under, whose installation it may read. Nothing is
+    started yet.
     """
     folder, scratch = root.folder("tool"), root.folder("called")
     on_gpu = device_index is not None
@@ -214,8 +264,9 @@ def laid_out(
         share_device_memory=False,
         namespaces=False,
     )
-    plan = setup.confinement if confined else None
-    message = structs.replace(asked, device=setup.device, confinement=plan)
+    message = structs.replace(
+        asked, device=setup.device, confinement=_plan(setup.confinement, tool, level)
+    )
     request = scratch / "request.json"
     request.write_bytes(msgspec.json.encode(message))
     return Calling(
@@ -224,3 +275,11 @@ def laid_out(
         folder=folder,
         scratch=scratch,
     )
+
+
+def _plan(plan: Confinement, tool: Path | None, level: Level) -> Confinement | None:
+    if level is Level.BARE:
+        return None
+    if level is Level.CALLS:
+        return structs.replace(plan, open_files="left off: the tool does not work under it here")
+    return structs.replace(plan, roots=(*plan.roots, *(installation(tool) if tool else ())))

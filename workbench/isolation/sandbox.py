@@ -33,6 +33,8 @@ class Confinement(Struct, frozen=True, kw_only=True):
     wrapped: bool = False
     """The zygote runs in bubblewrap."""
     unwrapped_because: str = ""
+    open_files: str = ""
+    """Why Landlock is left off; empty where it closes."""
     device_first: bool = False
     """Start the GPU before Landlock closes: for drivers that need more than a worker may have.
     Threads that the driver starts then stay outside Landlock (the call filter covers them)."""
@@ -68,7 +70,10 @@ def confine(
     layers.append(_attempt("no new privileges", lambda: prctl(_PR_SET_NO_NEW_PRIVS, 1)))
     allowed = [*grants, (scratch, landlock.OWN)]
     note = "; not over the driver's own threads" if plan.device_first else ""
-    layers.append(_attempt(LANDLOCK, lambda: landlock.restrict(allowed) + note))
+    if plan.open_files:
+        layers.append(Layer(name=LANDLOCK, ok=False, detail=plan.open_files))
+    else:
+        layers.append(_attempt(LANDLOCK, lambda: landlock.restrict(allowed) + note))
     if keep_capabilities:
         layers.append(Layer(name="no capabilities", ok=False, detail="kept for the counters"))
     else:

@@ -143,7 +143,7 @@ def _ran(
             seed=derive(seed, "sanitizer", tool),
             target=target,
         )
-        calling = laid_out(root, asked, device_index, confined=True)
+        calling = laid_out(root, asked, device_index, tool=find_sanitizer())
         return run_tool(tool, calling)
     finally:
         root.close()

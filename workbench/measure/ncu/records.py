@@ -74,6 +74,8 @@ class NcuRecord(Struct, frozen=True, kw_only=True):
     """ncu's: `none` leaves the clocks as the timing has them."""
     isolation: str = ""
     """In force while candidate code ran under ncu."""
+    confinement: str = ""
+    """Why that was less than a worker's, in words; empty where it was not less."""
     report: str = ""
     """Where the `.ncu-rep` lies; empty when none was kept. For the GUI only: all that is used of
     it is in this record."""

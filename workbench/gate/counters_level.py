@@ -1,0 +1,108 @@
+"""How much of the sandbox a tool of NVIDIA's works in on this machine: tried once and remembered.
+
+The tool's part within the process reads the tool's own installation and its temporary files after
+the sandbox has closed. What it reads besides is the tool's secret, so a kernel of our own is asked.
+"""
+
+import hashlib
+import os
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from workbench import paths
+from workbench.isolation.records import Layer
+from workbench.isolation.sandbox import SECCOMP, in_force
+from workbench.measure.gpus import NvmlFault, list_gpus
+from workbench.measure.keeping import keep, kept
+
+_SHARED_PLACES = ("opt/nvidia/nsight-compute", "opt/nvidia/compute-sanitizer")
+"""Where NVIDIA's installers put what the programs in a toolkit's `bin` only start."""
+_BESIDE = ("nsight-compute*", "compute-sanitizer", "extras/Sanitizer")
+"""The same within a prefix."""
+_ROUND = 1
+"""Of the grants: what was remembered under others is tried again."""
+
+
+class Level(StrEnum):
+    """From the strictest down."""
+
+    CONFINED = "confined"
+    """Landlock and the call filter, as every candidate's worker."""
+    CALLS = "calls"
+    """The call filter alone: the user's files are open; network, other processes, their memory and
+    the kernel's doors stay shut."""
+    BARE = "bare"
+
+    def says(self, tool: str) -> str:
+        """What a reader has to know of it; nothing of the strictest."""
+        match self:
+            case Level.CONFINED:
+                return ""
+            case Level.CALLS:
+                return (
+                    f"files were open to it, network and other processes were not: {tool} does not "
+                    "work under Landlock here, as a kernel of our own shows"
+                )
+            case Level.BARE:
+                return (
+                    f"nothing confined it: {tool} does not work in a sandbox here, as a kernel of "
+                    "our own shows"
+                )
+
+
+def word(layers: tuple[Layer, ...]) -> str:
+    """`in_force`'s word, and `seccomp only` for the level between its two."""
+    found = in_force(layers)
+    held = any(layer.ok for layer in layers if layer.name == SECCOMP)
+    return "seccomp only" if found == "process only" and held else found
+
+
+def installation(tool: Path, root: Path = Path("/")) -> tuple[str, ...]:
+    """Folders that the tool's own part in a process reads and runs, existing ones, real paths.
+
+    Found from the program behind all links. Never a folder that holds the user's home, nor a whole
+    prefix: a program in a `bin` has its installation beside that.
+    """
+    program = tool.resolve()
+    if program.parent.name in {"bin", "sbin"}:
+        prefix = program.parent.parent
+        found = [path for name in _BESIDE for path in sorted(prefix.glob(name))]
+    else:
+        found = [program.parent]
+    found += [root / place for place in _SHARED_PLACES]
+    home = Path.home().resolve()
+    real = (path.resolve() for path in found if path.is_dir())
+    return tuple(dict.fromkeys(str(path) for path in real if not home.is_relative_to(path)))
+
+
+class _Remembered(Struct, frozen=True, kw_only=True):
+    level: Level
+    key: str
+    """In words, for whoever looks into the file."""
+
+
+def remembered(tool: str, version: str) -> Level | None:
+    """The level at which the tool worked before under this kernel and driver."""
+    found = kept(_file(tool, version), _Remembered)
+    return None if found is None else found.level
+
+
+def remember(tool: str, version: str, level: Level) -> None:
+    """Keep it; where nothing can be kept it is tried again next time."""
+    keep(_file(tool, version), _Remembered(level=level, key=_key(tool, version)))
+
+
+def _file(tool: str, version: str) -> Path:
+    name = hashlib.sha256(_key(tool, version).encode()).hexdigest()[:16]
+    return paths.cache_home() / "sandbox" / f"{name}.json"
+
+
+def _key(tool: str, version: str) -> str:
+    try:
+        drivers = sorted({gpu.driver for gpu in list_gpus()})
+    except NvmlFault:
+        drivers = ["not told"]
+    about = (tool, version, f"Linux {os.uname().release}", f"driver {' '.join(drivers)}", _ROUND)
+    return ", ".join(map(str, about))

@@ -88,8 +88,9 @@ def test_memory_past_the_allocator_ends_the_worker(workshop):
         worker.allow_device_bytes(1 << 30)
         if not watched.ok:
             pytest.skip(f"the driver does not tell: {watched.detail}")
-        assert run(worker, "take_raw", {"bytes": 6 << 30}).body == {"status": 0}
         with pytest.raises(WorkerDied, match="gpu memory limit") as met:
+            # The watch may be quicker than the answer.
+            assert run(worker, "take_raw", {"bytes": 6 << 30}).body == {"status": 0}
             # Past the least time between two looks at the driver's table.
             run(worker, "wait", {"seconds": 1.0})
         assert met.value.held > 6 << 30
@@ -104,7 +105,6 @@ def test_a_reference_sees_the_gpu_too(workshop):
 
 
 def test_tensors_cross_by_handle_and_leave_no_counter_behind():
-    before = set(Path("/dev/shm").glob("torch_*"))
     with (
         Workshop(device_index=0, preload=["isolation_cuda_jobs"], share_device_memory=True) as shop,
         shop.worker(Flavor.REFERENCE) as owner,
@@ -115,4 +115,6 @@ def test_tensors_cross_by_handle_and_leave_no_counter_behind():
         assert run(guest, "borrow", {}, shared).body == {"sum": 4096 * 4095 / 2, "columns": 64}
         # What is shared is the guest's: it may write, and the owner sees it.
         assert run(owner, "first").body == {"first": -1.0}
-    assert set(Path("/dev/shm").glob("torch_*")) <= before
+        own = {*owner.pids, *guest.pids}
+    # Others' processes share there too, and come and go meanwhile.
+    assert [p for p in own for _ in Path("/dev/shm").glob(f"torch_{p}_*")] == []

@@ -26,6 +26,12 @@ def run(worker, job, request=None, blobs=(), **options):
     return worker.call(f"isolation_cuda_jobs:{job}", request or {}, blobs, **options)
 
 
+def take_raw_and_wait(worker, size):
+    """The watch may be quicker than the answer; else it comes at its next look at the driver."""
+    assert run(worker, "take_raw", {"bytes": size}).body == {"status": 0}
+    run(worker, "wait", {"seconds": 1.0})
+
+
 def test_the_gpu_starts_inside_the_sandbox(workshop):
     with workshop.worker(Flavor.CUDA) as worker:
         told = run(worker, "who").body
@@ -89,10 +95,7 @@ def test_memory_past_the_allocator_ends_the_worker(workshop):
         if not watched.ok:
             pytest.skip(f"the driver does not tell: {watched.detail}")
         with pytest.raises(WorkerDied, match="gpu memory limit") as met:
-            # The watch may be quicker than the answer.
-            assert run(worker, "take_raw", {"bytes": 6 << 30}).body == {"status": 0}
-            # Past the least time between two looks at the driver's table.
-            run(worker, "wait", {"seconds": 1.0})
+            take_raw_and_wait(worker, 6 << 30)
         assert met.value.held > 6 << 30
         assert met.value.limit == 1 << 30
     with workshop.worker(Flavor.CUDA) as after:

@@ -128,7 +128,7 @@ def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) 
     wanted = target(asked.target)
     traces: list[Trace] = []
     host = LazyHost(str(file), faithful=contents is not None)
-    book = None if contents is None else Book(host.knows)
+    book = None if contents is None else Book(host.knows, host.unwritten)
     if book is not None:
         host.touched = book.touched
 
@@ -172,7 +172,7 @@ def _closed(call: "_TwoCalls", called: Called, book: Book, asked: TraceRequest) 
     for _ in range(_MOST_CALLS):
         if not closure.grew:
             break
-        own = Book(call.host.knows)
+        own = Book(call.host.knows, call.host.unwritten)
         own.closed = closure.closed
         call.host.touched = own.touched
         with tracing(

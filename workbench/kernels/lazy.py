@@ -18,6 +18,8 @@ from workbench.kernels.untyped import Untyped
 
 _SMALL = 1 << 16
 """Bytes up to which host operations are really done: small constants keep their values."""
+_ALIGNED = 2 << 20
+"""Bytes. Large tensors begin at such places on a GPU: torch's allocator takes whole blocks."""
 _REAL = 256 << 20
 """Bytes up to which a faithful host does them too: a tenth of a second (ours)."""
 _NORESERVE = 0x4000
@@ -36,8 +38,10 @@ def lazy_zeros(
     span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if all(shape) else 0
     if span == 0:
         return torch.empty(tuple(shape), dtype=dtype)
-    pages = _pages(span * size)
-    flat = torch.frombuffer(pages, dtype=torch.uint8).view(dtype)
+    pages = _pages(span * size + _ALIGNED)
+    raw = torch.frombuffer(pages, dtype=torch.uint8)
+    start = -raw.data_ptr() % _ALIGNED if span * size >= _ALIGNED else 0
+    flat = torch.frombuffer(pages, dtype=dtype, offset=start, count=span)
     return flat.as_strided(tuple(shape), tuple(strides))
 
 
@@ -101,6 +105,8 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._unknown: dict[int, torch.Tensor] = {}
         """By the address of their storage; kept, so that no other tensor gets it."""
         self._origins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._made: set[int] = set()
+        """Storages that an operation other than an allocation filled."""
         self._chunks: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     @classmethod
@@ -116,6 +122,14 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether the host left a tensor's contents as they would be on a GPU."""
         return _storage(tensor) not in self._unknown
+
+    def unwritten(self, tensor: torch.Tensor) -> bool:
+        """Whether nothing but an allocation made a tensor's storage."""
+        return not self.knows(tensor) and _storage(tensor) not in self._made
+
+    def filled(self, tensor: torch.Tensor) -> bool:
+        """Whether an operation of the host gave a tensor's storage contents other than zeros."""
+        return _storage(tensor) in self._made or _storage(tensor) in self._chunks
 
     def origin(self, tensor: torch.Tensor) -> torch.Tensor:
         """What a tensor was copied or cast from, element by element; else the tensor itself."""
@@ -181,6 +195,8 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
         else:
             settled = settled and func.overloadpacket is _aten.zero_
         for tensor in changed if self._faithful else ():
+            if func.overloadpacket is not _aten.zero_:
+                self._made.add(_storage(tensor))
             whole = _nbytes(tensor) >= tensor.untyped_storage().nbytes()
             if settled and whole and func.overloadpacket in _REPLACING:
                 self._unknown.pop(_storage(tensor), None)
@@ -228,6 +244,8 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if not isinstance(tensor, torch.Tensor) or func.overloadpacket in _ZEROS:
                 continue
             place = _storage(tensor)
+            if func.overloadpacket not in _UNWRITTEN:
+                self._made.add(place)
             if (known and func.overloadpacket not in _UNWRITTEN) or place in self._chunks:
                 continue
             self._unknown[place] = tensor

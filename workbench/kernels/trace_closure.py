@@ -6,6 +6,7 @@ exactly, nothing is found, and what depends on it stays unknown.
 """
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ Array = NDArray[Any]
 
 _READERS = 2
 """Programs of a launch whose needs are met (ours)."""
-_MOST_PROGRAMS = 48
+_MOST_PROGRAMS = 160
 """Programs of a launch that run for others (ours)."""
 _MOST_GRID = 1 << 22
 _MOST_WIDTH = 4096
@@ -62,6 +63,12 @@ class Closure:
     def _meet_one(self, launch: int, want: Want) -> None:
         for slot in want.slots:
             found = self._writers(slot, want.offsets)
+            if found is None and slot not in self._footprints:
+                # Nobody in the sample writes there: one program does, the first or the last.
+                found = [
+                    (0, 0, 0),
+                    _place(math.prod(self._grids[slot.launch]) - 1, self._grids[slot.launch]),
+                ]
             if found is None:
                 continue
             known = self.programs.setdefault(slot.launch, [])

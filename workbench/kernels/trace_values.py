@@ -86,9 +86,15 @@ class Storage:
 class Book:
     """Every storage that launches of a call were handed, by its address."""
 
-    def __init__(self, known: Callable[[torch.Tensor], bool]) -> None:
+    def __init__(
+        self,
+        known: Callable[[torch.Tensor], bool],
+        unwritten: Callable[[torch.Tensor], bool] = lambda _: False,
+    ) -> None:
         self._known = known
         """Whether the host left a tensor's contents as they would be on a GPU."""
+        self._unwritten = unwritten
+        """Whether nothing but an allocation made a tensor."""
         self._storages: dict[int, Storage] = {}
         self._launches = 0
         self._first = 0
@@ -108,6 +114,11 @@ class Book:
         """Final values in a tensor's storage, by the program that stored them."""
         storage = self._storages.get(_address(tensor))
         return [] if storage is None else storage.stored
+
+    def slots_of(self, tensor: torch.Tensor) -> tuple[Slot, ...]:
+        """Through which launches of this call a tensor's storage may have been written to."""
+        storage = self._storages.get(_address(tensor))
+        return () if storage is None else tuple(storage.slots)
 
     def touched(self, tensor: torch.Tensor) -> bool:
         """Whether a launch may have written to a tensor's storage."""
@@ -174,8 +185,8 @@ class Book:
         if storage is None:
             return False
         others_write = storage.written or (self.partial and place in self._writable)
-        if storage.known and not others_write:
-            return True
+        if not others_write and (storage.known or self._unwritten(storage.tensor)):
+            return True  # what nobody writes is nobody's answer: it may hold anything
         if own is not None and own.size:
             addresses = addresses[~np.isin(addresses, own)]
         missing = storage.missing(addresses)

@@ -3,6 +3,7 @@
 Runs in candidate workers only; what it says can convict a candidate or leave a doubt.
 """
 
+import math
 import random
 from typing import Any
 
@@ -22,6 +23,8 @@ from workbench.kernels.jobs import Called, traced
 from workbench.kernels.lazy_contents import Contents
 from workbench.kernels.trace_values import Stored
 
+_DRAWN = 64
+"""Places of an output that host code filled (ours): a share that is told to a sixteenth."""
 _MOST = 1 << 18
 """Elements of one output that one program may tell of (ours)."""
 
@@ -47,14 +50,62 @@ def trace(
         for stored, places, found in _final_values(one, tensor, message.request.sample_seed):
             groups.append(Group(output=number, program=stored.program, count=found.numel()))
             values += [places, found]
+    for number, tensor in enumerate(tensors):
+        drawn = _as_filled(called, tensor, message.request.sample_seed)
+        if drawn is not None:
+            program = (-1, -1, -1)
+            groups.append(
+                Group(output=number, program=program, count=drawn[0].numel(), filled=True)
+            )
+            values += drawn
     reply = TracedFull(
         traced=called.answer,
         outputs=nest,
         facts=_facts(called, nest, tensors),
         groups=tuple(groups),
+        written=tuple(_written(called, tensor) for tensor in tensors),
         changing=called.changing,
     )
     return encode(reply), [to_blob(t) for t in values]
+
+
+def _written(called: Called, tensor: torch.Tensor) -> float | None:
+    """The share of an output that kernels write, scaled from the programs that ran."""
+    source = called.host.origin(tensor)
+    book, traces = called.book, called.answer.traces
+    if book is None or not source.numel():
+        return None
+    slots = book.slots_of(source)
+    if not slots and (called.host.filled(source) or _is_given(called, source)):
+        return None
+    count = 0.0
+    for slot in slots:
+        seen = dict(book.footprints.get(slot, ()))
+        trace = traces[slot.launch]
+        ran = min(max(trace.sampled, len(seen)), trace.programs)
+        count += sum(map(len, seen.values())) * trace.programs / max(ran, 1)
+    distinct = [n for n, s in zip(source.shape, source.stride(), strict=True) if s]
+    return count / max(math.prod(distinct), 1)
+
+
+def _as_filled(
+    called: Called, tensor: torch.Tensor, seed: int
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Some places of an output that was zeros before its kernels ran; None for any other."""
+    source = called.host.origin(tensor)
+    book = called.book
+    if book is None or not tensor.numel() or not book.slots_of(source):
+        return None
+    if not called.host.knows(source) or called.host.filled(source):
+        return None
+    generator = torch.Generator().manual_seed(seed)
+    places = torch.randint(tensor.numel(), (_DRAWN,), generator=generator)
+    return places, torch.zeros(_DRAWN, dtype=tensor.dtype)
+
+
+def _is_given(called: Called, tensor: torch.Tensor) -> bool:
+    place = tensor.untyped_storage().data_ptr()
+    return any(t.untyped_storage().data_ptr() == place for t in called.inputs)
 
 
 def _final_values(

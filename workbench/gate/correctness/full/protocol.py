@@ -51,6 +51,8 @@ class Group(Struct, frozen=True, kw_only=True):
     output: int
     program: tuple[int, int, int]
     count: int
+    filled: bool = False
+    """Drawn places of an output that host code had filled, whoever writes there later."""
 
 
 class CompareStored(Struct, frozen=True, kw_only=True):
@@ -70,6 +72,8 @@ class ComparedStored(Struct, frozen=True, kw_only=True):
     programs: int = 0
     elements: tuple[int, ...] = ()
     """Per output: how many of its elements were compared."""
+    right_as_filled: dict[int, float] = {}
+    """By output: the share of its drawn places that are right as host code had filled them."""
     too_dear: int = 0
     """Groups whose part of the reference costs too much."""
 
@@ -96,5 +100,8 @@ class TracedFull(Struct, frozen=True, kw_only=True):
     outputs: Nest | None = None
     facts: tuple[OutputFacts, ...] = ()
     groups: tuple[Group, ...] = ()
+    written: tuple[float | None, ...] = ()
+    """Per output: the share that kernels of the call write, going by the sample; None where host
+    code makes it."""
     changing: str = ""
     """Host state that the second call changed; empty when there is none."""

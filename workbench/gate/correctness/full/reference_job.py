@@ -108,6 +108,7 @@ def compare(
     programs: set[tuple[int, int, int]] = set()
     elements = [0] * len(full.message.output_entries)
     too_dear = 0
+    right_as_filled: dict[int, float] = {}
     for number, group in groups:
         places, values = from_blob(blobs[2 * number]), from_blob(blobs[2 * number + 1])
         part = _Part(full, group, places, values)
@@ -116,6 +117,9 @@ def compare(
             too_dear += 1
             continue
         spent = flops, size
+        if group.filled:
+            right_as_filled[group.output] = part.right()
+            continue
         found = part.measured()
         if found is None:
             continue
@@ -126,6 +130,7 @@ def compare(
         measured=tuple(measured),
         programs=len(programs),
         elements=tuple(elements),
+        right_as_filled=right_as_filled,
         too_dear=too_dear,
     )
     return encode(reply), []
@@ -175,6 +180,32 @@ class _Part:
         self._values = self._values[lit]
         return True
 
+    def _cut(self) -> tuple[dict[int, torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
+        """Indices along each axis, the inputs cut to them, the elements' index in the part."""
+        message = self._full.message
+        along = {id(axis): self._along(axis) for axis in self._axes}
+        inputs = []
+        for place, (entry, chunk) in enumerate(
+            zip(message.input_entries, self._full.chunks, strict=True)
+        ):
+            picks = {
+                axis.inputs[place]: along[id(axis)] for axis in self._axes if place in axis.inputs
+            }
+            inputs.append(part_of(entry, chunk, picks))
+        index = list(self._index)
+        for axis in self._axes:
+            dim = axis.outputs[self._output]
+            index[dim] = torch.searchsorted(along[id(axis)], index[dim])
+        return along, inputs, index
+
+    def right(self) -> float:
+        """The share of the values that are the reference's, bit for bit or nearly."""
+        message = self._full.message
+        _, inputs, index = self._cut()
+        native = self._full.oracle.native(message.inputs, inputs).outputs[self._output]
+        near = torch.isclose(native[tuple(index)].double(), self._values.double())
+        return float(near.double().mean())
+
     def measured(self) -> Measured | None:
         """How far the values are from the reference's.
 
@@ -183,21 +214,9 @@ class _Part:
         the reference does not order any place of its own.
         """
         full, message = self._full, self._full.message
-        along = {id(axis): self._along(axis) for axis in self._axes}
-        inputs = []
-        for place, (entry, chunk) in enumerate(
-            zip(message.input_entries, full.chunks, strict=True)
-        ):
-            picks = {
-                axis.inputs[place]: along[id(axis)] for axis in self._axes if place in axis.inputs
-            }
-            inputs.append(part_of(entry, chunk, picks))
+        along, inputs, index = self._cut()
         native = full.oracle.native(message.inputs, inputs)
         gold = full.oracle.gold(message.inputs, inputs, native)
-        index = list(self._index)
-        for axis in self._axes:
-            dim = axis.outputs[self._output]
-            index[dim] = torch.searchsorted(along[id(axis)], index[dim])
         got = [output.clone() for output in native.outputs]
         got[self._output][tuple(index)] = self._values.to(got[self._output].dtype)
         if any(not choice.sorted for choice in native.choices):

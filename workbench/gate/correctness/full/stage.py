@@ -56,6 +56,10 @@ _SECONDS = 90.0
 _LIMITS = Limits(wall_seconds=_SECONDS, memory_bytes=16 << 30)
 """Lazy memory of a full shape is reserved, not used; it counts all the same."""
 _REFERENCE_LIMITS = Limits(memory_bytes=16 << 30)
+_WRITTEN = 0.4
+_WRITTEN_OR_FILLED = 0.6
+"""Share of an output that kernels must write, or that they write and zeros make right (ours):
+samples vary."""
 _MOST_STATE = 1 << 30
 """Bytes of weights that the reference's worker makes for real (ours)."""
 
@@ -243,11 +247,35 @@ def _judged(
             f"{compared.programs} programs at {full.shape}, {count} of {whole} elements "
             f"({100 * count / whole:.2g} %), worst error {worst:.2g} of the bound"
         )
+    if not findings:
+        findings += _unwritten(full, answer, compared, seed)
     if answer.changing and not findings:
         findings.append(_counts(full, answer.changing, seed))
     return FullLook(
         findings=tuple(findings[:1]), says=says, evidence=evidence, traced=answer.traced
     )
+
+
+def _unwritten(
+    full: ShapeReport, answer: TracedFull, compared: ComparedStored, seed: bytes
+) -> list[Finding]:
+    """Doubt where the kernels of a call do not write an output that they should make.
+
+    Zeros that host code put there count where the reference has zeros.
+    """
+    for number, share in enumerate(answer.written):
+        filled = compared.right_as_filled.get(number)
+        least = _WRITTEN if filled is None else _WRITTEN_OR_FILLED
+        if share is not None and share + (filled or 0.0) < least:
+            says = (
+                f"at shape {full.shape} the kernels of one call write {100 * share:.2g} % of "
+                f"output {number}, going by a sample: what the rest holds was not compared"
+            )
+            evidence: Evidence = {"output": number, "share": share}
+            code = "correctness.output-not-written"
+            finding = Finding(code=code, says=says, blame=Blame.MACHINE, evidence=evidence)
+            return [_placed(finding, full, seed)]
+    return []
 
 
 def _why_nothing(answer: TracedFull, compared: ComparedStored) -> str:

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from workbench.cli import bench_gate, bench_gpu, bench_noise, bench_offline, emit, options
+from workbench.cli import (
+    bench_experts,
+    bench_gate,
+    bench_gpu,
+    bench_noise,
+    bench_offline,
+    emit,
+    options,
+)
 from workbench.cli.say import Exit
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ def register(app: typer.Typer) -> None:
     )
     benches.command(epilog="Example: workbench bench start")(start)
     benches.command(epilog="Example: workbench bench skills")(skills)
+    bench_experts.register(benches)
     bench_gate.register(benches)
     bench_gpu.register(benches)
     bench_noise.register(benches)

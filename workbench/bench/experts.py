@@ -1,0 +1,123 @@
+"""How the shipped experts stand against the vendors' libraries: kept pairs, and the table of them.
+
+Everything that is printed follows from the kept samples, so that the table can be made again where
+no GPU is.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import geometric_mean
+
+import msgspec
+from msgspec import Struct
+
+from workbench.bench.vendors import QUOTED, WORKLOADS
+from workbench.errors import WorkbenchError
+from workbench.measure.pairs import PairRule, measured_time, summarize
+
+RULE = PairRule(first=60, cap=60)
+"""One look at 60 pairs: nothing hangs on a decision, only on the interval (ours)."""
+
+
+class Head(Struct, frozen=True, kw_only=True, tag="head"):
+    """Where and when."""
+
+    date: str
+    gpu: str
+    versions: dict[str, str]
+
+
+class Measured(Struct, frozen=True, kw_only=True, tag="measured"):
+    """An expert beside one rival, in interleaved pairs."""
+
+    workload: str
+    rival: str
+    vendor: bool
+    rival_us: tuple[float, ...]
+    expert_us: tuple[float, ...]
+    gpu_seconds: float
+
+
+class Missing(Struct, frozen=True, kw_only=True, tag="missing"):
+    """What could not be measured, and why."""
+
+    workload: str
+    rival: str
+    says: str
+
+
+Line = Head | Measured | Missing
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One comparison, as it is printed."""
+
+    workload: str
+    rival: str
+    vendor: bool
+    expert_us: float
+    rival_us: float
+    ratio: float
+    """Rival's time over the expert's: above 1 the expert is faster."""
+    low: float
+    high: float
+    pairs: int
+    best: bool
+    """Whether this is the fastest vendor that was measured for the workload."""
+
+
+def rows(lines: Sequence[Line]) -> list[Row]:
+    """A row for each measurement, in the order of the workloads."""
+    found = [_row(one) for one in lines if isinstance(one, Measured)]
+    fastest: dict[str, float] = {}
+    for row in found:
+        if row.vendor:
+            fastest[row.workload] = min(row.ratio, fastest.get(row.workload, math.inf))
+    marked = [
+        msgspec.structs.replace(row, best=row.vendor and row.ratio == fastest[row.workload])
+        for row in found
+    ]
+    return sorted(marked, key=lambda row: WORKLOADS.index(row.workload))
+
+
+def _row(one: Measured) -> Row:
+    summary = summarize(one.rival_us, one.expert_us, RULE)
+    return Row(
+        workload=one.workload,
+        rival=one.rival,
+        vendor=one.vendor,
+        expert_us=measured_time(one.expert_us, RULE, "").microseconds,
+        rival_us=measured_time(one.rival_us, RULE, "").microseconds,
+        ratio=summary.ratio,
+        low=summary.low,
+        high=summary.high,
+        pairs=summary.pairs,
+        best=False,
+    )
+
+
+def mean(found: Sequence[Row]) -> tuple[float, int] | None:
+    """(geometric mean against the best vendor of each workload, workloads); None without any."""
+    ratios = [row.ratio for row in found if row.best]
+    return (geometric_mean(ratios), len(ratios)) if ratios else None
+
+
+def quoted(workload: str) -> list[str]:
+    """What others read of a workload's rivals, in words."""
+    return [
+        f"{one.us:g} us quoted, not measured here: {one.says}" for one in QUOTED.get(workload, ())
+    ]
+
+
+def read_lines(path: Path) -> list[Line]:
+    """Everything that a file keeps. Raises WorkbenchError for what is no such file."""
+    try:
+        raw = path.read_bytes().splitlines()
+        return [msgspec.json.decode(text, type=Line) for text in raw]
+    except (OSError, msgspec.DecodeError) as fault:
+        raise WorkbenchError(
+            f"these are no kept samples of experts: {fault}",
+            where=str(path),
+            todo="workbench bench experts --keep FILE writes some",
+        ) from fault

@@ -144,11 +144,66 @@ class ModelNew(torch.nn.Module):
 """
 )
 
+TWO_PASS_ATTENTION = (
+    _HEAD
+    + """\
+@triton.jit
+def attention(q_ptr, k_ptr, v_ptr, out_ptr, L, scale,
+              D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    head = tl.program_id(1).to(tl.int64) * L * D
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    dims = tl.arange(0, D)
+    places = head + rows[:, None] * D + dims[None, :]
+    q = tl.load(q_ptr + places, mask=rows[:, None] < L, other=0.0)
+
+    top = tl.full([BLOCK_M], -float("inf"), dtype=tl.float32)
+    for start in range(0, L, BLOCK_N):
+        keys = start + tl.arange(0, BLOCK_N)
+        k = tl.load(
+            k_ptr + head + keys[None, :] * D + dims[:, None], mask=keys[None, :] < L, other=0.0
+        )
+        scores = tl.dot(q, k, input_precision="ieee") * scale
+        scores = tl.where(keys[None, :] < L, scores, -float("inf"))
+        highest = tl.max(scores, axis=1)
+        top = tl.maximum(top, highest)
+
+    total = tl.zeros([BLOCK_M], dtype=tl.float32)
+    acc = tl.zeros([BLOCK_M, D], dtype=tl.float32)
+    for start in range(0, L, BLOCK_N):
+        keys = start + tl.arange(0, BLOCK_N)
+        k = tl.load(
+            k_ptr + head + keys[None, :] * D + dims[:, None], mask=keys[None, :] < L, other=0.0
+        )
+        scores = tl.dot(q, k, input_precision="ieee") * scale
+        scores = tl.where(keys[None, :] < L, scores, -float("inf"))
+        weights = tl.exp(scores - top[:, None])
+        total += tl.sum(weights, axis=1)
+        v = tl.load(
+            v_ptr + head + keys[:, None] * D + dims[None, :], mask=keys[:, None] < L, other=0.0
+        )
+        acc = tl.dot(weights.to(v.dtype), v, acc, input_precision="ieee")
+
+    tl.store(out_ptr + places, acc / total[:, None], mask=rows[:, None] < L)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, q, k, v):
+        batch, heads, length, dim = q.shape
+        out = torch.empty_like(q)
+        grid = lambda meta: (triton.cdiv(length, meta["BLOCK_M"]), batch * heads)
+        attention[grid](
+            q, k, v, out, length, dim**-0.5, D=dim, BLOCK_M=16, BLOCK_N=16, num_warps=4
+        )
+        return out
+"""
+)
+
 PAIRS = {
     "epilogue": EPILOGUE,
     "in_place": IN_PLACE,
     "rows_after_rows": ROWS_AFTER_ROWS,
     "in_memory": IN_MEMORY,
+    "two_pass_attention": TWO_PASS_ATTENTION,
 }
 
 
@@ -168,5 +223,10 @@ REFERENCES = {
     ),
     "in_place": _reference("x, a", "x * x + a", "torch.randn(1000), torch.randn(1000)"),
     "rows_after_rows": _reference("x", "torch.softmax(x * 0.5, -1)", "torch.randn(5, 300)"),
+    "two_pass_attention": _reference(
+        "q, k, v",
+        "nn.functional.scaled_dot_product_attention(q, k, v)",
+        "*(torch.randn(1, 2, 40, 16) for _ in range(3))",
+    ),
     "in_memory": _reference("x", "(x * x).sum(0)", "torch.randn(9, 300)"),
 }

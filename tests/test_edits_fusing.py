@@ -1,7 +1,7 @@
 """Launches and passes joined: what becomes one, and what has to stay two."""
 
 import pytest
-from kernel_pairs import EPILOGUE, IN_MEMORY, IN_PLACE, ROWS_AFTER_ROWS
+from kernel_pairs import EPILOGUE, IN_MEMORY, IN_PLACE, ROWS_AFTER_ROWS, TWO_PASS_ATTENTION
 from kernel_texts import SEEDS
 
 from workbench.kernels.edits.base import EditRefused, undo
@@ -143,6 +143,43 @@ def test_a_sum_in_memory_is_kept_in_registers():
 )
 def test_a_sum_that_moves_or_may_end_early_stays_in_memory(old, new, why):
     assert why in says(changed(IN_MEMORY, (old, new)), "in-registers")
+
+
+# Passes for a maximum and for sums.
+
+
+def test_attention_with_a_pass_for_the_maximum_becomes_one_pass():
+    after = edited(TWO_PASS_ATTENTION, "online-softmax")
+    kernel = read_source(after).kernel("attention")
+    assert len(kernel.loops) == 1
+    assert len(kernel.dots) == 2
+    assert "shrink = tl.exp(top - shift)" in after
+    assert "total = total * shrink + tl.sum(weights, axis=1)" in after
+    assert "v, acc * shrink[:, None], input_precision" in after
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (
+            "        weights = tl.exp",
+            "        top = top * 1.0\n        weights = tl.exp",
+            "in another way",
+        ),
+        ("tl.sum(weights, axis=1)", "tl.sum(weights, axis=0)", "another axis"),
+        ("tl.exp(scores - top[:, None])", "tl.exp(scores - top[None, :])", "another axis"),
+        (
+            "        total += tl.sum",
+            "        q = q * 1.0\n        total += tl.sum",
+            "from one iteration to the next",
+        ),
+        ("total = tl.zeros([BLOCK_M]", "total = tl.full([BLOCK_M], 1.0", "start at zero"),
+        ("    total = tl.zeros", "    top = top + 1.0\n    total = tl.zeros", "between the loops"),
+    ],
+)
+def test_sums_that_do_not_scale_with_the_maximum_keep_two_passes(old, new, why):
+    text = changed(TWO_PASS_ATTENTION, (old, new))
+    assert why in says(text, "online-softmax")
 
 
 @pytest.mark.parametrize("edit", ["fuse-epilogue", "fuse-launches", "in-registers"])

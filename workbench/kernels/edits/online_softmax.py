@@ -1,6 +1,8 @@
-"""Finds a row's maximum and its sum of exponentials in one pass instead of two.
+"""Finds a row's maximum and its sums of exponentials in one pass instead of two.
 
-The running sum is rescaled whenever the maximum grows: M. Milakov and N. Gimelshein, Online
+A sum is of the exponentials themselves, as in softmax, or of a product with them, as in attention.
+
+Running sums are rescaled whenever the maximum grows: M. Milakov and N. Gimelshein, Online
 normalizer calculation for softmax, 2018 (arXiv:1805.02867), algorithm 3, over blocks.
 """
 
@@ -9,27 +11,34 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from workbench.kernels.edits.base import Anchor, Edit, EditRefused, Parameter
+from workbench.kernels.edits.fusing import dedented
 from workbench.kernels.edits.naming import FreeNames, spelled
 from workbench.kernels.edits.numbering import Numbering
+from workbench.kernels.edits.ranks import rank
 from workbench.kernels.edits.row_on_chip import check_straight, walk
+from workbench.kernels.edits.sites import literal
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import Source
-from workbench.kernels.source_flow import names_in
-from workbench.kernels.source_kernel import JitKernel, Loop
+from workbench.kernels.source_flow import names_in, same, stored_names
+from workbench.kernels.source_kernel import JitKernel, Loop, argument
 
 _EXPONENTIALS = frozenset({"exp", "exp2"})
 
 
 @dataclass(frozen=True, eq=False)
 class _Sum:
-    """`total += tl.sum(E(x - maximum))`, and what E is made of."""
+    """`total += tl.sum(P)`, `acc += tl.dot(P, v)` or `acc = tl.dot(P, v, acc)`."""
 
     statement: ast.stmt
     name: str
-    reduced: ast.expr
-    """The reduction's whole call."""
+    added: ast.expr
+    """What is added; the whole product where it takes the sum as its start."""
+    start: ast.expr | None
+    """The running sum inside that product."""
     power: ast.Call
-    """`tl.exp(x - maximum)` inside it."""
+    """P: `tl.exp(x - maximum)`."""
+    zero: ast.stmt
+    """`total = 0.0`, in front of the loop."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +52,9 @@ class _Found:
     maximum: str
     grown: ast.expr
     """The new maximum as the first loop computes it."""
-    total: _Sum
-    start: ast.Assign
-    """`total = 0.0`, between the loops."""
+    sums: tuple[_Sum, ...]
     kept: tuple[ast.stmt, ...]
-    """Statements of the second loop that the first does not have."""
+    """Statements of the second loop that the first does not have; its sums are among them."""
 
 
 def _match(kernel: JitKernel) -> _Found:
@@ -73,27 +80,52 @@ def _pair(kernel: JitKernel, first: Loop, second: Loop) -> _Found:
     check_straight(second)
     update = first.node.body[-1]
     maximum, grown = _maximum(kernel, update)
-    total = _sum(kernel, second, maximum)
-    between = _between(kernel, first, second)
-    start = [s for s in between if isinstance(s, ast.Assign) and _is_zero(s, total.name)]
-    if len(start) != 1 or any(maximum in names_in(s) for s in between):
-        raise EditRefused(f"`{total.name}` does not start at zero between the loops")
-    kept = _different(kernel, first, second, total.statement)
+    _check_plain(first.node.body[:-1])
+    sums = _sums(kernel, first, second, maximum)
+    if any(maximum in names_in(s) for s in _between(kernel, first, second)):
+        raise EditRefused(f"`{maximum}` is used between the loops")
+    kept = _different(kernel, first, second, {s.statement for s in sums})
     for statement in kept:
-        _check_kept(kernel, statement, first, total, maximum)
-    return _Found(first, second, update, maximum, grown, total, start[0], kept)
+        _check_kept(kernel, statement, first, sums, maximum)
+    _check_not_carried([*first.node.body, *kept], {maximum, *(one.name for one in sums)})
+    return _Found(first, second, update, maximum, grown, sums, kept)
+
+
+def _check_plain(body: list[ast.stmt]) -> None:
+    """Refuse statements that do more than name what this iteration computes."""
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Name()]):
+                pass
+            case _:
+                raise EditRefused(f"line {statement.lineno} does more than compute")
+
+
+def _check_not_carried(merged: list[ast.stmt], running: set[str]) -> None:
+    """Refuse a name that one iteration leaves to the next, but for what is meant to run on."""
+    bound = {name for s in merged for name in stored_names(s)} - running
+    for statement in merged:
+        reads = [n for n in ast.walk(statement) if isinstance(n, ast.Name)]
+        early = [n.id for n in reads if isinstance(n.ctx, ast.Load) and n.id in bound]
+        if early:
+            raise EditRefused(f"`{early[0]}` goes from one iteration to the next")
+        bound -= set(stored_names(statement))
 
 
 def _check_kept(
-    kernel: JitKernel, statement: ast.stmt, first: Loop, total: _Sum, maximum: str
+    kernel: JitKernel, statement: ast.stmt, first: Loop, sums: tuple[_Sum, ...], maximum: str
 ) -> None:
     """Refuse a statement of the second loop that cannot move into the first."""
-    if statement.lineno != statement.end_lineno:
-        raise EditRefused(f"line {statement.lineno} spans several lines")
     names = names_in(statement)
-    holds_power = any(inner is total.power for inner in ast.walk(statement))
-    if total.name in names or (maximum in names and not holds_power):
+    powers = [one.power for one in sums]
+    reads = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == maximum]
+    inside = {id(n) for power in powers for n in ast.walk(power)}
+    if any(id(n) not in inside for n in reads):
         raise EditRefused(f"line {statement.lineno} uses the maximum in another way")
+    if statement not in [one.statement for one in sums]:
+        _check_plain([statement])
+        if names & {one.name for one in sums}:
+            raise EditRefused(f"line {statement.lineno} uses a running sum")
     read = {a.base for a in kernel.loads if first in a.loops}
     again = [a for a in kernel.loads if kernel.statement(a.call) is statement and a.base in read]
     if again:
@@ -105,14 +137,18 @@ def _between(kernel: JitKernel, first: Loop, second: Loop) -> list[ast.stmt]:
     return body[body.index(first.node) + 1 : body.index(second.node)]
 
 
-def _is_zero(statement: ast.Assign, name: str) -> bool:
-    match statement:
-        case ast.Assign(
-            targets=[ast.Name(id=target)], value=ast.Constant(value=int() | float() as v)
-        ):
-            return target == name and v == 0
+def _zero(kernel: JitKernel, name: str, second: Loop) -> ast.stmt:
+    """The statement that starts a sum at zero, which nothing changes before the second loop."""
+    inside = set(second.node.body)
+    starts = [d for d in kernel.flow.definitions[name] if d.statement not in inside]
+    match starts:
+        case [start] if start.how == "assign" and start.statement in kernel.node.body:
+            zero = isinstance(start.value, ast.Constant) and start.value.value == 0
+            if zero or kernel.names.op(start.value) == "zeros":
+                return start.statement
         case _:
-            return False
+            pass
+    raise EditRefused(f"`{name}` does not start at zero in front of the loops")
 
 
 def _maximum(kernel: JitKernel, update: ast.stmt) -> tuple[str, ast.expr]:
@@ -123,7 +159,7 @@ def _maximum(kernel: JitKernel, update: ast.stmt) -> tuple[str, ast.expr]:
         ):
             other = b if isinstance(a, ast.Name) and a.id == name else a
             mine = a if other is b else b
-            reduced = kernel.names.op(other) == "max"
+            reduced = kernel.names.op(kernel.flow.resolve(other)) == "max"
             if isinstance(mine, ast.Name) and mine.id == name and reduced:
                 return name, call
         case _:
@@ -131,33 +167,85 @@ def _maximum(kernel: JitKernel, update: ast.stmt) -> tuple[str, ast.expr]:
     raise EditRefused("the first loop does not end by raising a running maximum")
 
 
-def _sum(kernel: JitKernel, loop: Loop, maximum: str) -> _Sum:
-    """The running sum of the second loop's last statement."""
-    statement = loop.node.body[-1]
+def _sums(kernel: JitKernel, first: Loop, second: Loop, maximum: str) -> tuple[_Sum, ...]:
+    """The running sums of the second loop."""
+    found = []
+    for statement in second.node.body:
+        added = _added(kernel, statement)
+        if added is None:
+            continue
+        name, value, start = added
+        power = _weighted(kernel, value, maximum)
+        if power is None:
+            raise EditRefused("the second loop does not sum exponentials of differences")
+        zero = _zero(kernel, name, second)
+        bound = [d.statement for d in kernel.flow.definitions[name]]
+        uses = [s for s in (*first.node.body, *second.node.body) if name in names_in(s)]
+        if uses != [statement] or set(bound) != {zero, statement}:
+            raise EditRefused(f"`{name}` is used in another way than as a running sum")
+        found.append(_Sum(statement, name, value, start, power, zero))
+    if not found:
+        raise EditRefused("the second loop does not end by adding to a running sum")
+    return tuple(found)
+
+
+def _added(kernel: JitKernel, statement: ast.stmt) -> tuple[str, ast.expr, ast.expr | None] | None:
+    """(sum, what is added, the sum inside it); None for a statement that adds to nothing."""
     match statement:
         case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
-            pass
+            return name, value, None
         case ast.Assign(
             targets=[ast.Name(id=name)],
             value=ast.BinOp(left=ast.Name(id=again), op=ast.Add(), right=value),
         ) if again == name:
+            return name, value, None
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if (
+            kernel.names.op(call) == "dot"
+        ):
+            start = argument(call, 2, "acc")
+            ours = isinstance(start, ast.Name) and start.id == name
+            return (name, call, start) if ours else None
+        case _:
+            return None
+
+
+def _weighted(kernel: JitKernel, value: ast.expr, maximum: str) -> ast.Call | None:
+    """The exponentials that a sum, or the left side of a product, is made of."""
+    match value:
+        case ast.Call(args=[inner, *_]) if kernel.names.op(value) in {"sum", "dot"}:
             pass
         case _:
-            raise EditRefused("the second loop does not end by adding to a running sum")
-    if kernel.names.op(value) != "sum" or not isinstance(value, ast.Call) or not value.args:
-        raise EditRefused("the second loop does not add a block's sum to one number")
-    power = _power(kernel, kernel.flow.resolve(value.args[0]), maximum)
-    if power is None:
-        raise EditRefused("the second loop does not sum exponentials of differences")
-    return _Sum(statement, name, value, power)
+            return None
+    if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+        inner = inner.func.value if inner.func.attr == "to" else inner
+    power = _power(kernel, kernel.flow.resolve(inner), maximum)
+    if power is not None and not _along(kernel, value, power):
+        raise EditRefused(f"line {value.lineno} sums another axis than the maximum is taken over")
+    return power
+
+
+def _along(kernel: JitKernel, value: ast.Call, power: ast.Call) -> bool:
+    """Whether a sum runs along the axis that has one maximum."""
+    difference = power.args[0]
+    shifted = difference.right if isinstance(difference, ast.BinOp) else difference
+    product = kernel.names.op(value) == "dot"
+    match shifted:
+        case ast.Name():
+            return rank(kernel, shifted) == 0 and not product
+        case ast.Subscript(slice=ast.Tuple(elts=[_, ast.Constant(value=None)])):
+            return product or literal(argument(value, 1, "axis")) == 1
+        case ast.Subscript(slice=ast.Tuple(elts=[ast.Constant(value=None), _])):
+            return not product and literal(argument(value, 1, "axis")) == 0
+        case _:
+            return False
 
 
 def _power(kernel: JitKernel, node: ast.expr | None, maximum: str) -> ast.Call | None:
-    """`exp(x - maximum)`, also as the kept side of a `tl.where(..., 0)` or under a factor."""
+    """`exp(x - maximum)`, also as the kept side of a `tl.where(..., 0)`."""
     match node:
-        case ast.Call(args=[ast.BinOp(op=ast.Sub(), left=left, right=ast.Name(id=name))]) if (
-            kernel.names.op(node) in _EXPONENTIALS and name == maximum
-        ):
+        case ast.Call(args=[ast.BinOp(op=ast.Sub(), left=left, right=right)]) if kernel.names.op(
+            node
+        ) in _EXPONENTIALS and _is_maximum(right, maximum):
             return node if maximum not in names_in(left) else None
         case ast.Call(args=[condition, kept, ast.Constant(value=0)]) if kernel.names.op(
             node
@@ -167,67 +255,108 @@ def _power(kernel: JitKernel, node: ast.expr | None, maximum: str) -> ast.Call |
             return None
 
 
+def _is_maximum(node: ast.expr, maximum: str) -> bool:
+    """`maximum`, or `maximum[:, None]`."""
+    inner = node.value if isinstance(node, ast.Subscript) else node
+    return isinstance(inner, ast.Name) and inner.id == maximum
+
+
 def _different(
-    kernel: JitKernel, first: Loop, second: Loop, last: ast.stmt
+    kernel: JitKernel, first: Loop, second: Loop, sums: set[ast.stmt]
 ) -> tuple[ast.stmt, ...]:
-    """Statements of the second loop, before its sum, that the first loop has not already done."""
+    """Statements of the second loop that the first loop has not already done, sums among them."""
     numbering = Numbering(kernel)
     for statement in first.node.body[:-1]:
         numbering.step(statement)
-    kept = []
-    for statement in second.node.body:
-        if statement is last:
-            continue
-        if numbering.step(statement):
-            kept.append(statement)
-    return tuple(kept)
+    rest = second.node.body[_common(first.node.body[:-1], second.node.body) :]
+    return tuple(s for s in rest if numbering.step(s) or s in sums)
+
+
+def _common(done: list[ast.stmt], again: list[ast.stmt]) -> int:
+    """How many first statements two loops share; none when the first loop changes their names."""
+    pairs = zip(done, again, strict=False)
+    count = next(
+        (i for i, (a, b) in enumerate(pairs) if not same(a, b)), min(len(done), len(again))
+    )
+    bound = [
+        {name for s in part for name in stored_names(s)} for part in (done[:count], done[count:])
+    ]
+    return 0 if bound[0] & bound[1] else count
 
 
 def _find(_source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
     found = _match(kernel)
     lines = (found.first.line, found.second.line)
-    return (
-        Anchor(lines=lines, says=f"{found.maximum} in one loop, {found.total.name} in the next"),
-    )
+    names = ", ".join(one.name for one in found.sums)
+    return (Anchor(lines=lines, says=f"{found.maximum} in one loop, {names} in the next"),)
 
 
 def _change(source: Source, kernel: JitKernel, _parameters: dict[str, Parameter]) -> str:
     found = _match(kernel)
-    splice = Splice(source)
-    where, power = spelled(source, "tl.where"), splice.text(found.total.power.func)
-    names = FreeNames(kernel)
+    splice, names = Splice(source), FreeNames(kernel)
     grown, shift = names.take(f"new_{found.maximum}"), names.take("shift")
-    shifted = _shifted(found, shift)
+    where, power = spelled(source, "tl.where"), splice.text(found.sums[0].power.func)
+    factor = f"{power}({found.maximum} - {shift})"
     # Where every element so far is -inf, a shift of zero keeps the exponentials at zero.
-    splice.replace_statement(
-        found.update,
-        f"{grown} = {splice.text(found.grown)}",
+    lines = [
+        *dedented(splice, found.update, f"{grown} = {splice.text(found.grown)}"),
         f'{shift} = {where}({grown} == -float("inf"), 0.0, {grown})',
-        *(splice.text_with(s, _inside(s, shifted)) for s in found.kept),
-        f"{found.total.name} = {found.total.name} * {power}({found.maximum} - {shift})"
-        f" + {splice.text_with(found.total.reduced, _inside(found.total.reduced, shifted))}",
-        f"{found.maximum} = {grown}",
-    )
-    splice.insert_before(found.first.node, splice.text(found.start))
-    splice.remove(found.start)
+    ]
+    if len(found.sums) > 1:
+        shrink = names.take("shrink")
+        lines.append(f"{shrink} = {factor}")
+        factor = shrink
+    sums = {one.statement: one for one in found.sums}
+    for statement in found.kept:
+        shifted = _shifted(found, statement, shift)
+        text = (
+            _scaled(splice, kernel, found.maximum, sums[statement], shifted, factor)
+            if statement in sums
+            else splice.text_with(statement, shifted)
+        )
+        lines += dedented(splice, statement, text)
+    splice.replace_statement(found.update, *lines, f"{found.maximum} = {grown}")
+    body = kernel.node.body
+    for one in found.sums:
+        if body.index(one.zero) > body.index(found.first.node):
+            lines = dedented(splice, one.zero, splice.text(one.zero))
+            splice.insert_before(found.first.node, *lines)
+            splice.remove(one.zero)
     splice.remove(found.second.node, paragraph=True)
     return splice.result()
 
 
-def _shifted(found: _Found, shift: str) -> dict[ast.AST, str]:
-    """The maximum inside the exponential, to be written as the shift."""
-    difference = found.total.power.args[0]
-    return {difference.right: shift} if isinstance(difference, ast.BinOp) else {}
+def _scaled(
+    splice: Splice,
+    kernel: JitKernel,
+    maximum: str,
+    one: _Sum,
+    shifted: dict[ast.AST, str],
+    factor: str,
+) -> str:
+    """A running sum that is brought to the new maximum before more is added to it."""
+    name = ast.Name(id=maximum, ctx=ast.Load())
+    columns = rank(kernel, name) == 1 and kernel.names.op(one.added) == "dot"
+    before = f"{one.name} * {factor}{'[:, None]' if columns else ''}"
+    if one.start is not None:
+        return f"{one.name} = {splice.text_with(one.added, {**shifted, one.start: before})}"
+    inside = {n: t for n, t in shifted.items() if n in set(ast.walk(one.added))}
+    return f"{one.name} = {before} + {splice.text_with(one.added, inside)}"
 
 
-def _inside(node: ast.AST, replaced: dict[ast.AST, str]) -> dict[ast.AST, str]:
-    held = set(ast.walk(node))
-    return {inner: text for inner, text in replaced.items() if inner in held}
+def _shifted(found: _Found, statement: ast.stmt, shift: str) -> dict[ast.AST, str]:
+    """The maximum inside the exponentials of a statement, to be written as the shift."""
+    powers = {id(n) for one in found.sums for n in ast.walk(one.power)}
+    return {
+        node: shift
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and node.id == found.maximum and id(node) in powers
+    }
 
 
 ONLINE_SOFTMAX = Edit(
     id="online-softmax",
-    says="find a row's maximum and its sum of exponentials in one pass",
+    says="find a row's maximum and its sums of exponentials in one pass",
     find=_find,
     change=_change,
 )

@@ -169,7 +169,7 @@ class Splice:
         self._put(self._starts[_first_line(statement) - 1], self._line_end(statement), text)
 
     def _lines(self, indentation: str, lines: tuple[str, ...]) -> str:
-        return "".join(f"{indentation}{line}{self.newline}" for line in lines)
+        return "".join(f"{indentation if line else ''}{line}{self.newline}" for line in lines)
 
     def _line_end(self, statement: ast.stmt) -> int:
         last = statement.end_lineno or statement.lineno

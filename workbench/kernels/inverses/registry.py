@@ -19,6 +19,7 @@ from workbench.kernels.inverses.keywords import (
 )
 from workbench.kernels.inverses.loads import HOISTED_LOADS, OFFSET_HINT
 from workbench.kernels.inverses.masks import UNMASKED
+from workbench.kernels.inverses.online import ONE_PASS
 from workbench.kernels.inverses.orders import GROUPED_TILES, PERSISTENT_PROGRAMS
 from workbench.kernels.inverses.resets import PIPELINE, PRECISION, TILE_SIZE, WARPS
 from workbench.kernels.inverses.shares import AUTOTUNED, ROWS_TOGETHER, SPLIT_SUM
@@ -42,6 +43,7 @@ INVERSES: tuple[Inverse, ...] = (
     TENSOR_DESCRIPTORS,
     UNMASKED,
     HOISTED_LOADS,
+    ONE_PASS,
     PIPELINE,
     WARPS,
     TILE_SIZE,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from engine_parts import report
+from msgspec import structs
 
 from workbench.cli.learned import report as told
 from workbench.errors import WorkbenchError
@@ -17,14 +18,16 @@ from workbench.kernels.records import Launch, StaticProfile
 from workbench.kernels.source import normalized_sha256
 from workbench.lineage.chain import transitions
 from workbench.lineage.records import Attempt, Termination, WalkLimits
-from workbench.lineage.walk import Walk, removable
-from workbench.measure.records import Kind, Speed
+from workbench.lineage.walk import ANY_SPEED, Walk, removable
+from workbench.measure.records import Kind, PairSamples, Speed
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer
 
 HERE = Path(__file__).parent
 GEMM = (HERE / "experts" / "gemm_persistent.py").read_text()
 STEPS = 9
+OUT = 0.8
+"""Ratio of every predecessor against its state."""
 NOW = "2026-01-01T00:00:00+00:00"
 
 
@@ -62,6 +65,10 @@ def launched(source: str) -> tuple[Launch, ...]:
 class ScriptedBench:
     """Judges by the words that a kernel still has."""
 
+    kind = Kind.MODELED
+    second_run = 1.0
+    """Ratio of a way back in its second run of pairs."""
+
     def __init__(self, *, wrong_without: str = "", slow_back: bool = False, alike: bool = False):
         self.wrong_without = wrong_without
         self.slow_back = slow_back
@@ -74,24 +81,25 @@ class ScriptedBench:
         verdict = Verdict.REJECTED if wrong else Verdict.ACCEPTED
         said = report(microseconds=1e6 / len(source), verdict=verdict)
         launches = launched("" if self.alike else source)
-        return GateReport(
-            **{f: getattr(said, f) for f in said.__struct_fields__}
-            | {"launches": launches, "speed": None}
-        )
+        time = structs.replace(said.time, kind=self.kind) if said.time is not None else None
+        return structs.replace(said, launches=launches, speed=None, time=time)
 
     def beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
         del state, before
-        ratio = 0.5 if self.slow_back else 1.0
-        verdict = Verdict.ACCEPTED if ratio > floor else Verdict.REJECTED
+        out = floor == ANY_SPEED
+        ratio = OUT if out else 0.5 if self.slow_back else 1.0
         said = self.judge(source)
-        return GateReport(
-            **{f: getattr(said, f) for f in said.__struct_fields__}
-            | {
-                "verdict": verdict,
-                "code": "" if ratio > floor else "profile.slower",
-                "speed": Speed(kind=Kind.MODELED, ratio=ratio),
-            }
+        if said.verdict is not Verdict.ACCEPTED or ratio <= floor:
+            verdict, code = Verdict.REJECTED, said.code or "profile.slower"
+        else:
+            verdict, code = Verdict.ACCEPTED, ""
+        speed = Speed(kind=self.kind, ratio=ratio, low=ratio - 0.01, high=ratio + 0.01)
+        runs = [] if out or self.kind is Kind.MODELED else [1.0, self.second_run]
+        samples = tuple(
+            PairSamples(run="first", us={"parent": (10.0 * r,) * 14, "candidate": (10.0,) * 14})
+            for r in runs
         )
+        return structs.replace(said, verdict=verdict, code=code, speed=speed, samples=samples)
 
 
 def walked(bench, limits=None, lines=()):
@@ -186,6 +194,32 @@ def test_the_chain_reads_from_naive_to_expert_and_the_rejected_hang_off_their_st
     assert [t.backward.category for t, _ in chain[1:]] == [
         a.category for a in reversed(walk.attempts) if a.accepted
     ]
+
+
+class MeasuringBench(ScriptedBench):
+    kind = Kind.MEASURED
+
+
+def test_a_measured_step_has_the_ratio_of_the_pairs_in_which_it_was_taken_out():
+    ended, walk, _ = walked(MeasuringBench())
+    made = [t for t, _ in transitions(walk.lines, NOW)]
+    steps = [t for t in made if t.backward is not None]
+    assert {round(t.gate.speed.ratio, 6) for t in steps} == {round(1 / OUT, 6)}
+    assert all(t.gate.speed.low < 1 / OUT < t.gate.speed.high for t in steps)
+    # No product of steps: the expert was timed against the naive kernel once more.
+    assert ended.speed.kind is Kind.MEASURED
+    assert made[-1].gate.versus_seed == ended.speed
+    assert all(t.gate.versus_seed is None for t in made[:-1])
+
+
+def test_a_way_back_must_hold_in_every_run_of_pairs():
+    bench = MeasuringBench()
+    bench.second_run = 0.98
+    _, walk, _ = walked(bench)
+    slow = [a for a in walk.attempts if a.code == "lineage.block-slower"]
+    assert slow
+    assert all(a.blocks == pytest.approx((1.0, 0.98)) for a in slow)
+    assert "0.980x of what there was in one run" in slow[0].why
 
 
 LEARN = [sys.executable, "-m", "workbench.cli.main", "learn"]

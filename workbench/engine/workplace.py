@@ -186,15 +186,17 @@ class SessionWorkplace:
         )
         if report.time is None or report.time.kind is not Kind.MODELED:
             return self._with_baselines(report, timed=report.time is not None)
-        reference = self._reference_time
         before = None if root is None else root.gate.time
         versus_seed = None if before is None else modeled_speed(before, report.time)
-        return structs.replace(
-            report,
-            reference=reference,
-            versus_seed=versus_seed,
-            versus_reference=None if reference is None else modeled_speed(reference, report.time),
-        )
+        return structs.replace(self._beside_eager(report), versus_seed=versus_seed)
+
+    def _beside_eager(self, report: GateReport) -> GateReport:
+        """A modeled report with the modeled time of eager PyTorch; any other as it is."""
+        if report.time is None or report.time.kind is not Kind.MODELED:
+            return report
+        reference = self._reference_time
+        versus = None if reference is None else modeled_speed(reference, report.time)
+        return structs.replace(report, reference=reference, versus_reference=versus)
 
     def gate_beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
         """The gate's report on a kernel that may be no slower than `floor` of another.
@@ -202,7 +204,7 @@ class SessionWorkplace:
         `before` is the other's own report.
         """
         settings = structs.replace(self._gate_settings, threshold=floor)
-        return judge(
+        report = judge(
             candidate_of(source),
             self._problem,
             lambda: self._facts,
@@ -212,6 +214,7 @@ class SessionWorkplace:
             parent_time=before.time,
             timer=timer_of(self._problem, lambda: self._facts, settings, self._workshop),
         )
+        return self._beside_eager(report)
 
     def _profiler_for(self, number: int) -> Profiler | None:
         """Reads the counters of a version; its report is kept beside git, for the GUI."""

@@ -8,7 +8,7 @@ from msgspec import structs
 from workbench.gate.records import Finding, GateReport, Outcome, Stage, StageReport, Verdict
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.source import normalized_sha256
-from workbench.lineage.records import Attempt, Expert, Line
+from workbench.lineage.records import Attempt, Ended, Expert, Line
 from workbench.measure.records import Kind, Speed, Time
 from workbench.session.records import Answer, BackwardStep, Decision, Transition
 from workbench.skills.records import Plan
@@ -21,13 +21,17 @@ def transitions(lines: Sequence[Line], at: str) -> Iterator[tuple[Transition, st
     with an expert.
     """
     expert, attempts = _parts(lines)
+    whole = next((line.speed for line in lines if isinstance(line, Ended)), None)
     kept = [a for a in attempts if a.accepted]
     states = [(expert.source, expert.report), *((a.source, a.predecessor) for a in kept)]
     naive = states[-1][1]
     yield _seed(states[-1], expert, at), states[-1][0]
     for number, attempt in enumerate(reversed(kept), start=1):
         source, report = states[attempt.state]
-        yield _forward(number, attempt, source, report, naive, at), source
+        step = _forward(number, attempt, source, report, naive, at)
+        if number == len(kept) and whole is not None:
+            step = structs.replace(step, gate=structs.replace(step.gate, versus_seed=whole))
+        yield step, source
     number = len(kept)
     for attempt in attempts:
         if not attempt.accepted:
@@ -57,12 +61,16 @@ def _seed(naive: tuple[str, GateReport], expert: Expert, at: str) -> Transition:
 def _forward(
     number: int, attempt: Attempt, source: str, report: GateReport, naive: GateReport, at: str
 ) -> Transition:
-    """The step from the kernel without the mechanism to the one with it."""
+    """The step from the kernel without the mechanism to the one with it.
+
+    Its speed is that of the pairs in which the two were timed when the mechanism was taken out,
+    the other way round.
+    """
     gate = structs.replace(
         report,
         against=attempt.predecessor.time,
-        speed=_speed(attempt.predecessor.time, report.time),
-        versus_seed=_speed(naive.time, report.time),
+        speed=_turned(attempt.predecessor.speed),
+        versus_seed=_modeled(naive.time, report.time),
     )
     return Transition(
         number=number,
@@ -153,7 +161,23 @@ def _diff(before: str, after: str) -> str:
     return "".join(lines)
 
 
-def _speed(before: Time | None, after: Time | None) -> Speed | None:
+def _turned(speed: Speed | None) -> Speed | None:
+    """How many times faster the state is than its predecessor, of the predecessor's against it."""
+    if speed is None or not speed.ratio:
+        return None
+    low = None if not speed.high else 1 / speed.high
+    high = None if not speed.low else 1 / speed.low
+    known = low is not None and high is not None
+    return structs.replace(
+        speed,
+        ratio=1 / speed.ratio,
+        low=low if known else None,
+        high=high if known else None,
+        confidence=speed.confidence if known else None,
+    )
+
+
+def _modeled(before: Time | None, after: Time | None) -> Speed | None:
     """Ratio of two modeled times; measured ones of different runs make none."""
     if before is None or after is None:
         return None

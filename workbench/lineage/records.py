@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from workbench.gate.records import GateReport
+from workbench.measure.records import Speed
 from workbench.session.records import Cost
 from workbench.skills.records import Parameter
 
@@ -34,7 +35,7 @@ class Attempt(Struct, frozen=True, kw_only=True, tag="attempt"):
     source: str
     """The kernel without the mechanism: the predecessor."""
     predecessor: GateReport
-    """Of the predecessor, which must be right and may be slower."""
+    """Of the predecessor, which must be right and may be slower; `speed` is against the state."""
     forward: str = ""
     """What the edit made of the predecessor; empty where it was not asked or refused."""
     roundtrip: GateReport | None = None
@@ -43,6 +44,8 @@ class Attempt(Struct, frozen=True, kw_only=True, tag="attempt"):
     """Whether `forward` means the very text of the state."""
     ratio: float | None = None
     """Time of the state over time of `forward`; 1.0 where the text is the same."""
+    blocks: tuple[float, ...] = ()
+    """The same in each run of pairs, which has workers of its own; empty when modeled."""
     accepted: bool
     why: str = ""
     """Why it was rejected, in a sentence; empty when accepted."""
@@ -64,6 +67,8 @@ class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
 
     how: Termination
     says: str
+    speed: Speed | None = None
+    """Of the expert against the naive kernel, measured in pairs; None when modeled."""
 
 
 Line = Expert | Attempt | Ended
@@ -78,4 +83,5 @@ class WalkLimits(Struct, frozen=True, kw_only=True):
     rejections: int = 12
     """In all. KLineage stops at 4, but each of its attempts is paid for; ours are edits."""
     floor: float = 0.99
-    """Least ratio of the forward step against the state it leads to (KLineage, spec 1.1)."""
+    """Least ratio of the forward step against the state it leads to, over all pairs and in every
+    run of them (KLineage asks it overall and in every trial, spec 1.1)."""

@@ -5,20 +5,24 @@ however slow, *and* the forward edit, applied to that kernel and not reversed fr
 back a kernel that passes the gate and is no slower than `floor` of what there was.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 from typing import Protocol, TypeVar
 
 from msgspec import structs
 
 from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Verdict
+from workbench.gate.timing.sides import CANDIDATE, PARENT
 from workbench.kernels.edits.base import EditRefused
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.inverses.registry import INVERSES, Inverse, Removable
 from workbench.kernels.source import normalized_sha256, read_source
 from workbench.lineage.records import Attempt, Ended, Expert, Line, Termination, WalkLimits
 from workbench.lineage.uncovered import Uncovered, failed_gate, nothing_to_remove, uncovered
+from workbench.measure.records import Kind, Speed
 from workbench.session.records import Cost
 
 
@@ -31,9 +35,13 @@ class Bench(Protocol):
     def beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
         """The gate's answer on a kernel that may be no slower than `floor` of a state.
 
-        `before` is the state's own report; the answer's `speed` is against the state.
+        `before` is the state's own report; the answer's `speed` is against the state, in pairs
+        where it is measured.
         """
 
+
+ANY_SPEED = 1e-6
+"""A floor for what may be as slow as it likes: pairs are taken, and only the rest is judged."""
 
 L = TypeVar("L", bound=Line)
 Note = Callable[[Line], None]
@@ -124,7 +132,20 @@ class Walk:
         return again
 
     def _end(self, how: Termination, says: str) -> Ended:
-        return self._write(Ended(how=how, says=says))
+        return self._write(Ended(how=how, says=says, speed=self._whole()))
+
+    def _whole(self) -> Speed | None:
+        """The expert against the naive kernel, in pairs: no product of steps says it."""
+        kept = [a for a in self.attempts if a.accepted]
+        expert = self.lines[0]
+        if not kept or not isinstance(expert, Expert):
+            return None
+        naive = kept[-1]
+        time_of = naive.predecessor.time
+        if time_of is None or time_of.kind is not Kind.MEASURED:
+            return None
+        report = self._bench.beside(expert.source, naive.source, naive.predecessor, ANY_SPEED)
+        return report.speed
 
     def _write(self, line: L) -> L:
         self._note(line)
@@ -136,7 +157,7 @@ class Walk:
     ) -> Attempt:
         inverse, kernel, found = what
         began = time.monotonic()
-        predecessor = self._bench.judge(found.source)
+        predecessor = self._bench.beside(found.source, state, before, ANY_SPEED)
         said = Attempt(
             state=number,
             category=inverse.category,
@@ -170,8 +191,12 @@ class Walk:
         ratio = None if report.speed is None else report.speed.ratio
         spent = _cost_of(said.cost.gpu_seconds + report.gpu_seconds, began)
         said = _with(said, forward=forward, roundtrip=report, ratio=ratio, cost=spent)
+        said = _with(said, blocks=blocks(report))
         if report.verdict is not Verdict.ACCEPTED:
             return _rejected(said, report.code, f"put back: {report.says}")
+        if said.blocks and min(said.blocks) < self._limits.floor:
+            why = f"put back: {min(said.blocks):.3f}x of what there was in one run of pairs"
+            return _rejected(said, "lineage.block-slower", why)
         return _with(said, accepted=True)
 
 
@@ -182,6 +207,19 @@ def removable(source: str) -> Iterator[tuple[Inverse, str, Removable]]:
         for kernel in launched:
             for found in inverse.removables(source, kernel):
                 yield inverse, kernel, found
+
+
+def blocks(report: GateReport) -> tuple[float, ...]:
+    """The ratio against the parent in each run of pairs that decided; empty when modeled.
+
+    A run has its own workers, warm-up and order, as a trial of KLineage's has (spec 1.1).
+    """
+    runs = [run.us for run in report.samples if {PARENT, CANDIDATE} <= run.us.keys()]
+    return tuple(
+        math.exp(median(math.log(a / b) for a, b in zip(us[PARENT], us[CANDIDATE], strict=True)))
+        for us in runs
+        if us[CANDIDATE]
+    )
 
 
 def same_code(before: GateReport, after: GateReport) -> bool:

@@ -31,6 +31,8 @@ class Stream(Struct, frozen=True, kw_only=True, tag="stream"):
     candidate_us: tuple[float, ...]
     seconds: float
     """Of the held GPU, warm-up aside."""
+    table: int = 0
+    """Which of the kernel's process pairs: equal numbers are the same processes."""
 
 
 class Decision(Struct, frozen=True, kw_only=True, tag="decision"):
@@ -52,6 +54,8 @@ class Decision(Struct, frozen=True, kw_only=True, tag="decision"):
     high: float | None
     incumbent_us: tuple[float, ...] = ()
     candidate_us: tuple[float, ...] = ()
+    table: int = 0
+    """Of the process pair, as in `Stream`; of a whole decision nothing."""
     doubt: str = ""
     """What its clocks contradicted each other in."""
 

@@ -5,9 +5,10 @@ import importlib.metadata
 from collections.abc import Iterator
 from pathlib import Path
 
-from workbench.bench.noise import RULE, Bench, on_gpu
+from workbench.bench.noise import Bench, on_gpu
 from workbench.bench.noise_kernels import NOISE_KERNELS
 from workbench.bench.noise_record import Head, Line, NoiseFile
+from workbench.bench.noise_sides import RULE
 from workbench.engine.devices import Place
 from workbench.gate.timing.stage import JOB_MODULES
 from workbench.isolation.workshop import Workshop

@@ -1,15 +1,24 @@
 """What the samples of `bench noise` say: error rates with their intervals, and what fixed schemes
 would have made of the same kernels. Pure: no GPU, the same file gives the same tables."""
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from statistics import mean, median
+from statistics import mean, median, stdev
+from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.bench.noise_record import Decision, Head, Line, Stream
-from workbench.measure.pairs import Answer, PairRule, answer, next_look, summarize
+from workbench.measure.pairs import (
+    Answer,
+    PairRule,
+    PairSummary,
+    answer,
+    next_look,
+    summarize,
+)
 
 MOST_FALSE, LEAST_FOUND = 0.001, 0.95
 """Goals: equals called faster, and 2 % gains found."""
@@ -18,8 +27,13 @@ _BLOCK = 16
 """Pairs that stay together when streams are resampled, so that drift does too (ours)."""
 _RESAMPLED = 300
 """For each kernel and gain."""
+_NEAR = 0.15
 _STEP = 25
 """Pairs between two windows of a fixed scheme."""
+_MEDIAN_ERROR = math.sqrt(math.pi / 2) / 1.349
+"""Of interquartile range: a normal median's standard error, times the root of its number."""
+
+K = TypeVar("K")
 
 
 class Rate(Struct, frozen=True, kw_only=True):
@@ -54,12 +68,19 @@ class Row(Struct, frozen=True, kw_only=True):
     us: float
     planted: float
     true: float
-    """Ratio of the long stream's pairs."""
+    """Ratio of the streams' pairs: the mean over process pairs, of logarithms."""
     true_low: float
     true_high: float
+    """The lowest and the highest process pair's; of a single one the interval of its pairs."""
     true_pairs: int
     spread: float
-    """Interquartile range of a pair's log ratio."""
+    """Interquartile range of a pair's log ratio, median over process pairs."""
+    processes: int
+    """Process pairs."""
+    apart: float | None
+    """Standard deviation of the process pairs' log ratios; None of a single one."""
+    pairs_alone: float
+    """What that would be if nothing but the noise of their pairs were in it."""
     faster: Rate
     pairs: float
     """Median of the decisions."""
@@ -68,6 +89,8 @@ class Row(Struct, frozen=True, kw_only=True):
     resampled: Rate
     doubts: int
     """Decisions in which clocks disagreed."""
+    as_planted: bool = True
+    """False: it was another gain that was decided on, and no rate counts it."""
 
 
 class Scheme(Struct, frozen=True, kw_only=True):
@@ -88,7 +111,27 @@ class SchemeRow(Struct, frozen=True, kw_only=True):
     above_threshold: float
     """Share that call it faster by more than the rule's threshold."""
     seconds: float
-    """GPU-seconds for the same samples here, median over the kernels."""
+    """GPU-seconds for the same samples here, median over the process pairs."""
+    kernel: str = ""
+    """Empty: over all kernels, each process pair with its own part in its ratio."""
+
+
+class Apart(Struct, frozen=True, kw_only=True):
+    """What processes of equal kernels differ by, against what the rule allows for."""
+
+    processes: int
+    """Process pairs of all kernels."""
+    most_us: float
+    """The largest difference seen between two of them."""
+    kernel: str
+    beyond_us: float
+    """The largest that the noise of their own pairs does not explain."""
+    allowed_us: float
+
+    @property
+    def met(self) -> bool:
+        """Whether the rule allows for all of it."""
+        return self.beyond_us <= self.allowed_us
 
 
 class Tables(Struct, frozen=True, kw_only=True):
@@ -98,18 +141,19 @@ class Tables(Struct, frozen=True, kw_only=True):
     rows: tuple[Row, ...]
     schemes: tuple[SchemeRow, ...]
     whole: tuple[Decision, ...]
+    apart: Apart | None = None
 
     def rate(self, planted: float, *, resampled: bool = False) -> Rate:
-        """How often the candidate was called faster, over all kernels."""
-        rows = [row for row in self.rows if row.planted == planted]
+        """How often the candidate was called faster, over all kernels that had this gain."""
+        rows = [row for row in self.rows if row.planted == planted and row.as_planted]
         rates = [row.resampled if resampled else row.faster for row in rows]
         return rate(sum(one.times for one in rates), sum(one.of for one in rates))
 
     @property
     def met(self) -> bool:
-        """Whether both goals are."""
+        """Whether all goals are."""
         false, found = self.rate(0.0), self.rate(2.0)
-        known = min(false.of, found.of) > 0
+        known = min(false.of, found.of) > 0 and self.apart is not None and self.apart.met
         return known and false.share <= MOST_FALSE and found.share >= LEAST_FOUND
 
 
@@ -130,13 +174,31 @@ def tables(lines: Sequence[Line]) -> Tables:
     rule = head.rule if head else PairRule()
     streams = [line for line in lines if isinstance(line, Stream)]
     decisions = [line for line in lines if isinstance(line, Decision)]
-    rows = tuple(_row(stream, decisions, rule) for stream in streams)
+    groups = _grouped(streams, lambda stream: (stream.kernel, stream.planted))
+    rows = sorted(
+        (_row(group, decisions, rule) for group in groups.values()),
+        key=lambda row: (_shortest(streams, row.kernel), row.kernel, row.planted),
+    )
+    planted = {(row.kernel, row.planted) for row in rows if row.as_planted}
+    sound = [stream for stream in streams if (stream.kernel, stream.planted) in planted]
     return Tables(
         head=head,
-        rows=rows,
-        schemes=tuple(_schemes(streams, rule)),
+        rows=tuple(rows),
+        schemes=tuple(_schemes(_joined(sound, decisions), rule)),
         whole=tuple(d for d in decisions if d.how == "whole"),
+        apart=_apart([stream for stream in streams if not stream.planted], rule),
     )
+
+
+def _grouped(streams: Sequence[Stream], key: Callable[[Stream], K]) -> dict[K, list[Stream]]:
+    groups: dict[K, list[Stream]] = {}
+    for stream in streams:
+        groups.setdefault(key(stream), []).append(stream)
+    return groups
+
+
+def _shortest(streams: Sequence[Stream], kernel: str) -> float:
+    return min(median(s.candidate_us) for s in streams if s.kernel == kernel)
 
 
 def rate(times: int, of: int) -> Rate:
@@ -172,29 +234,63 @@ def _solve(rising: Callable[[float], float], value: float) -> float:
     return low
 
 
-def _row(stream: Stream, decisions: Sequence[Decision], rule: PairRule) -> Row:
-    mine = [
-        d
-        for d in decisions
-        if (d.kernel, d.planted, d.how) == (stream.kernel, stream.planted, "one run")
-    ]
-    count = len(stream.candidate_us)
-    fixed = PairRule(error=rule.error, apart_us=0.0, first=count, cap=count)
-    true = summarize(stream.incumbent_us, stream.candidate_us, fixed)
+def _row(group: Sequence[Stream], decisions: Sequence[Decision], rule: PairRule) -> Row:
+    kernel, planted = group[0].kernel, group[0].planted
+    mine = [d for d in decisions if (d.kernel, d.planted, d.how) == (kernel, planted, "one run")]
+    each = [_alone(stream, rule) for stream in group]
+    logs = [math.log(one.ratio) for one in each]
+    single = len(each) == 1
     return Row(
-        kernel=stream.kernel,
-        us=median(stream.candidate_us),
-        planted=stream.planted,
-        true=true.ratio,
-        true_low=true.low,
-        true_high=true.high,
-        true_pairs=count,
-        spread=true.spread,
+        kernel=kernel,
+        us=median(us for stream in group for us in stream.candidate_us),
+        planted=planted,
+        true=math.exp(mean(logs)),
+        true_low=each[0].pairs_low if single else min(one.ratio for one in each),
+        true_high=each[0].pairs_high if single else max(one.ratio for one in each),
+        true_pairs=sum(one.pairs for one in each),
+        spread=median(one.spread for one in each),
+        processes=len(each),
+        apart=None if single else stdev(logs),
+        pairs_alone=math.sqrt(mean((_MEDIAN_ERROR * one.spread) ** 2 / one.pairs for one in each)),
         faster=rate(sum(_faster(d, rule) for d in mine), len(mine)),
         pairs=median([d.pairs for d in mine] or [math.nan]),
         seconds=median([d.seconds for d in mine] or [math.nan]),
-        resampled=_resampled(stream, rule),
+        resampled=_resampled(group, rule),
         doubts=sum(bool(d.doubt) for d in mine),
+        as_planted=as_planted(math.exp(mean(logs)), planted, median(group[0].candidate_us), rule),
+    )
+
+
+def as_planted(ratio: float, planted: float, us: float, rule: PairRule) -> bool:
+    """Whether a gain is what it was to be, percent: within 15 % of it, or within half of what
+    processes differ by (ours). Equals are what they are."""
+    allowed = max(_NEAR * planted, 100 * rule.apart_us / us / 2)
+    return not planted or abs(100 * (ratio - 1) - planted) <= allowed
+
+
+def _alone(stream: Stream, rule: PairRule) -> PairSummary:
+    """All pairs of one stream, with their interval."""
+    count = len(stream.candidate_us)
+    fixed = PairRule(error=rule.error, apart_us=0.0, first=count, cap=count)
+    return summarize(stream.incumbent_us, stream.candidate_us, fixed)
+
+
+def _apart(equals: Sequence[Stream], rule: PairRule) -> Apart | None:
+    """How far the processes of equal kernels were apart at most."""
+    if not equals:
+        return None
+    found = []
+    for stream in equals:
+        one, us = _alone(stream, rule), median(stream.candidate_us)
+        beyond = max(0.0, math.log(one.pairs_low or 1e-9), -math.log(one.pairs_high))
+        found.append((beyond * us, abs(math.log(one.ratio)) * us, stream.kernel))
+    beyond_us, most_us, kernel = max(found)
+    return Apart(
+        processes=len(equals),
+        most_us=most_us,
+        kernel=kernel,
+        beyond_us=beyond_us,
+        allowed_us=rule.apart_us,
     )
 
 
@@ -210,12 +306,15 @@ def _faster(decision: Decision, rule: PairRule) -> bool:
     return answer(summary, rule) is Answer.FASTER
 
 
-def _resampled(stream: Stream, rule: PairRule) -> Rate:
-    """Decisions on blocks of the stream's pairs, drawn anew (circular block bootstrap: Politis and
-    Romano 1992). They share their samples: their interval says nothing of another day."""
-    rng = random.Random(f"{stream.kernel} {stream.planted}")  # noqa: S311 -- repeatable on purpose
-    pairs = list(zip(stream.incumbent_us, stream.candidate_us, strict=True))
-    faster = sum(_decided(_blocks(pairs, rng), rule) is Answer.FASTER for _ in range(_RESAMPLED))
+def _resampled(group: Sequence[Stream], rule: PairRule) -> Rate:
+    """Decisions on blocks of one process pair's pairs, drawn anew (circular block bootstrap:
+    Politis and Romano 1992). They share their samples: their interval says nothing of another
+    day."""
+    first = group[0]
+    rng = random.Random(f"{first.kernel} {first.planted}")  # noqa: S311 -- repeatable on purpose
+    streams = [list(zip(one.incumbent_us, one.candidate_us, strict=True)) for one in group]
+    turns = itertools.islice(itertools.cycle(streams), _RESAMPLED)
+    faster = sum(_decided(_blocks(pairs, rng), rule) is Answer.FASTER for pairs in turns)
     return rate(faster, _RESAMPLED)
 
 
@@ -239,22 +338,48 @@ def _decided(drawn: Iterator[tuple[float, float]], rule: PairRule) -> Answer:
     return Answer.UNDECIDED
 
 
+def _joined(streams: Sequence[Stream], decisions: Sequence[Decision]) -> list[Stream]:
+    """All samples of each process pair, in the order in which they were taken."""
+    joined = []
+    for stream in streams:
+        its = (stream.kernel, stream.planted, stream.table, "one run")
+        more = [d for d in decisions if (d.kernel, d.planted, d.table, d.how) == its]
+        joined.append(
+            structs.replace(
+                stream,
+                incumbent_us=sum((d.incumbent_us for d in more), stream.incumbent_us),
+                candidate_us=sum((d.candidate_us for d in more), stream.candidate_us),
+                seconds=stream.seconds + sum(d.seconds for d in more),
+            )
+        )
+    return joined
+
+
 def _schemes(streams: Sequence[Stream], rule: PairRule) -> Iterator[SchemeRow]:
+    """Over all kernels, then each by itself: pooled, a process pair's own part looks like noise."""
     for scheme in SCHEMES:
         for planted in sorted({stream.planted for stream in streams}):
-            ratios, seconds = [], []
-            for stream in streams:
-                if stream.planted == planted:
-                    ratios += list(_ratios(stream, scheme))
-                    seconds.append(stream.seconds * scheme.samples / len(stream.candidate_us))
-            if ratios:
-                yield SchemeRow(
-                    name=scheme.name,
-                    planted=planted,
-                    above_one=mean(ratio > 1 for ratio in ratios),
-                    above_threshold=mean(ratio > rule.threshold for ratio in ratios),
-                    seconds=median(seconds),
-                )
+            planted_so = [stream for stream in streams if stream.planted == planted]
+            by_kernel = _grouped(planted_so, lambda stream: stream.kernel)
+            for kernel, group in {"": planted_so, **by_kernel}.items():
+                if (row := _scheme_row(scheme, group, rule, kernel)) is not None:
+                    yield row
+
+
+def _scheme_row(
+    scheme: Scheme, streams: Sequence[Stream], rule: PairRule, kernel: str
+) -> SchemeRow | None:
+    ratios = [ratio for stream in streams for ratio in _ratios(stream, scheme)]
+    if not ratios:
+        return None
+    return SchemeRow(
+        name=scheme.name,
+        kernel=kernel,
+        planted=streams[0].planted,
+        above_one=mean(ratio > 1 for ratio in ratios),
+        above_threshold=mean(ratio > rule.threshold for ratio in ratios),
+        seconds=median(s.seconds * scheme.samples / len(s.candidate_us) for s in streams),
+    )
 
 
 def _ratios(stream: Stream, scheme: Scheme) -> Iterator[float]:

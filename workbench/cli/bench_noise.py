@@ -73,29 +73,25 @@ def _measured(seconds: float, keep: Path, device: str) -> "Sequence[Line]":
 def _print(found: "Tables", lines: "Sequence[Line]") -> None:
     from workbench.bench.noise_record import Missing
 
-    emit.text(
-        _LINE.format("kernel", "us", "planted", "true", "pair IQR", "faster", "pairs", "GPU-s")
-    )
+    emit.text(_LINE.format(*_HEAD))
     for row in found.rows:
         emit.text(_row(row))
     _rates(found)
     emit.text("")
-    emit.text("fixed schemes on the same streams, one side after the other, no interval:")
-    for scheme in found.schemes:
-        emit.text(
-            f"  {scheme.name:<40}{scheme.planted:g} %: faster in {scheme.above_one:.0%}, by more "
-            f"than the threshold in {scheme.above_threshold:.0%}; {scheme.seconds:.2f} GPU-s"
-        )
+    _schemes(found)
     for line in lines:
         if isinstance(line, Missing):
-            emit.text(f"{line.kernel} is missing: {line.says}")
+            emit.text(f"not measured, {line.kernel}: {line.says}")
     if found.head is not None:
         held = ", ".join(f"{name} {version}" for name, version in found.head.versions.items())
         emit.text(f"{found.head.gpu}, {held}, {found.head.date}")
 
 
-_HEAD = ("kernel", "us", "planted", "true", "pair IQR", "faster", "pairs", "GPU-s")
-_LINE = "{:<10}{:>9}{:>9}  {:<30}{:>9}  {:<32}{:>6}{:>7}"
+_HEAD = (
+    *("kernel", "us", "planted", "true", "processes, sd", "pair IQR", "faster", "pairs", "GPU-s"),
+    *("", ""),
+)
+_LINE = "{:<9}{:>7}{:>8}  {:<29}{:<33}{:>9}  {:<32}{:>5}{:>6}{}{}"
 
 
 def _row(row: "Row") -> str:
@@ -105,11 +101,38 @@ def _row(row: "Row") -> str:
         f"{row.us:.1f}",
         f"{row.planted:g} %",
         f"{true} {row.true_pairs}",
+        _processes(row),
         f"{100 * row.spread:.2f} %",
         row.faster.words(),
-        f"{row.pairs:.0f}",
-        f"{row.seconds:.2f}",
-    ) + (f"  clocks disagreed in {row.doubts}" if row.doubts else "")
+        "" if math.isnan(row.pairs) else f"{row.pairs:.0f}",
+        "" if math.isnan(row.seconds) else f"{row.seconds:.2f}",
+        "" if row.as_planted else "  not as planted",
+        f"  clocks disagreed in {row.doubts}" if row.doubts else "",
+    )
+
+
+def _processes(row: "Row") -> str:
+    """`4, 0.05 us, 0.9 % (pairs 0.3 %)`: what processes differ by beside what pairs explain."""
+    if row.apart is None:
+        return f"{row.processes}"
+    us, own = row.apart * row.us, 100 * row.pairs_alone
+    return f"{row.processes}, {us:.2f} us, {100 * row.apart:.2f} % (pairs {own:.2f} %)"
+
+
+def _schemes(found: "Tables") -> None:
+    emit.text("fixed schemes on the same samples, one side after the other, no interval: how often")
+    emit.text("the candidate is called faster / by more than the threshold")
+    names = list(dict.fromkeys(scheme.name for scheme in found.schemes))
+    emit.text(f"{'':<20}" + "".join(f"{name:<40}" for name in names))
+    order = {row.kernel: place for place, row in enumerate(found.rows)}
+    shares: dict[tuple[float, int, str], dict[str, str]] = {}
+    for one in found.schemes:
+        said = f"{one.above_one:.0%} / {one.above_threshold:.0%}, {one.seconds:.2f} GPU-s"
+        place = (one.planted, order.get(one.kernel, -1), one.kernel or "all kernels")
+        shares.setdefault(place, {})[one.name] = said
+    for (planted, _, kernel), cells in sorted(shares.items()):
+        row = "".join(f"{cells.get(name, ''):<40}" for name in names)
+        emit.text(f"{kernel:<12}{f'{planted:g} %':>5}   {row}".rstrip())
 
 
 def _rates(found: "Tables") -> None:
@@ -124,6 +147,12 @@ def _rates(found: "Tables") -> None:
         "accepted only when a second run finds it again"
     )
     emit.text(_goal("2 % gains found, one run each", hit, hit.share >= LEAST_FOUND))
+    if (apart := found.apart) is not None:
+        emit.text(
+            f"largest difference of equal processes: {apart.most_us:.2f} us in {apart.kernel}, "
+            f"{apart.beyond_us:.2f} us beyond the noise of its pairs, of {apart.allowed_us:g} us "
+            f"allowed, {apart.processes} process pairs {'ok' if apart.met else 'MISSED'}"
+        )
     for planted, what in ((0.0, "equals called faster"), (2.0, "2 % gains found")):
         again = found.rate(planted, resampled=True)
         emit.text(f"{what}, resampled from kept pairs: {again.words()} (not independent)")

@@ -12,6 +12,7 @@ from engine_parts import report
 from msgspec import structs
 
 from workbench.cli.learned import report as told
+from workbench.cli.report import card_text
 from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Verdict
 from workbench.kernels.records import Launch, StaticProfile
@@ -250,4 +251,6 @@ def test_an_expert_is_walked_back_by_the_real_gate_through_a_kill(tmp_path):
     last = store.transition(chain[-1].number)
     assert last.gate.time.kind is Kind.MODELED
     assert last.backward.category == "eviction-priority"
+    assert "put back  the same text (the very text, 1.000x" in card_text(last)
+    assert "; complete: no inverse finds" in store.transition(0).decision.reason
     assert "naive" in told(tmp_path / "walk")

@@ -177,7 +177,7 @@ def review(
         if json:
             emit.json(None)
         else:
-            emit.text(f"nothing waits for a decision in session {client.name}")
+            emit.text(_nothing_waits(client.snapshot().kind, client.name))
         return
     record = client.transition(pending)
     if json:
@@ -195,6 +195,13 @@ def review(
         f"veto keeps it under refs/attempts/{pending:04}: "
         f"workbench veto {pending} --reason WHY --session {client.name}"
     )
+
+
+def _nothing_waits(kind: str, name: str) -> str:
+    if kind == "lineage":
+        how = f"workbench card v1 --session {name} shows what it said in both directions"
+        return f"nothing waits in lineage {name}: the gate decides its steps; {how}"
+    return f"nothing waits for a decision in session {name}"
 
 
 def watch(

@@ -12,7 +12,7 @@ from workbench.kernels.target import TARGETS
 from workbench.lineage.lanes import draw
 from workbench.measure.baselines import Baselines
 from workbench.measure.records import Kind, Speed, Time
-from workbench.session.records import Answer, Transition
+from workbench.session.records import Answer, BackwardStep, Transition
 from workbench.skills.records import Check, Plan, Truth
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def status_text(snapshot: Snapshot) -> str:
     lines = [
         f"session   {snapshot.name}  ({snapshot.path})",
         f"problem   {snapshot.problem} on {snapshot.device}, target {snapshot.target}",
+        *_lineage(snapshot),
         f"state     {snapshot.state}{': ' + snapshot.says if snapshot.says else ''}",
         f"mode      {snapshot.mode}",
         *_size(snapshot),
@@ -43,6 +44,18 @@ def status_text(snapshot: Snapshot) -> str:
             f"waiting   v{snapshot.pending} wants your decision: workbench review {snapshot.name}"
         )
     return "\n".join(lines)
+
+
+def _lineage(snapshot: Snapshot) -> list[str]:
+    """Of a lineage: that it is one, and how to see or go on with its walk."""
+    if snapshot.kind != "lineage":
+        return []
+    if not snapshot.versions:
+        return [f"lineage   its walk has not ended: workbench learn --session {snapshot.name}"]
+    steps = [v for v in snapshot.versions if v.answer is Answer.ACCEPTED]
+    failed = len(snapshot.versions) - len(steps)
+    words = f"{len(steps) - 1} mechanisms from naive to expert, {failed} that would not come out"
+    return [f"lineage   {words}; card v1 shows one"]
 
 
 def _size(snapshot: Snapshot) -> list[str]:
@@ -126,6 +139,8 @@ def card_text(transition: Transition) -> str:
         lines += [_check("condition", check) for check in plan.checks]
         lines += [_check("risk     ", risk) for risk in plan.risks]
         lines += _policy(plan)
+    if transition.backward is not None:
+        lines += _backward(transition.backward)
     lines += [f"  gate      {stage_line(report)}" for report in transition.gate.stages]
     for report in transition.gate.stages:
         for finding in report.findings:
@@ -139,6 +154,19 @@ def card_text(transition: Transition) -> str:
     else:
         lines.append(f"  decision  {decision.answer} by {decision.by}: {decision.reason}")
     return "\n".join(lines)
+
+
+def _backward(step: BackwardStep) -> list[str]:
+    """How the step was found: its mechanism, and what the gate said in both directions."""
+    text = "the very text" if step.same_text else "another text"
+    ratio = "" if step.ratio is None else f", {step.ratio:.3f}x of what there was"
+    back = f"{step.roundtrip} ({text}{ratio})" if step.forward else "the edit was not made"
+    return [
+        f"  mechanism {step.category} at {step.locus}",
+        f"  without   {step.predecessor}",
+        f"  put back  {back}",
+        f"  kernels   {step.before[:12]} without it, {step.after[:12]} with it",
+    ]
 
 
 def _policy(plan: Plan) -> list[str]:

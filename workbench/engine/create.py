@@ -107,7 +107,8 @@ def request_run(path: Path, *, mode: Mode | None, budget: Budget) -> None:
         raise WorkbenchError(
             f"session {path.name} is a {settings.kind}; only runs are resumed",
             where=str(path),
-            todo=f"workbench attach {path.name} shows it",
+            todo=f"workbench learn --session {path.name} goes on with a walk that was interrupted; "
+            f"workbench attach {path.name} shows it",
         )
     now = structs.replace(
         settings, mode=mode or settings.mode, budget=_widened(settings.budget, budget)

@@ -21,11 +21,12 @@ def transitions(lines: Sequence[Line], at: str) -> Iterator[tuple[Transition, st
     with an expert.
     """
     expert, attempts = _parts(lines)
-    whole = next((line.speed for line in lines if isinstance(line, Ended)), None)
+    ended = next((line for line in lines if isinstance(line, Ended)), None)
+    whole = None if ended is None else ended.speed
     kept = [a for a in attempts if a.accepted]
     states = [(expert.source, expert.report), *((a.source, a.predecessor) for a in kept)]
     naive = states[-1][1]
-    yield _seed(states[-1], expert, at), states[-1][0]
+    yield _seed(states[-1], expert, ended, at), states[-1][0]
     for number, attempt in enumerate(reversed(kept), start=1):
         source, report = states[attempt.state]
         step = _forward(number, attempt, source, report, naive, at)
@@ -46,12 +47,15 @@ def _parts(lines: Sequence[Line]) -> tuple[Expert, list[Attempt]]:
     return lines[0], [line for line in lines if isinstance(line, Attempt)]
 
 
-def _seed(naive: tuple[str, GateReport], expert: Expert, at: str) -> Transition:
+def _seed(
+    naive: tuple[str, GateReport], expert: Expert, ended: Ended | None, at: str
+) -> Transition:
     origin = f"walked back from {expert.origin}"
+    how = "" if ended is None else f"; {ended.how}: {ended.says}"
     return Transition(
         number=0,
         gate=naive[1],
-        decision=Decision(answer=Answer.ACCEPTED, by="gate", reason=origin, at=at),
+        decision=Decision(answer=Answer.ACCEPTED, by="gate", reason=f"{origin}{how}", at=at),
         cost=expert.cost,
         created=at,
         origin=origin,
@@ -96,7 +100,7 @@ def _rejected(number: int, parent: int, attempt: Attempt, state: str, at: str) -
     return Transition(
         number=number,
         parent=parent,
-        plan=structs.replace(_plan(attempt), title=f"without {attempt.category}"),
+        plan=structs.replace(_plan(attempt), title=f"without {_title(attempt)}"),
         gate=_rejecting(attempt),
         decision=Decision(answer=Answer.REJECTED, by="gate", reason=attempt.why, at=at),
         cost=attempt.cost,
@@ -126,10 +130,14 @@ def _rejecting(attempt: Attempt) -> GateReport:
     )
 
 
+def _title(attempt: Attempt) -> str:
+    return f"{attempt.category} at {attempt.locus}" if attempt.locus else attempt.category
+
+
 def _plan(attempt: Attempt) -> Plan:
     return Plan(
         card="",
-        title=attempt.category,
+        title=_title(attempt),
         intent=EDITS[attempt.edit].says,
         kernel=attempt.kernel,
         edit=attempt.edit,

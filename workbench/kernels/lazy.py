@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from msgspec import Struct
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map_only
 
@@ -84,6 +85,17 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(max(s, 1) for s in strides)
 
 
+class Piece(Struct, frozen=True):
+    """A tensor whose elements a copy holds, cast to its dtype, and where in the copy they are."""
+
+    source: torch.Tensor
+    dim: int = 0
+    offset: int = 0
+    """Added to the index along `dim`."""
+    stacked: bool = False
+    """The copy has a dimension more, `dim`, at whose `offset` the source is."""
+
+
 class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Host code whose large torch operations give zeros instead of being done.
 
@@ -92,7 +104,7 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
     that would move data on a GPU is noted in `operations`. `source` is the candidate's file.
 
     `faithful` does operations of up to 256 MiB for real and keeps books of the rest: `knows` tells
-    whether a tensor holds what it would on a GPU, `origin` where a copy's contents come from.
+    whether a tensor holds what it would on a GPU, `pieces` where a copy's contents come from.
     `touched` tells of a tensor that kernels may have written to.
     """
 
@@ -104,7 +116,7 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._faithful = faithful
         self._unknown: dict[int, torch.Tensor] = {}
         """By the address of their storage; kept, so that no other tensor gets it."""
-        self._origins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._pieces: dict[int, tuple[torch.Tensor, tuple[Piece, ...]]] = {}
         self._made: set[int] = set()
         """Storages that an operation other than an allocation filled."""
         self._chunks: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
@@ -131,15 +143,9 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Whether an operation of the host gave a tensor's storage contents other than zeros."""
         return _storage(tensor) in self._made or _storage(tensor) in self._chunks
 
-    def origin(self, tensor: torch.Tensor) -> torch.Tensor:
-        """What a tensor was copied or cast from, element by element; else the tensor itself."""
-        found = self._origins.get(_storage(tensor))
-        if found is None:
-            return tensor
-        copy, source = found
-        same = (copy.shape, copy.stride()) == (tensor.shape, tensor.stride())
-        at_start = copy.data_ptr() == tensor.data_ptr()
-        return self.origin(source) if same and at_start else tensor
+    def pieces(self, tensor: torch.Tensor) -> tuple[torch.Tensor, tuple[Piece, ...]] | None:
+        """The copy whose storage a tensor lies in, with what it was put together from."""
+        return self._pieces.get(_storage(tensor))
 
     def __torch_dispatch__(
         self,
@@ -169,7 +175,7 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
         real = size <= (_REAL if settled and not plain else _SMALL)
         out = func(*args, **kwargs) if real else self._lazily(func, given, shapes)
         if self._faithful:
-            self._keep_books(func, given, out, known=real and settled)
+            self._keep_books(func, given, args, out, known=real and settled)
         return out
 
     def _change(
@@ -203,7 +209,7 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
             elif not settled:
                 self._unknown[_storage(tensor)] = tensor
                 if func.overloadpacket is _aten.copy_ and others[0].shape == tensor.shape:
-                    self._origins[_storage(tensor)] = (tensor, others[0])
+                    self._pieces[_storage(tensor)] = (tensor, (Piece(others[0]),))
         return out
 
     def _lazily(self, func: Untyped, given: list[torch.Tensor], shapes: Untyped) -> Untyped:
@@ -237,7 +243,13 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return all(self.knows(t) and not self.touched(t) for t in tensors)
 
     def _keep_books(
-        self, func: Untyped, given: list[torch.Tensor], out: Untyped, *, known: bool
+        self,
+        func: Untyped,
+        given: list[torch.Tensor],
+        args: tuple[Any, ...],
+        out: Untyped,
+        *,
+        known: bool,
     ) -> None:
         """Note whether what was just made holds what it would on a GPU."""
         for tensor in tree_flatten(out)[0]:
@@ -249,8 +261,9 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if (known and func.overloadpacket not in _UNWRITTEN) or place in self._chunks:
                 continue
             self._unknown[place] = tensor
-            if func.overloadpacket in _COPYING:
-                self._origins[place] = (tensor, given[0])
+            pieces = _pieces_of(func, given, args)
+            if pieces:
+                self._pieces[place] = (tensor, pieces)
 
     def _note(self, func: Untyped, given: list[Any], made: list[Any]) -> None:
         if func.overloadpacket in _ALLOCATIONS:
@@ -275,6 +288,23 @@ _COPYING = {_aten.clone, _aten._to_copy}  # noqa: SLF001 - what casts dispatch t
 """Every element of the result is one of the argument's, at the same index."""
 _REPLACING = {_aten.zero_, _aten.fill_, _aten.copy_}
 _ALLOCATIONS = {_aten.empty, _aten.empty_strided, _aten.empty_like, _aten.new_empty}
+
+
+def _pieces_of(
+    func: Untyped, given: list[torch.Tensor], args: tuple[Any, ...]
+) -> tuple[Piece, ...]:
+    """What a copy, a concatenation or a stack is put together from; nothing for the rest."""
+    if func.overloadpacket in _COPYING:
+        return (Piece(given[0]),)
+    if func.overloadpacket not in (_aten.cat, _aten.stack) or not given:
+        return ()
+    stacked = func.overloadpacket is _aten.stack
+    dim = int(args[1]) % (given[0].dim() + stacked) if len(args) > 1 else 0
+    pieces, offset = [], 0
+    for source in given:
+        pieces.append(Piece(source, dim, offset, stacked))
+        offset += 1 if stacked else source.shape[dim]
+    return tuple(pieces)
 
 
 def _is_view(func: Untyped) -> bool:

@@ -6,7 +6,6 @@ exactly, nothing is found, and what depends on it stays unknown.
 """
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -63,22 +62,25 @@ class Closure:
     def _meet_one(self, launch: int, want: Want) -> None:
         for slot in want.slots:
             found = self._writers(slot, want.offsets)
-            if found is None and slot not in self._footprints:
-                # Nobody in the sample writes there: one program does, the first or the last.
-                found = [
-                    (0, 0, 0),
-                    _place(math.prod(self._grids[slot.launch]) - 1, self._grids[slot.launch]),
-                ]
             if found is None:
-                continue
+                found = self._guessed(slot)
             known = self.programs.setdefault(slot.launch, [])
             more = [program for program in found if program not in known]
             if len(known) + len(more) > _MOST_PROGRAMS:
                 continue
             known += more
-            if slot.launch == launch:
+            if slot.launch == launch and found:
                 old = self.closed.get(slot, want.offsets[:0])
                 self.closed[slot] = np.union1d(old, want.offsets)
+
+    def _guessed(self, slot: Slot) -> list[Grid]:
+        """Programs to try where no rule tells who writes: all, or those that write alone."""
+        grid = self._grids[slot.launch]
+        total = grid[0] * grid[1] * grid[2]
+        if total <= _MOST_PROGRAMS:
+            return [_place(number, grid) for number in range(total)]
+        alone = slot not in self._footprints
+        return [_place(0, grid), _place(total - 1, grid)] if alone else []
 
     def _writers(self, slot: Slot, offsets: Array) -> list[Grid] | None:
         """Every program of a launch that writes to one of the offsets; None: nobody knows."""

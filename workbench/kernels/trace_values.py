@@ -21,6 +21,8 @@ from workbench.kernels.untyped import Untyped
 
 Array = NDArray[Any]
 
+_FLAGS = 4096
+"""Bytes (ours)."""
 _MOST_SEEN = 64
 """Programs of a launch whose needs and footprints are kept."""
 
@@ -101,6 +103,7 @@ class Book:
         """Launches before this call."""
         self._names: dict[int, str] = {}
         self._heeds = False
+        self._tentative: dict[int, list[Stored]] = {}
         self._wants: dict[int, dict[tuple[Grid, tuple[Slot, ...]], list[Array]]] = {}
         self.footprints: dict[Slot, list[tuple[Grid, Array]]] = {}
         """What programs wrote through an argument, final or not, by where it lies."""
@@ -114,6 +117,19 @@ class Book:
         """Final values in a tensor's storage, by the program that stored them."""
         storage = self._storages.get(_address(tensor))
         return [] if storage is None else storage.stored
+
+    def tentative_in(self, tensor: torch.Tensor) -> list[Stored]:
+        """Values there that are final if flags, which are all else that they rest on, say so."""
+        storage = self._storages.get(_address(tensor))
+        if storage is None or not storage.slots:
+            return []
+        last = self._first + storage.slots[-1].launch + 1
+        return [one for one in self._tentative.get(_address(tensor), ()) if one.launch == last]
+
+    def is_flag(self, place: int | None) -> bool:
+        """Whether a storage is too small for anything but flags, tickets and locks."""
+        storage = None if place is None else self._storages.get(place)
+        return storage is not None and storage.tensor.untyped_storage().nbytes() <= _FLAGS
 
     def slots_of(self, tensor: torch.Tensor) -> tuple[Slot, ...]:
         """Through which launches of this call a tensor's storage may have been written to."""
@@ -224,8 +240,11 @@ class Book:
         """Note the final values that one program stored."""
         self._storages[place].add(Stored(self._launches, program, addresses))
 
-    def spoils(self, place: int) -> None:
+    def spoils(self, place: int, program: Grid, addresses: Array, *, but_for_flags: bool) -> None:
         """A program stored there what depends on programs that did not run."""
+        if but_for_flags:
+            found = self._tentative.setdefault(place, [])
+            found.append(Stored(self._launches, program, addresses))
         storage = self._storages[place]
         storage.forget(before=self._launches)
         storage.written = True
@@ -245,7 +264,7 @@ class BookWatch(LaunchWatch):
     def begin_program(self, program: Grid) -> None:
         """A new program starts, with nothing read and nothing stored."""
         super().begin_program(program)
-        self._final = True
+        self._final = self._but_for_flags = True
         self._own: dict[int, list[Array]] = {}
 
     def access(self, kind: Access, pointers: Untyped, mask: Array) -> Array:
@@ -259,10 +278,12 @@ class BookWatch(LaunchWatch):
         if kind != "store":
             own = self._own.get(place) if place is not None else None
             mine = np.concatenate(own) if own else None
-            self._final &= self._reads(kind, place, addresses, mine)
+            if not self._reads(kind, place, addresses, mine):
+                self._final = False
+                self._but_for_flags &= self.book.is_flag(place)
         if kind != "load":
             if place is None:
-                self._final = False
+                self._final = self._but_for_flags = False
                 self.book.spoils_all()
             else:
                 self._own.setdefault(place, []).append(addresses.copy())
@@ -277,7 +298,8 @@ class BookWatch(LaunchWatch):
             if self._final:
                 self.book.stores(place, self.program, addresses)
             else:
-                self.book.spoils(place)
+                flags = self._but_for_flags
+                self.book.spoils(place, self.program, addresses, but_for_flags=flags)
 
     def _reads(self, kind: Access, place: int | None, addresses: Array, own: Array | None) -> bool:
         """Whether a load, or an atomic update, meets nothing that other programs should have left.

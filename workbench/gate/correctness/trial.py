@@ -156,7 +156,7 @@ class Trial:
         """What a call of the candidate's worker tells of it beside the outputs."""
         self._configs = max(self._configs, returned.configs)
         if self._settings.interpreted:
-            self._counting = returned.counting
+            self._counting = self._counting or returned.counting
 
     def _judged(
         self, call: Call, message: RunCall, made: Made, inputs: Sequence[Blob], *, keep: bool

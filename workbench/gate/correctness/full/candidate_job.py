@@ -4,14 +4,12 @@ Runs in candidate workers only; what it says can convict a candidate or leave a 
 """
 
 import math
-import random
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from workbench.gate.correctness.candidate_job import foreign
+from workbench.gate.correctness.full.final import final_values, source_of
 from workbench.gate.correctness.full.protocol import Group, TracedFull, TraceFull
 from workbench.gate.correctness.layout import entry, overlap
 from workbench.gate.correctness.nest import Nest, flatten, tensor_paths
@@ -21,12 +19,9 @@ from workbench.isolation.tensors import from_blob, to_blob
 from workbench.isolation.wire import Blob
 from workbench.kernels.jobs import Called, traced
 from workbench.kernels.lazy_contents import Contents
-from workbench.kernels.trace_values import Stored
 
 _DRAWN = 64
 """Places of an output that host code filled (ours): a share that is told to a sixteenth."""
-_MOST = 1 << 18
-"""Elements of one output that one program may tell of (ours)."""
 
 
 def trace(
@@ -46,10 +41,18 @@ def trace(
     looks = [(called, number, tensor) for number, tensor in enumerate(tensors)]
     if called.later is not None and len(later) == len(tensors):
         looks += [(called.later, number, tensor) for number, tensor in enumerate(later)]
-    for one, number, tensor in looks:
-        for stored, places, found in _final_values(one, tensor, message.request.sample_seed):
-            groups.append(Group(output=number, program=stored.program, count=found.numel()))
-            values += [places, found]
+    told: set[int] = set()
+    for tentative in (False, True):
+        for one, number, tensor in looks:
+            if tentative and number in told:
+                continue
+            for final in final_values(one, tensor, message.request.sample_seed, tentative):
+                count = final.values.numel()
+                told.update(() if tentative else (number,))
+                groups.append(
+                    Group(output=number, program=final.program, count=count, tentative=tentative)
+                )
+                values += [final.places, final.values]
     for number, tensor in enumerate(tensors):
         drawn = _as_filled(called, tensor, message.request.sample_seed)
         if drawn is not None:
@@ -71,7 +74,7 @@ def trace(
 
 def _written(called: Called, tensor: torch.Tensor) -> float | None:
     """The share of an output that kernels write, scaled from the programs that ran."""
-    source = called.host.origin(tensor)
+    source = source_of(called, tensor)
     book, traces = called.book, called.answer.traces
     if book is None or not source.numel():
         return None
@@ -92,7 +95,7 @@ def _as_filled(
     called: Called, tensor: torch.Tensor, seed: int
 ) -> tuple[torch.Tensor, torch.Tensor] | None:
     """Some places of an output that was zeros before its kernels ran; None for any other."""
-    source = called.host.origin(tensor)
+    source = source_of(called, tensor)
     book = called.book
     if book is None or not tensor.numel() or not book.slots_of(source):
         return None
@@ -106,60 +109,6 @@ def _as_filled(
 def _is_given(called: Called, tensor: torch.Tensor) -> bool:
     place = tensor.untyped_storage().data_ptr()
     return any(t.untyped_storage().data_ptr() == place for t in called.inputs)
-
-
-def _final_values(
-    called: Called, tensor: torch.Tensor, seed: int
-) -> list[tuple[Stored, torch.Tensor, torch.Tensor]]:
-    """By program: flat places in the output that it stored to, with the values there."""
-    source = called.host.origin(tensor)
-    if called.book is None or not tensor.numel():
-        return []
-    rng = random.Random(seed)  # noqa: S311  # keyed by the judge's secret seed
-    found = []
-    for stored in called.book.stored_in(source):
-        index = _indices(source, stored.addresses, rng)
-        if index is None or not index[0].size:
-            continue
-        at = tuple(torch.from_numpy(i) for i in index)
-        places = np.ravel_multi_index(index, tensor.shape)
-        cast = source[at].to(tensor.dtype)
-        found.append((stored, torch.from_numpy(np.asarray(places, dtype=np.int64)), cast))
-    return found
-
-
-def _indices(
-    tensor: torch.Tensor, addresses: NDArray[Any], rng: random.Random
-) -> tuple[NDArray[np.int64], ...] | None:
-    """Indices of the elements at these addresses, those that are the tensor's; some, if many.
-
-    None where the tensor is no block of numbers. An index along a dimension that repeats its
-    elements is drawn.
-    """
-    if not tensor.dim():
-        return None
-    if addresses.size > _MOST:
-        first = rng.randrange(addresses.size - _MOST + 1)
-        addresses = addresses[first : first + _MOST]
-    offsets = addresses.astype(np.int64) - tensor.data_ptr()
-    lit = (offsets >= 0) & (offsets % tensor.element_size() == 0)
-    offsets = offsets // tensor.element_size()
-    index: dict[int, NDArray[np.int64]] = {}
-    strides = tuple(tensor.stride())
-    for dim in sorted(range(tensor.dim()), key=lambda d: -strides[d]):
-        size, stride = tensor.shape[dim], strides[dim]
-        if size == 1:
-            along = np.zeros_like(offsets)
-        elif stride == 0:
-            drawn = [rng.randrange(size) for _ in range(min(offsets.size, 4096))]
-            along = np.resize(np.array(drawn, dtype=np.int64), offsets.size)
-        else:
-            along = offsets // stride
-            offsets = offsets % stride
-            lit &= along < size
-        index[dim] = along
-    lit &= offsets == 0
-    return tuple(index[dim][lit] for dim in range(tensor.dim()))
 
 
 def _facts(called: Called, nest: Nest, tensors: list[torch.Tensor]) -> tuple[OutputFacts, ...]:

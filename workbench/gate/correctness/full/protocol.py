@@ -51,6 +51,8 @@ class Group(Struct, frozen=True, kw_only=True):
     output: int
     program: tuple[int, int, int]
     count: int
+    tentative: bool = False
+    """Final if flags say so that programs outside of the sample may set."""
     filled: bool = False
     """Drawn places of an output that host code had filled, whoever writes there later."""
 
@@ -69,6 +71,8 @@ class ComparedStored(Struct, frozen=True, kw_only=True):
 
     measured: tuple[Measured, ...] = ()
     """Indices of worst elements are those in the whole output."""
+    tentative: tuple[Measured, ...] = ()
+    """Of the groups that rest on flags; not counted below."""
     programs: int = 0
     elements: tuple[int, ...] = ()
     """Per output: how many of its elements were compared."""

@@ -109,6 +109,7 @@ def compare(
     elements = [0] * len(full.message.output_entries)
     too_dear = 0
     right_as_filled: dict[int, float] = {}
+    tentative: list[Measured] = []
     for number, group in groups:
         places, values = from_blob(blobs[2 * number]), from_blob(blobs[2 * number + 1])
         part = _Part(full, group, places, values)
@@ -123,11 +124,15 @@ def compare(
         found = part.measured()
         if found is None:
             continue
+        if group.tentative:
+            tentative.append(found)
+            continue
         measured.append(found)
         programs.add(group.program)
         elements[group.output] += part.count
     reply = ComparedStored(
         measured=tuple(measured),
+        tentative=tuple(tentative),
         programs=len(programs),
         elements=tuple(elements),
         right_as_filled=right_as_filled,

@@ -249,11 +249,27 @@ def _judged(
         )
     if not findings:
         findings += _unwritten(full, answer, compared, seed)
+    if compared.tentative and not count and not findings:
+        findings += _flagged(full, compared, seed)
     if answer.changing and not findings:
         findings.append(_counts(full, answer.changing, seed))
     return FullLook(
         findings=tuple(findings[:1]), says=says, evidence=evidence, traced=answer.traced
     )
+
+
+def _flagged(full: ShapeReport, compared: ComparedStored, seed: bytes) -> list[Finding]:
+    """Doubt where nothing could be compared for the sake of a flag, and nothing looks right."""
+    wrong = check_numbers(Compared(measured=compared.tentative))
+    if not wrong:
+        return []
+    says = (
+        f"at shape {full.shape} what programs store rests on a flag that others may set; as it is "
+        f"here, {wrong[0].says}"
+    )
+    code = "correctness.rests-on-flags"
+    finding = structs.replace(wrong[0], code=code, says=says, blame=Blame.MACHINE)
+    return [_placed(finding, full, seed)]
 
 
 def _unwritten(

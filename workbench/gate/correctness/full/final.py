@@ -1,0 +1,134 @@
+"""Which elements of an output hold final values, followed through the host's copies.
+
+Runs in candidate workers only.
+"""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from workbench.kernels.jobs import Called
+from workbench.kernels.lazy import Piece
+from workbench.kernels.trace_launch import Grid
+
+_MOST = 1 << 18
+"""Elements of one output that one program may tell of (ours)."""
+_DEEPEST = 4
+"""Copies of copies that are followed (ours)."""
+
+Index = tuple[NDArray[np.int64], ...]
+
+
+class Final(Struct, frozen=True):
+    """What one program left in one output."""
+
+    program: Grid
+    places: torch.Tensor
+    """Flat, in row-major order."""
+    values: torch.Tensor
+
+
+def final_values(
+    called: Called, tensor: torch.Tensor, seed: int, tentative: bool
+) -> Iterator[Final]:
+    """What programs left in a tensor; with `tentative`, what rests on flags beside."""
+    rng = random.Random(seed)  # noqa: S311  # keyed by the judge's secret seed
+    for program, addresses, values in _left(called, tensor, rng, tentative, 0):
+        lit, index = _indices(tensor, addresses, rng)
+        if lit.any() and tensor.dim():
+            places = np.ravel_multi_index(index, tuple(tensor.shape))
+            flat = torch.from_numpy(np.asarray(places, dtype=np.int64))
+            yield Final(program, flat, values[torch.from_numpy(lit)].to(tensor.dtype))
+
+
+def source_of(called: Called, tensor: torch.Tensor) -> torch.Tensor:
+    """What a tensor is a whole copy or a cast of; else the tensor itself."""
+    for _ in range(_DEEPEST):
+        found = called.host.pieces(tensor)
+        if found is None or len(found[1]) > 1 or found[1][0].stacked:
+            return tensor
+        copy, (piece,) = found
+        if copy.data_ptr() != tensor.data_ptr() or copy.shape != tensor.shape:
+            return tensor
+        tensor = piece.source
+    return tensor
+
+
+def _left(
+    called: Called, tensor: torch.Tensor, rng: random.Random, tentative: bool, depth: int
+) -> Iterator[tuple[Grid, NDArray[Any], torch.Tensor]]:
+    """By program: addresses in a tensor's storage with the values there."""
+    if called.book is None or not tensor.numel():
+        return
+    found = called.host.pieces(tensor)
+    if found is not None and not called.book.touched(tensor) and depth < _DEEPEST:
+        copy, pieces = found
+        for piece in pieces:
+            yield from _through(called, copy, piece, rng, tentative, depth)
+        return
+    book = called.book
+    for stored in book.tentative_in(tensor) if tentative else book.stored_in(tensor):
+        addresses = stored.addresses
+        if addresses.size > _MOST:
+            first = rng.randrange(addresses.size - _MOST + 1)
+            addresses = addresses[first : first + _MOST]
+        lit, index = _indices(tensor, addresses, rng)
+        if lit.any() and tensor.dim():
+            at = tuple(torch.from_numpy(along) for along in index)
+            yield stored.program, addresses[lit], tensor[at]
+
+
+def _through(
+    called: Called,
+    copy: torch.Tensor,
+    piece: Piece,
+    rng: random.Random,
+    tentative: bool,
+    depth: int,
+) -> Iterator[tuple[Grid, NDArray[Any], torch.Tensor]]:
+    """The same for a copy, by what programs left in a piece of it."""
+    strides = [step * copy.element_size() for step in copy.stride()]
+    for program, addresses, values in _left(called, piece.source, rng, tentative, depth + 1):
+        lit, index = _indices(piece.source, addresses, rng)
+        along = list(index)
+        if piece.stacked:
+            along.insert(piece.dim, np.full(int(lit.sum()), piece.offset, dtype=np.int64))
+        elif along:
+            along[piece.dim] = along[piece.dim] + piece.offset
+        there = copy.data_ptr() + sum(i * s for i, s in zip(along, strides, strict=True))
+        if lit.any():
+            moved = values[torch.from_numpy(lit)].to(copy.dtype)
+            yield program, np.asarray(there, dtype=np.uint64), moved
+
+
+def _indices(
+    tensor: torch.Tensor, addresses: NDArray[Any], rng: random.Random
+) -> tuple[NDArray[np.bool_], Index]:
+    """Which of the addresses are elements of the tensor, and the index of each that is.
+
+    An index along a dimension that repeats its elements is drawn.
+    """
+    offsets = addresses.astype(np.int64) - tensor.data_ptr()
+    lit = (offsets >= 0) & (offsets % tensor.element_size() == 0)
+    offsets = offsets // tensor.element_size()
+    strides = tuple(tensor.stride())
+    index: dict[int, NDArray[np.int64]] = {}
+    for dim in sorted(range(tensor.dim()), key=lambda d: -strides[d]):
+        size, stride = tensor.shape[dim], strides[dim]
+        if size == 1:
+            along = np.zeros_like(offsets)
+        elif stride == 0:
+            drawn = [rng.randrange(size) for _ in range(min(max(offsets.size, 1), 4096))]
+            along = np.resize(np.array(drawn, dtype=np.int64), offsets.size)
+        else:
+            along = offsets // stride
+            offsets = offsets % stride
+            lit &= along < size
+        index[dim] = along
+    lit &= offsets == 0
+    return lit, tuple(index[dim][lit] for dim in range(tensor.dim()))

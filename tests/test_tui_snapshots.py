@@ -10,8 +10,9 @@ import pytest
 from fake_client import FakeClient, empty, measured, running, waiting
 from textual.pilot import Pilot
 
-from workbench.engine.view import Snapshot, State
+from workbench.engine.view import Snapshot, State, Talk
 from workbench.tui.app import WorkbenchApp
+from workbench.tui.dialogs.following import Prepared
 from workbench.tui.panes.profile import Profile
 from workbench.tui.settings import Settings, TuiSettings
 
@@ -20,6 +21,18 @@ Compare = Callable[..., bool]
 
 def failed() -> Snapshot:
     return waiting(state=State.FAILED, pending=None, says="no space left on /data")
+
+
+def lost() -> Snapshot:
+    return waiting(state=State.LOST, pending=None, says="the engine is gone")
+
+
+def thinking() -> Snapshot:
+    talk = Talk(
+        number=12, role="planner", model="some-model", says="about 12,400 tokens, at most $0.21",
+        reasoning="The row is read twice. Hold it in registers.",
+    )  # fmt: skip
+    return running(talk=talk, plan=None)
 
 
 SCREENS = {
@@ -35,6 +48,13 @@ SCREENS = {
     "review-120x36-dark": (waiting, (120, 36), "dark", ("r",)),
     "review-80x24-dark": (waiting, (80, 24), "dark", ("r",)),
     "review-80x24-mono": (waiting, (80, 24), "mono", ("r",)),
+    "why-80x24-dark": (waiting, (80, 24), "dark", ("e",)),
+    "compare-120x36-dark": (waiting, (120, 36), "dark", ("j", "j", "j", "m", "g", "D", "2")),
+    "sessions-80x24-dark": (waiting, (80, 24), "dark", ("o",)),
+    "new-run-80x24-light": (waiting, (80, 24), "light", ("o", "n")),
+    "profile-120x36-dark": (waiting, (120, 36), "dark", ("3", "z")),
+    "thinking-120x36-dark": (thinking, (120, 36), "dark", ()),
+    "lost-80x24-mono": (lost, (80, 24), "mono", ()),
     "help-80x24-dark": (waiting, (80, 24), "dark", ("question_mark",)),
 }
 
@@ -52,11 +72,15 @@ def settled(*keys: str) -> Callable[[Pilot], Awaitable[None]]:
                 break
         for key in keys:
             await pilot.press(key)
-            for _ in range(1500):
-                await pilot.pause(0.01)
-                if len(app.screen_stack) > 1:
-                    break
-        await pilot.pause()
+            await pilot.pause(0.05)
+        if isinstance(app.screen, Prepared):
+            await app.screen.ready.wait()
+        for _ in range(1500):
+            await pilot.pause(0.01)
+            words = str(app.screen.query_one(".box").border_subtitle) if keys == ("o",) else "0"
+            if words != "None" and words:
+                break
+        await pilot.pause(0.1)
 
     return run
 

@@ -11,6 +11,7 @@ from workbench.cli import (
     bench_gpu,
     bench_noise,
     bench_offline,
+    bench_roundtrip,
     emit,
     options,
 )
@@ -27,12 +28,14 @@ def register(app: typer.Typer) -> None:
         epilog="Example: workbench bench start",
     )
     benches.command(epilog="Example: workbench bench start")(start)
+    benches.command(epilog="Example: workbench bench screen")(screen)
     benches.command(epilog="Example: workbench bench skills")(skills)
     bench_experts.register(benches)
     bench_gate.register(benches)
     bench_gpu.register(benches)
     bench_noise.register(benches)
     bench_offline.register(benches)
+    bench_roundtrip.register(benches)
     app.add_typer(benches, name="bench", no_args_is_help=True)
 
 
@@ -41,6 +44,13 @@ def start(json: options.Json = False) -> None:
     from workbench.bench.start import measure_start
 
     _print(measure_start, json=json)
+
+
+def screen(json: options.Json = False) -> None:
+    """What the screen costs: first frame, key to paint, bytes, memory; 1 if a goal is missed."""
+    from workbench.bench.screen import measure_screen
+
+    _print(measure_screen, json=json)
 
 
 def skills(json: options.Json = False) -> None:

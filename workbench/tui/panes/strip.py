@@ -15,6 +15,11 @@ from workbench.tui.scene import ALIVE, Scene, version_of
 class GateStrip(Lines):
     """`v17 ── ✓ policy 0.1 s ── ✓ compile 8.2 s ── ◐ correctness 3 of 5 ── · profile`, ..."""
 
+    def show_scene(self, scene: Scene) -> None:
+        """Draw another moment; at rest, once the record of the version looked at is there."""
+        if self.scene is None or not scene.reading or scene.snapshot.state in ALIVE:
+            super().show_scene(scene)
+
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
         """One line."""
         return [strip(at_rest(scene), width)]

@@ -140,6 +140,25 @@ def test_steps_of_lineages_and_runs_meet_in_their_edit():
     assert {edit: len(group) for edit, group in groups.items()} == {"num-stages": 2, "num-warps": 1}
 
 
+def test_a_place_that_other_kernels_name_alike_is_a_card_of_its_own():
+    group = [
+        step(edit="block-size", locus=b, parameters={"block": b, "value": v})
+        for b, v in (("BLOCK_M", 128), ("BLOCK_N", 256), ("BLOCK_N", 128))
+    ]
+    groups = by_mechanism(group)
+    assert list(groups) == ["block-size BLOCK_M", "block-size BLOCK_N"]
+    card = induce("block-size", groups["block-size BLOCK_N"]).card
+    assert card.id == "learned-pipelined-loads-block-n"
+    assert card.carrier.grid == {"block": ("BLOCK_N",), "value": (256, 128)}
+    assert parse_card(card_text(card), Path("x.toml")).card == card
+
+
+def test_a_card_comes_where_its_lineages_have_it():
+    early, late = step(position=0.2), step(position=0.4)
+    assert induce("num-stages", [early, late]).card.order == 30
+    assert induce("num-stages", [step()]).card.order == 62
+
+
 NUMBERS = st.integers(-50, 50) | st.floats(-1e9, 1e9, allow_nan=False)
 SOME = st.fixed_dictionaries(
     {},

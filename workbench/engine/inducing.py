@@ -24,7 +24,9 @@ def induced_from(places: Sequence[Path]) -> list[Induced]:
             for number, place in enumerate(places)
         ]
         groups = by_mechanism(list(instances(opened)))
-    return [found for edit, group in groups.items() if (found := induce(edit, group)) is not None]
+    return [
+        found for group in groups.values() if (found := induce(group[0].edit, group)) is not None
+    ]
 
 
 def save(found: Induced, folder: Path) -> Path:

@@ -54,7 +54,8 @@ def _seed(
     how = "" if ended is None else f"; {ended.how}: {ended.says}"
     return Transition(
         number=0,
-        gate=naive[1],
+        # It was timed beside the kernel above it; as a seed it has no parent.
+        gate=structs.replace(naive[1], speed=None, against=None),
         decision=Decision(answer=Answer.ACCEPTED, by="gate", reason=f"{origin}{how}", at=at),
         cost=expert.cost,
         created=at,

@@ -1,12 +1,14 @@
 """Turns recorded steps of one mechanism into a card, without a model: nothing without evidence.
 
 KLineage groups transitions by category and locus and lets a model lift a card from them (spec
-C1.2, C1.3). Here a group is all steps of one edit, and every line of the card is computed from
-them: parameters from those that worked, conditions from what failed (`predicates`), effects from
-what was measured, risks from failures that no condition rules out, scope from where it was seen.
+C1.2, C1.3). Here a group is all steps of one edit at one place, and every line of the card is
+computed from them: parameters from those that worked, conditions from what failed (`predicates`),
+effects from what was measured, risks from failures that no condition rules out, scope from where
+it was seen.
 """
 
 from collections.abc import Sequence
+from statistics import median
 
 import msgspec
 import tomli_w
@@ -49,7 +51,7 @@ class Induced(Struct, frozen=True, kw_only=True):
 
 
 def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
-    """The card of one edit's recorded steps; None where none of them helped.
+    """The card of one edit's recorded steps at one place; None where none of them helped.
 
     Raises KeyError for an edit that is not registered.
     """
@@ -59,11 +61,13 @@ def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
         return None
     found, left = conditions(helped, failed)
     category = next((one.category for one in helped if one.locus), edit)
+    if place := helped[0].place:
+        category = f"{category}-{place.lower().replace('_', '-')}"
     card = Card(
         id=f"learned-{category}",
         title=_title(edit, category),
         intent=_sentence(EDITS[edit].says),
-        order=ORDER.get(edit, _STRUCTURE),
+        order=_order(edit, helped),
         scope=Scope(
             families=tuple(sorted({one.family for one in helped if one.family})) or ("*",),
             platforms=tuple(sorted({one.target for one in helped})),
@@ -94,6 +98,12 @@ def _without_blanks(value: object) -> object:
     return value
 
 
+def _order(edit: str, helped: Sequence[Instance]) -> int:
+    """Where its lineages have it, naive first: 1 to 100; by its kind where no lineage does."""
+    seen = [one.position for one in helped if one.position is not None]
+    return max(1, round(100 * median(seen))) if seen else ORDER.get(edit, _STRUCTURE)
+
+
 def _title(edit: str, category: str) -> str:
     words = category.replace("-", " ")
     return f"{words.capitalize()} (learned, edit {edit})"
@@ -110,9 +120,12 @@ def _loci(helped: Sequence[Instance]) -> str:
 
 
 def _grid(edit: str, helped: Sequence[Instance]) -> dict[str, tuple[Parameter, ...]]:
-    """Every value that helped, the one that helped most first; places are chosen by the anchor."""
+    """Every value that helped, the one that helped most first; places are chosen by the anchor,
+    but for those that other kernels name alike."""
     best = sorted(helped, key=lambda one: -(one.ratio or 0.0))
     grid: dict[str, tuple[Parameter, ...]] = {}
+    if best[0].place:
+        grid["block"] = (best[0].place,)
     for parameter in EDITS[edit].parameters:
         if not parameter.grid:
             continue

@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.kernels.facts import read_facts
 from workbench.kernels.records import Fact
@@ -50,6 +50,16 @@ class Instance(Struct, frozen=True, kw_only=True):
     family: str
     target: str
     accepted: bool
+    position: float | None = None
+    """Of a lineage's step: 0 just above naive, 1 at the expert; None in a run."""
+
+    @property
+    def place(self) -> str:
+        """Where the mechanism sits, in a word that other kernels use too: `BLOCK_N`; or empty.
+
+        Names of tile sizes are shared by convention, names of tensors are a kernel's own.
+        """
+        return str(self.parameters.get("block", ""))
 
 
 def instances(stores: Iterable[SessionReader]) -> Iterator[Instance]:
@@ -58,10 +68,14 @@ def instances(stores: Iterable[SessionReader]) -> Iterator[Instance]:
         settings, family = store.settings(), _family(store)
         commits = {version.number: version.commit for version in store.overview().versions}
         read = {n: (store.transition(n), store.source(n)) for n in sorted(commits)}
+        lineage = settings.kind == "lineage"
+        steps = sum(t.decision.answer is Answer.ACCEPTED for t, _ in read.values()) - 1
         for number, (transition, source) in read.items():
             parent = read.get(-1 if transition.parent is None else transition.parent)
             if parent is not None and _is_step(transition, settings):
-                yield _instance(transition, source, parent, settings, family, commits[number])
+                one = _instance(transition, source, parent, settings, family, commits[number])
+                at = number / steps if lineage and steps > 0 else None
+                yield structs.replace(one, position=at)
 
 
 def _is_step(transition: Transition, settings: SessionSettings) -> bool:
@@ -133,11 +147,11 @@ def _family(store: SessionReader) -> str:
 
 
 def by_mechanism(found: Sequence[Instance]) -> dict[str, list[Instance]]:
-    """Instances by the edit that carries them, edits by name: one group becomes one card.
+    """Instances by the edit that carries them and its place, by name: a group becomes a card.
 
-    The category of a lineage's step and the edit of a run's step meet in the edit.
+    The category and locus of a lineage's step and the edit of a run's step meet in the two.
     """
     groups: dict[str, list[Instance]] = {}
     for one in found:
-        groups.setdefault(one.edit, []).append(one)
+        groups.setdefault(f"{one.edit} {one.place}".strip(), []).append(one)
     return dict(sorted(groups.items()))

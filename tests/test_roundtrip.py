@@ -1,0 +1,115 @@
+"""Roundtrips over whole workloads: what bare cards are, what is counted, and why a trial failed."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from workbench.bench.roundtrip import (
+    Trial,
+    bare,
+    lacking,
+    learned_library,
+    read_trials,
+    summaries,
+)
+from workbench.errors import WorkbenchError
+from workbench.kernels.inverses.registry import INVERSES
+from workbench.lineage.walk import removable
+from workbench.measure.records import Kind
+from workbench.problems.load import load_problem
+from workbench.skills.card import parse_card
+
+CARD = """
+id = "learned-warps"
+title = "Warps"
+intent = "More of them."
+anchor = "a launch"
+[scope]
+families = ["gemm"]
+platforms = ["sm90"]
+[carrier]
+edit = "num-warps"
+[carrier.grid]
+value = [8]
+[[precondition]]
+says = "long loops"
+when = "loop.trip_count >= 8"
+category = "pipeline"
+[[risk]]
+says = "spills"
+when = "static.registers > 200"
+seen = "s@1"
+"""
+
+
+def trial(**changes):
+    plain = {
+        "workload": "gemm",
+        "number": 1,
+        "cards": "whole",
+        "reached": True,
+        "ratio": 1.0,
+        "kind": Kind.MEASURED,
+        "steps": 6,
+        "gpu_seconds": 60.0,
+        "session": "roundtrip-gemm-whole-1",
+    }
+    return Trial(**(plain | changes))
+
+
+def test_a_bare_card_says_what_to_do_and_neither_where_nor_when():
+    whole = parse_card(CARD, Path("learned-warps.toml"))
+    plain = bare(whole)
+    assert plain.card.carrier == whole.card.carrier
+    assert plain.card.scope.families == ("*",)
+    assert plain.card.scope.platforms == whole.card.scope.platforms
+    card = plain.card
+    assert (card.precondition, card.risk, card.anchor) == ((), (), "")
+    assert (plain.preconditions, plain.risks) == ((), ())
+
+
+def test_a_library_of_learned_cards_has_them_alone_and_asks_for_all(tmp_path):
+    with pytest.raises(WorkbenchError, match="there are no cards to go by"):
+        learned_library(tmp_path, "whole")
+    (tmp_path / "learned-warps.toml").write_text(CARD)
+    for form in ("whole", "bare"):
+        library = learned_library(tmp_path, form)
+        assert set(library.skills) == library.pinned == {"learned-warps"}
+    assert learned_library(tmp_path, "whole").skill("learned-warps").preconditions
+
+
+def test_what_a_kernel_lacks_is_named_by_mechanism():
+    expert = load_problem("gemm").expert.read_text()
+    flatten = next(i for i in INVERSES if i.category == "loop-flatten")
+    (found,) = flatten.removables(expert, "gemm_kernel")
+    assert lacking(expert, expert) == []
+    assert lacking(expert, found.source) == ["loop-flatten"]
+    naive = load_problem("gemm").seed.read_text()
+    missing = {i.category for i, _, _ in removable(expert)}
+    assert set(lacking(expert, naive)) <= missing
+    assert "persistent-programs" in lacking(expert, naive)
+
+
+def test_whole_and_bare_cards_are_summed_apart():
+    found = summaries(
+        [
+            trial(),
+            trial(number=2, reached=False, ratio=0.8, steps=15, gpu_seconds=90.0),
+            trial(cards="bare", reached=False, ratio=None, steps=15),
+        ]
+    )
+    assert [(s.cards, s.reached, s.trials) for s in found] == [("whole", 1, 2), ("bare", 0, 1)]
+    assert found[0].ratio == pytest.approx(0.9)
+    assert found[0].gpu_seconds == pytest.approx(75.0)
+    assert found[1].ratio is None
+
+
+def test_kept_trials_are_read_back(tmp_path):
+    file = tmp_path / "trials.jsonl"
+    kept = [trial(), trial(number=2, reached=False, why="lacks warps")]
+    file.write_bytes(b"\n".join(msgspec.json.encode(one) for one in kept))
+    assert read_trials(file) == kept
+    file.write_text("[]")
+    with pytest.raises(WorkbenchError, match="no kept trials"):
+        read_trials(file)

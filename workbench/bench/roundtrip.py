@@ -1,0 +1,130 @@
+"""From naive to expert with learned cards alone: how often, in how many steps, and why not.
+
+KLineage's roundtrip over whole workloads (spec C1.4, C1.6), and its ablation: the same runs with
+cards that say only what to do, and neither where nor when.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+import msgspec
+from msgspec import Struct, structs
+
+from workbench.errors import WorkbenchError
+from workbench.lineage.walk import removable
+from workbench.measure.records import Kind
+from workbench.skills.card import Skill
+from workbench.skills.library import Library, load_library
+from workbench.skills.preferences import Preferences
+
+FLOOR = 0.99
+"""Least ratio against the expert (KLineage, spec C1.4)."""
+KLINEAGE = "41 of 50"
+"""Theirs at expert latency (spec 1.1)."""
+
+Cards = Literal["whole", "bare"]
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """One run from a naive kernel, and how its best kernel stands beside the expert."""
+
+    workload: str
+    number: int
+    cards: Cards
+    """`bare`: without conditions, anchors, risks and families."""
+    reached: bool
+    """The best kernel passed the gate beside the expert, no slower than `FLOOR` of it."""
+    ratio: float | None
+    """Expert's time over the best kernel's; None where they were not timed beside each other."""
+    kind: Kind | None
+    steps: int
+    """Transitions until the best kernel was there, rejected ones included."""
+    gpu_seconds: float
+    """For these steps."""
+    session: str
+    why: str = ""
+    """Of a trial that did not reach it."""
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """Trials of one workload with one form of cards."""
+
+    workload: str
+    cards: Cards
+    trials: int
+    reached: int
+    ratio: float | None
+    """Median over the trials that have one."""
+    steps: float
+    gpu_seconds: float
+
+
+def learned_library(folder: Path, cards: Cards) -> Library:
+    """The cards of a folder and no others, all of them asked for, whole or bare.
+
+    Raises WorkbenchError for a folder without cards or with one that cannot be used.
+    """
+    found = load_library(
+        folder, shipped_folder=folder / "no-shipped-ones", preferences=Preferences()
+    )
+    if not found.skills:
+        raise WorkbenchError(
+            "there are no cards to go by",
+            where=str(folder),
+            todo="workbench skills induce LINEAGE... --out DIR writes some",
+        )
+    skills = {i: bare(one) if cards == "bare" else one for i, one in found.skills.items()}
+    return Library(skills, pinned=frozenset(skills))
+
+
+def bare(skill: Skill) -> Skill:
+    """What a plain list of tricks says: the edit and its values.
+
+    That the edit finds a place to be made is not a condition of the card and stays.
+    """
+    scope = structs.replace(skill.card.scope, families=("*",), after=(), not_after=())
+    card = structs.replace(
+        skill.card, precondition=(), anchor="", risk=(), requires=(), conflicts=(), scope=scope
+    )
+    return structs.replace(skill, card=card, preconditions=(), risks=())
+
+
+def lacking(expert: str, kernel: str) -> list[str]:
+    """Mechanisms that the walk finds in the expert and not in another kernel, by name."""
+    have = {inverse.category for inverse, _, _ in removable(kernel)}
+    return sorted({inverse.category for inverse, _, _ in removable(expert)} - have)
+
+
+def summaries(trials: Sequence[Trial]) -> list[Summary]:
+    """One for each workload and form of cards, in the order of the trials."""
+    groups: dict[tuple[str, Cards], list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault((trial.workload, trial.cards), []).append(trial)
+    return [_summary(workload, cards, group) for (workload, cards), group in groups.items()]
+
+
+def _summary(workload: str, cards: Cards, group: Sequence[Trial]) -> Summary:
+    ratios = [one.ratio for one in group if one.ratio is not None]
+    return Summary(
+        workload=workload,
+        cards=cards,
+        trials=len(group),
+        reached=sum(one.reached for one in group),
+        ratio=median(ratios) if ratios else None,
+        steps=median(one.steps for one in group),
+        gpu_seconds=median(one.gpu_seconds for one in group),
+    )
+
+
+def read_trials(path: Path) -> list[Trial]:
+    """Trials that were kept. Raises WorkbenchError for what is no such file."""
+    try:
+        return [msgspec.json.decode(line, type=Trial) for line in path.read_bytes().splitlines()]
+    except (OSError, msgspec.DecodeError) as fault:
+        raise WorkbenchError(
+            f"these are no kept trials: {fault}",
+            where=str(path),
+            todo="workbench bench roundtrip --keep FILE writes some",
+        ) from fault

@@ -1,0 +1,137 @@
+"""`bench roundtrip`: from naive to expert latency with learned cards alone."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workbench.cli import emit, options
+from workbench.cli.say import Exit, note
+from workbench.errors import WorkbenchError
+
+if TYPE_CHECKING:
+    from workbench.bench.roundtrip import Summary, Trial
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `bench`."""
+    app.command(
+        epilog="Example: workbench bench roundtrip gemm-lineage-1 --cards drafts --trials 10"
+    )(roundtrip)
+
+
+def roundtrip(  # every choice of one experiment
+    lineages: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="LINEAGE...", help="Lineage sessions, or bundles of them."),
+    ] = None,
+    cards: Annotated[Path | None, typer.Option(metavar="DIR", help="Learned cards.")] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Trials of each workload.")] = 10,
+    steps: Annotated[int, typer.Option(min=1, help="Most transitions of a trial.")] = 15,
+    ablation: Annotated[
+        bool, typer.Option("--ablation", help="Also with bare cards: no conditions, no risks.")
+    ] = False,
+    recorded: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Print what was kept before.")
+    ] = None,
+    keep: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep every trial.")] = None,
+    device: options.Device = "auto",
+    target: options.Target = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Run from the naive end of lineages with learned cards alone, and hold it to the expert.
+
+    Every trial that stays slower is explained. Leaves with 1 unless all reached it.
+    """
+    from workbench.bench.roundtrip import Trial, read_trials
+    from workbench.bench.roundtrip_run import Ask, run_trials
+    from workbench.engine.sessions import find_session, sessions_folder
+    from workbench.engine.telling import tell
+
+    if recorded is None and (not lineages or cards is None):
+        raise WorkbenchError(
+            "lineages and cards are needed",
+            todo="workbench bench roundtrip gemm-lineage-1 --cards DIR; or --from FILE",
+        )
+    found: list[Trial] = []
+    if recorded is not None:
+        found = read_trials(recorded)
+        for trial in found:
+            _show(trial, json=json)
+    elif lineages and cards is not None:
+        folder = sessions_folder(sessions)
+        ask = Ask(
+            lineages=tuple(
+                path if (path := Path(name)).is_file() else find_session(name, folder)
+                for name in lineages
+            ),
+            cards=cards,
+            trials=trials,
+            steps=steps,
+            ablation=ablation,
+            device=device,
+            target=target,
+            sessions=folder,
+        )
+        for trial in run_trials(ask, lambda event: _hear(tell(event), json=json)):
+            found.append(trial)
+            _keep(keep, trial, first=len(found) == 1)
+            _show(trial, json=json)
+    if not json:
+        _foot(found)
+    if not all(trial.reached for trial in found if trial.cards == "whole"):
+        raise typer.Exit(Exit.NO)
+
+
+def _hear(line: object, *, json: bool) -> None:
+    says = getattr(line, "says", "")
+    if says and not json:
+        note(says)
+
+
+def _keep(file: Path | None, trial: "Trial", *, first: bool) -> None:
+    import msgspec
+
+    if file is not None:
+        with file.open("wb" if first else "ab") as out:
+            out.write(msgspec.json.encode(trial) + b"\n")
+
+
+def _show(trial: "Trial", *, json: bool) -> None:
+    if json:
+        emit.json(trial)
+        return
+    ratio = "not timed" if trial.ratio is None else f"{trial.ratio:.3f}x {trial.kind}"
+    word = "reached" if trial.reached else "slower"
+    emit.text(
+        f"{trial.workload:<16} {trial.cards:<6} {trial.number:>3}  {word:<8} {ratio:<16} "
+        f"{trial.steps} steps, {trial.gpu_seconds:.1f} GPU-s  {trial.session}"
+    )
+    if trial.why:
+        emit.text(f"{'':<28}{trial.why}")
+
+
+def _foot(found: "list[Trial]") -> None:
+    from workbench.bench.roundtrip import KLINEAGE, summaries
+    from workbench.measure.records import Kind
+
+    for one in summaries(found):
+        emit.text(_line(one))
+    whole = [trial for trial in found if trial.cards == "whole"]
+    reached = sum(trial.reached for trial in whole)
+    kinds = " and ".join(sorted({str(trial.kind) for trial in found if trial.kind is not None}))
+    emit.text(
+        f"{reached} of {len(whole)} trials reached the expert's latency, {kinds or 'not timed'} "
+        f"(KLineage: {KLINEAGE}, measured)"
+    )
+    if any(trial.kind is Kind.MODELED for trial in found):
+        emit.text("modeled times say which steps were found, and nothing of a GPU's latency")
+
+
+def _line(one: "Summary") -> str:
+    ratio = "-" if one.ratio is None else f"{one.ratio:.3f}x"
+    return (
+        f"{one.workload:<16} {one.cards:<6} {one.reached} of {one.trials} reached, median {ratio} "
+        f"of the expert's speed after {one.steps:g} steps and {one.gpu_seconds:.1f} GPU-s"
+    )

@@ -87,8 +87,9 @@ async def test_an_edit_vetoes_the_version_and_is_gated_as_the_next(
         assert isinstance(on.app.screen, Confirm)
         assert on.client.wishes == []
         await on.press("y")
-        await on.until(lambda: len(on.client.wishes) == 2)
-        veto, submit = on.client.wishes
+        await on.until(lambda: len(on.client.wishes) == 4)
+        pause, veto, submit, go = on.client.wishes
+        assert (pause, go) == (("pause",), ("go",))
         assert veto[:3] == ("decide", 12, Answer.VETOED)
         assert submit[1].source == SOURCE + "# mine\n"
         assert submit[1].origin == "edit of v12 by hand"

@@ -1,6 +1,7 @@
 """The screen on a real engine: its log, its socket and its git, nothing played."""
 
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from engine_parts import ScriptedWorkplace, new_session
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from workbench.bench.terminal import Terminal
 from workbench.engine.client import SessionClient
 from workbench.engine.serve import serve_session
 from workbench.session.records import Answer, Budget, Mode
@@ -86,3 +88,31 @@ async def test_a_veto_and_an_acceptance_reach_git(session: Path) -> None:
         "reads past the row",
     )
     assert "Decision: accepted by person" in newest_message(session)
+
+
+def test_an_edit_in_a_real_editor_is_gated_as_the_next_step(
+    session: Path, tmp_path: Path, own_home: Path
+) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho "# mine" >> "$1"\n')
+    editor.chmod(0o755)
+    command = [sys.executable, "-m", "workbench.cli.main", "attach", str(session)]
+    with Terminal(command, {"EDITOR": str(editor), "VISUAL": ""}) as terminal:
+        terminal.until(b"your decision")
+        terminal.press(b"r")
+        terminal.until(b"Accept")
+        terminal.press(b"E")
+        terminal.until(b"Gate your edit")
+        terminal.press(b"y")
+        terminal.until(b"step 2")
+        terminal.settle()
+        terminal.press(b"r")
+        terminal.until(b"Accept")
+        terminal.press(b"a")
+        terminal.until(b"budget spent")
+    client = SessionClient(session)
+    assert client.transition(1).decision.reason == "edited by hand; the edit is the next step"
+    made = client.transition(2)
+    assert made.origin == "edit of v1 by hand"
+    assert client.sources(2)[1].endswith("# mine\n")
+    assert list((own_home / ".local/share/workbench/edits").glob("softmax-1-v1.py"))

@@ -13,12 +13,12 @@ from workbench.engine.sessions import sessions_folder
 from workbench.engine.view import State
 from workbench.engine.wishes import Submit
 from workbench.errors import WorkbenchError
-from workbench.session.records import Answer
 from workbench.tui import clipboard
 from workbench.tui.dialogs.ask import Confirm
 from workbench.tui.dialogs.review import Review
 from workbench.tui.editor import draft, open_editor, read_back
 from workbench.tui.feed import Client
+from workbench.tui.handing_in import hand_in
 from workbench.tui.keys import Place, bindings
 from workbench.tui.leave import leaving
 from workbench.tui.looking import Looking
@@ -108,16 +108,11 @@ class WorkbenchApp(Looking):
                 self.screen.dismiss()
             card = table.record.plan.card if table.record.plan is not None else ""
             origin = f"edit of v{table.number} by hand"
-            self.wish(self._hand_in(table.number, Submit(source=source, origin=origin, skill=card)))
+            wish = Submit(source=source, origin=origin, skill=card)
+            self.wish(hand_in(self._client, table.number, wish))
 
         says = f"Veto v{table.number} and gate your edit as the next step? It is kept in {path}."
         self.push_screen(Confirm("Gate your edit", says, self.look), agreed)
-
-    async def _hand_in(self, number: int, wish: Submit) -> str:
-        """Answers the version that waits, so that the edit is the next one to be gated."""
-        reason = "edited by hand; the edit is the next step"
-        await self._client.decide(number, Answer.VETOED, reason)
-        return await self._client.submit(wish)
 
     # -- other sessions, skills -----------------------------------------------------------------
 

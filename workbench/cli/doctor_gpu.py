@@ -49,9 +49,10 @@ def reached(ceilings: "Ceilings") -> str:
     rates = ", ".join(f"{name} {rate:.4g}" for name, rate in ceilings.matrix_tflops.items())
     missing = ", ".join(ceilings.missing)
     without = f"; not multiplied by this torch: {missing}" if missing else ""
+    raised = "".join(f"; ceiling raised by {says}" for says in ceilings.raised.values())
     return (
         f"copy {ceilings.copy_gbps:.4g} GB/s, read {ceilings.read_gbps:.4g} GB/s; "
-        f"TFLOP/s: {rates}{without}; measured {ceilings.measured[:10]}"
+        f"TFLOP/s: {rates}{without}; measured {ceilings.measured[:10]}{raised}"
     )
 
 

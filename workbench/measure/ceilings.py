@@ -35,9 +35,16 @@ class Wanted(Struct, frozen=True, kw_only=True):
     buffer_bytes: int = 2 << 30
     """Of each of two buffers: far beyond any L2."""
     side: int = 8192
-    """Of the square matrices."""
-    seconds: float = 0.15
-    """Of device time for each number."""
+    """Of the largest square matrices."""
+    seconds: float = 0.05
+    """Of device time for each call, in all its bursts."""
+    bursts: int = 4
+    """Of each call, the others' between them: some two seconds from the first to the last."""
+
+    @property
+    def burst_seconds(self) -> float:
+        """Of one burst."""
+        return self.seconds / self.bursts
 
 
 class Rates(Struct, frozen=True, kw_only=True):
@@ -51,7 +58,7 @@ class Rates(Struct, frozen=True, kw_only=True):
 
 
 class Ceilings(Struct, frozen=True, kw_only=True):
-    """Rates that one GPU sustained, medians over repeated calls on random data."""
+    """The best rates that one GPU showed on random data."""
 
     uuid: str
     gpu: str
@@ -67,11 +74,19 @@ class Ceilings(Struct, frozen=True, kw_only=True):
     """Dense, by `float32` (IEEE), `tf32`, `float16`, `bfloat16`, `float8`, `float64`, `int8`."""
     missing: dict[str, str] = {}
     """Dtypes that torch would not multiply here, and why."""
+    raised: dict[str, str] = {}
+    """Of rates that a timing has shown to be higher than was measured, by field or dtype:
+    `gemm to 769 TFLOP/s on 2026-11-29, measured 708`."""
 
     @property
     def source(self) -> str:
         """As reports name it: `measured ceiling, 2026-11-29`."""
         return f"measured ceiling, {self.measured[:10]}"
+
+    def source_of(self, *names: str) -> str:
+        """The same for some of its rates: `ceiling raised by gemm to 769 TFLOP/s ...`."""
+        told = [self.raised[name] for name in names if name in self.raised]
+        return f"ceiling raised by {told[0]}" if told else self.source
 
     def applied(self, target: Target) -> Target:
         """The target with these rates in place of the datasheet's, where they were measured.
@@ -126,6 +141,13 @@ def measure_ceilings(gpu: Gpu, workshop: Workshop) -> Ceilings:
     if now is None or not hot(now.throttle_reasons):
         keep(_file(gpu), ceilings)
     return ceilings
+
+
+def keep_raised(device_index: int, ceilings: Ceilings) -> None:
+    """Keep ceilings that a timing has raised, for the sessions after this one."""
+    gpu = gpu_behind(device_index)
+    if gpu is not None:
+        keep(_file(gpu), ceilings)
 
 
 def measure_rates(workshop: Workshop, wanted: Wanted) -> Rates:

@@ -1,16 +1,21 @@
 """What a worker does to find a GPU's ceilings: large copies, large sums, large matrix products.
 
-Runs in workers only, and nothing but our own code with it.
+Runs in workers only, and nothing but our own code with it. A ceiling is the best that the device
+shows, whatever else the machine does meanwhile: every rate is asked for at several sizes, in short
+bursts between which all others have their turn, and the fastest burst's median counts.
 """
 
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 import torch
+from msgspec import structs
 
 from workbench.isolation.context import JobContext
 from workbench.isolation.wire import Blob
@@ -18,9 +23,15 @@ from workbench.measure.ceilings import Rates, Wanted
 
 _FREE_SHARE = 6
 """A buffer takes at most this part of the free memory: two of them, and matrices beside."""
-_LEAST, _MOST = 5, 200
-"""Calls behind a median."""
-_WARM = 3
+_MATRICES = 16
+"""What all matrices of all products take together, in largest ones of eight bytes a number."""
+_LEAST, _MOST = 3, 30
+"""Calls of a burst."""
+_WARM = 2
+
+Call = Callable[[], object]
+Shape = tuple[int, int, int]
+"""Rows, columns and inner length of a product."""
 
 
 def measure(
@@ -29,92 +40,146 @@ def measure(
     blobs: list[Blob],  # noqa: ARG001  # a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Answer `Wanted` with `Rates`."""
-    wanted = msgspec.convert(request, Wanted)
     device = bench.device
-    stopwatch = _Stopwatch(device, wanted.seconds)
-    copy_gbps, read_gbps = _bandwidths(stopwatch, _buffer_bytes(wanted, device))
-    rates: dict[str, float] = {}
+    wanted = _fitting(msgspec.convert(request, Wanted), device)
+    contest = _Contest(device, wanted)
     missing: dict[str, str] = {}
-    for name, product in _PRODUCTS.items():
-        try:
-            rates[name] = _rate(stopwatch, product, wanted.side, device)
-        except (RuntimeError, NotImplementedError, AttributeError, TypeError) as fault:
-            missing[name] = f"{type(fault).__name__}: {fault}".splitlines()[0][:200]
-    answer = Rates(copy_gbps=copy_gbps, read_gbps=read_gbps, matrix_tflops=rates, missing=missing)
+    with ExitStack() as stack:
+        _enter_bandwidths(contest, wanted.buffer_bytes, device)
+        for name, product in _PRODUCTS.items():
+            with ExitStack() as its:
+                try:
+                    for shape in _shapes(wanted.side):
+                        call = its.enter_context(product(shape, device))
+                        contest.enter(name, 2.0 * shape[0] * shape[1] * shape[2], call)
+                except _CANNOT as fault:
+                    contest.leave(name)
+                    missing[name] = f"{type(fault).__name__}: {fault}".splitlines()[0][:200]
+                else:
+                    stack.enter_context(its.pop_all())
+        best = contest.best()
+    answer = Rates(
+        copy_gbps=best.pop("copy") / 1e3,
+        read_gbps=best.pop("read") / 1e3,
+        matrix_tflops={name: rate / 1e6 for name, rate in best.items()},
+        missing=missing,
+    )
     return msgspec.to_builtins(answer), []
 
 
-class _Stopwatch:
-    """Medians of a call's time on a device; of wall time on the CPU."""
+_CANNOT = (RuntimeError, NotImplementedError, AttributeError, TypeError)
+"""What torch raises for a product that this build, device or memory does not allow."""
 
-    def __init__(self, device: str, seconds: float) -> None:
-        self.device = device
+
+def _shapes(side: int) -> tuple[Shape, ...]:
+    """Square, smaller, and half as deep: which of them a library does best differs by device."""
+    half = side // 2
+    return (half, half, half), (side, side, side), (side, side, half)
+
+
+class _Contest:
+    """Calls that show one rate or another, at work or bytes known for each."""
+
+    def __init__(self, device: str, wanted: Wanted) -> None:
         self._cuda = device != "cpu"
-        self._seconds = seconds
+        self._bursts = wanted.bursts
+        self._seconds = wanted.burst_seconds
+        self._entries: list[tuple[str, float, Call, int]] = []
+        """Name, work, call, and how many calls make a burst."""
 
-    def us(self, call: Callable[[], object]) -> float:
-        """Microseconds, the median of the calls that fit into the time."""
+    def enter(self, name: str, work: float, call: Call) -> None:
+        """Compile and warm up; `work` is in operations or bytes. Raises what the call raises."""
         for _ in range(_WARM):
-            self._once(call)
-        times: list[float] = []
-        while len(times) < _LEAST or (sum(times) < self._seconds * 1e6 and len(times) < _MOST):
-            times.append(self._once(call))
-        return statistics.median(times)
-
-    def _once(self, call: Callable[[], object]) -> float:
-        if not self._cuda:
-            began = time.perf_counter()
             call()
-            return (time.perf_counter() - began) * 1e6
-        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # untyped there
-        start.record()
+        count = _LEAST
+        if self._cuda:
+            us = self._queued(call, 1)[0]
+            count = max(_LEAST, min(_MOST, round(self._seconds * 1e6 / us)))
+        self._entries.append((name, work, call, count))
+
+    def leave(self, name: str) -> None:
+        """None of the name counts."""
+        self._entries = [entry for entry in self._entries if entry[0] != name]
+
+    def best(self) -> dict[str, float]:
+        """Work a microsecond by name: that of the fastest burst at any size."""
+        found: dict[str, float] = {}
+        for _ in range(self._bursts):
+            for name, work, call, count in self._entries:
+                burst = self._queued(call, count) if self._cuda else _walls(call, count)
+                found[name] = max(found.get(name, 0.0), work / statistics.median(burst))
+        return found
+
+    def _queued(self, call: Call, count: int) -> list[float]:
+        """Microseconds of so many calls, all queued while the first ones run: the device waits for
+        no launch."""
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]  # type: ignore[no-untyped-call]  # untyped there
+        # One call ahead of the clock: the host is queueing while it runs.
         call()
-        stop.record()
-        stop.synchronize()
-        return float(start.elapsed_time(stop)) * 1e3
+        marks[0].record()
+        for mark in marks[1:]:
+            call()
+            mark.record()
+        marks[-1].synchronize()
+        return [float(start.elapsed_time(stop)) * 1e3 for start, stop in pairwise(marks)]
 
 
-def _buffer_bytes(wanted: Wanted, device: str) -> int:
+def _walls(call: Call, count: int) -> list[float]:
+    times = []
+    for _ in range(count):
+        began = time.perf_counter()
+        call()
+        times.append((time.perf_counter() - began) * 1e6)
+    return times
+
+
+def _fitting(wanted: Wanted, device: str) -> Wanted:
+    """What the free memory has room for."""
     if device == "cpu":
-        return wanted.buffer_bytes
-    return min(wanted.buffer_bytes, int(torch.cuda.mem_get_info(device)[0]) // _FREE_SHARE)
+        return wanted
+    free = int(torch.cuda.mem_get_info(device)[0])
+    side = wanted.side
+    while _MATRICES * 8 * side**2 > free // 2:
+        side //= 2
+    size = min(wanted.buffer_bytes, free // _FREE_SHARE)
+    return structs.replace(wanted, buffer_bytes=size, side=side)
 
 
-def _bandwidths(stopwatch: _Stopwatch, size: int) -> tuple[float, float]:
-    """GB/s of a copy, both ways counted, and of a sum over everything."""
-    source = torch.randn(size // 4, device=stopwatch.device)
+def _enter_bandwidths(contest: _Contest, size: int, device: str) -> None:
+    """A copy, both ways counted, and a sum over everything; of all of the buffer and of half."""
+    source = torch.randn(size // 4, device=device)
     target = torch.empty_like(source)
-    moved = source.numel() * source.element_size()
-    copying = stopwatch.us(lambda: target.copy_(source))
-    reading = stopwatch.us(source.sum)
-    return 2 * moved / copying / 1e3, moved / reading / 1e3
-
-
-def _rate(stopwatch: _Stopwatch, product: "Product", side: int, device: str) -> float:
-    """TFLOP/s of a square product."""
-    with product(side, device) as call:
-        return 2.0 * side**3 / stopwatch.us(call) / 1e6
+    for share in (1, 2):
+        part, into = source[: len(source) // share], target[: len(source) // share]
+        moved = part.numel() * part.element_size()
+        contest.enter("copy", 2.0 * moved, partial(into.copy_, part))
+        contest.enter("read", moved, part.sum)
 
 
 @contextmanager
-def _plain(
-    side: int, device: str, dtype: torch.dtype, *, tf32: bool = False
-) -> Iterator[Callable[[], object]]:
+def _plain(shape: Shape, device: str, dtype: torch.dtype, *, tf32: bool = False) -> Iterator[Call]:
     """A library's product of two random matrices of `dtype`."""
-    a, b = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
-    out = torch.empty_like(a)
+    m, n, k = shape
+    a, b = (torch.randn(size, device=device).to(dtype) for size in ((m, k), (k, n)))
+    out = torch.empty((m, n), device=device, dtype=dtype)
+
+    def call() -> None:
+        # Set each time: all products take turns.
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.mm(a, b, out=out)
+
     before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = tf32
     try:
-        yield lambda: torch.mm(a, b, out=out)
+        yield call
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
 
 
 @contextmanager
-def _float8(side: int, device: str) -> Iterator[Callable[[], object]]:
+def _float8(shape: Shape, device: str) -> Iterator[Call]:
     """The same in fp8 (e4m3), the second operand by columns, as the hardware wants it."""
-    a, b = (torch.randn(side, side, device=device).to(torch.float8_e4m3fn) for _ in range(2))
+    m, n, k = shape
+    a, b = (torch.randn(size, device=device).to(torch.float8_e4m3fn) for size in ((m, k), (n, k)))
     one = torch.ones((), device=device)
     yield lambda: torch._scaled_mm(  # noqa: SLF001  # torch has no public name for it
         a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True
@@ -122,22 +187,23 @@ def _float8(side: int, device: str) -> Iterator[Callable[[], object]]:
 
 
 @contextmanager
-def _int8(side: int, device: str) -> Iterator[Callable[[], object]]:
+def _int8(shape: Shape, device: str) -> Iterator[Call]:
+    m, n, k = shape
     a, b = (
-        torch.randint(-128, 128, (side, side), device=device, dtype=torch.int8) for _ in range(2)
+        torch.randint(-128, 128, size, device=device, dtype=torch.int8) for size in ((m, k), (n, k))
     )
     yield lambda: torch._int_mm(a, b.t())  # noqa: SLF001  # torch has no public name for it
 
 
-Product = Callable[[int, str], Any]
-"""`product(side, device)` is a context that gives the call to be timed."""
+Product = Callable[[Shape, str], Any]
+"""`product(shape, device)` is a context that gives the call to be timed."""
 
 _PRODUCTS: dict[str, Product] = {
-    "float32": lambda side, device: _plain(side, device, torch.float32),
-    "tf32": lambda side, device: _plain(side, device, torch.float32, tf32=True),
-    "float16": lambda side, device: _plain(side, device, torch.float16),
-    "bfloat16": lambda side, device: _plain(side, device, torch.bfloat16),
+    "float32": partial(_plain, dtype=torch.float32),
+    "tf32": partial(_plain, dtype=torch.float32, tf32=True),
+    "float16": partial(_plain, dtype=torch.float16),
+    "bfloat16": partial(_plain, dtype=torch.bfloat16),
     "float8": _float8,
-    "float64": lambda side, device: _plain(side, device, torch.float64),
+    "float64": partial(_plain, dtype=torch.float64),
     "int8": _int8,
 }

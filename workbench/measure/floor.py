@@ -17,7 +17,7 @@ _SPLIT = 3
 tensor cores (as `tl.dot`'s tf32x3 does)."""
 
 
-_HARDLY = 0.05
+HARDLY = 0.05
 """Share of the bytes; what writes less is bound by reading (ours)."""
 
 
@@ -66,6 +66,7 @@ def limit(  # the work, where it runs, and what is known of either
     dtypes: Collection[str],
     precision: Precision,
     written: float,
+    counted: bool = False,
     ceilings: Ceilings | None = None,
 ) -> Limit | None:
     """What `% of limit` is a share of: the roofline of the work (Williams et al. 2009).
@@ -79,20 +80,34 @@ def limit(  # the work, where it runs, and what is known of either
     if work is None:
         return None
     at = target if ceilings is None else ceilings.applied(target)
-    gbps = at.dram_peak_gbps
-    if ceilings is not None and written <= _HARDLY * work.bytes:
+    gbps, reads = at.dram_peak_gbps, written <= HARDLY * work.bytes
+    if ceilings is not None and reads:
         gbps = max(gbps, ceilings.read_gbps)
     memory = work.bytes / gbps / 1e3
     tflops = peak_tflops(dtypes, precision, at) if dtypes else at.fp32_tflops
     arithmetic = work.flops / tflops / 1e6
-    source = "datasheet" if ceilings is None else ceilings.source
     if max(memory, arithmetic) <= 0:
         return None
     if memory >= arithmetic:
-        says = f"{work.bytes:.4g} bytes at {gbps:.4g} GB/s"
-        return Limit(us=memory, says=says, bound="memory", source=source)
-    says = f"{work.flops:.4g} operations at {tflops:.4g} TFLOP/s"
-    return Limit(us=arithmetic, says=says, bound="arithmetic", source=source)
+        used = ["read_gbps"] if gbps > at.dram_peak_gbps else ["copy_gbps"]
+        return Limit(
+            us=memory,
+            says=f"{work.bytes:.4g} bytes at {gbps:.4g} GB/s",
+            bound="memory",
+            source="datasheet" if ceilings is None else ceilings.source_of(*used),
+            above="what an L2 holds need not pass DRAM",
+        )
+    rates = at.tensor_tflops.items()
+    used = [name for name, rate in rates if tflops in (rate, rate / _SPLIT)]
+    return Limit(
+        us=arithmetic,
+        says=f"{work.flops:.4g} operations at {tflops:.4g} TFLOP/s",
+        bound="arithmetic",
+        source="datasheet" if ceilings is None else ceilings.source_of(*used),
+        above="the operations were counted off the reference: algebra can save some"
+        if counted
+        else "it computes in another way than this rate is of",
+    )
 
 
 def peak_tflops(dtypes: Collection[str], precision: Precision, target: Target) -> float:

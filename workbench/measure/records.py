@@ -72,14 +72,18 @@ class Limit(Struct, frozen=True, kw_only=True):
     """`memory` or `arithmetic`."""
     source: str
     """`measured ceiling, 2026-11-29`, or `datasheet`."""
+    above: str = ""
+    """How a time can be below it."""
 
     def share(self, time: Time) -> float:
         """How much of the limit a time reaches: 1.0 is all of it."""
         return self.us / time.microseconds
 
     def words(self, time: Time) -> str:
-        """`71 % of limit (memory, datasheet)`."""
-        return f"{100 * self.share(time):.3g} % of limit ({self.bound}, {self.source})"
+        """`71 % of limit (memory, datasheet)`; above 100 % with how that can be."""
+        share = f"{100 * self.share(time):.3g}"
+        how = f"; {self.above}" if self.above and float(share) > 100 else ""
+        return f"{share} % of limit ({self.bound}, {self.source}{how})"
 
 
 class PairSamples(Struct, frozen=True, kw_only=True):

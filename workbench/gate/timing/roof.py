@@ -2,14 +2,16 @@
 floor below which they are refused."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from workbench.errors import WorkbenchError
 from workbench.gate.problem.records import ProblemReport, ShapeReport
 from workbench.gate.timing.ring_protocol import Prepared
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.target import target as known_target
-from workbench.measure.ceilings import Ceilings, known_or_measured
+from workbench.measure.ceilings import Ceilings, keep_raised, known_or_measured
 from workbench.measure.floor import Floor, floor, limit
+from workbench.measure.raising import Shown, raised
 from workbench.measure.records import Limit
 from workbench.problems.records import Problem
 
@@ -35,6 +37,7 @@ class Roof:
         self._device_index = device_index
         self._workshop = workshop
         self._ceilings: Ceilings | None = None
+        self._l2_bytes = self._target.l2_bytes
         self.doubt = ""
         """Why the limit is the datasheet's although there is a GPU; empty until asked."""
 
@@ -51,13 +54,44 @@ class Roof:
             self._target,
             dtypes=_dtypes(shape),
             precision=self._problem.precision,
-            written=sum(entry.bytes for entry in shape.output_entries),
+            written=_written(shape),
+            counted=shape.counted,
             ceilings=self._reached(self._device_index),
         )
+
+    def raised_by(self, us: float, who: str) -> str:
+        """Raise the ceilings by a time that is beyond doubt, where it shows them too low.
+
+        What was raised, in words; empty where nothing was. `limit` is another one then.
+        """
+        shape, known, index = self._facts().full, self._ceilings, self._device_index
+        if known is None or index is None or shape.work is None:
+            return ""
+        before = self.limit()
+        if before is None:
+            return ""
+        shown = Shown(
+            us=us,
+            who=who,
+            day=datetime.now(UTC).date().isoformat(),
+            work=shape.work,
+            dtypes=_dtypes(shape),
+            written=_written(shape),
+            counted=shape.counted,
+            l2_bytes=self._l2_bytes,
+        )
+        found = raised(known, before, self._target, shown)
+        if found is None:
+            return ""
+        self._ceilings = found
+        keep_raised(index, found)
+        (says,) = (note for name, note in found.raised.items() if known.raised.get(name) != note)
+        return f"ceiling raised by {says}"
 
     def floor(self, prepared: Prepared) -> Floor:
         """The least time that can be true, by the datasheet: a slow day of a GPU refuses nobody."""
         shape = self._facts().full
+        self._l2_bytes = max(self._l2_bytes, prepared.l2_bytes or 0)
         return floor(
             shape.work,
             self._target,
@@ -75,6 +109,11 @@ class Roof:
             except WorkbenchError as fault:
                 self.doubt = str(fault)
         return self._ceilings
+
+
+def _written(shape: ShapeReport) -> float:
+    """Bytes of all outputs."""
+    return float(sum(entry.bytes for entry in shape.output_entries))
 
 
 def _dtypes(shape: ShapeReport) -> set[str]:

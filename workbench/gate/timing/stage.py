@@ -346,11 +346,15 @@ class _Sitting:
             self._flag(versus)
         if played.rival:
             speed = pairs.speed(played.summary(over=played.rival), rule, played.seconds)
+        time_ = measured(samples[CANDIDATE])
+        if says := self._timer.roof.raised_by(time_.microseconds, self._timer.problem.name):
+            self._limit = self._timer.roof.limit()
+            self._note("profile.ceiling-raised", says)
         if doubt := self._timer.roof.doubt:
             self._note("profile.no-ceilings", f"its limit is the datasheet's: {doubt}")
         return Profiled(
             report=timing_report(Outcome.UNPROVEN, ""),
-            time=measured(samples[CANDIDATE]),
+            time=time_,
             against=measured(samples[played.rival]) if played.rival else None,
             speed=speed,
             versus_reference=versus,

@@ -102,11 +102,12 @@ class Book:
         self._first = 0
         """Launches before this call."""
         self._names: dict[int, str] = {}
-        self._heeds = False
         self._tentative: dict[int, list[Stored]] = {}
         self._wants: dict[int, dict[tuple[Grid, tuple[Slot, ...]], list[Array]]] = {}
         self.footprints: dict[Slot, list[tuple[Grid, Array]]] = {}
         """What programs wrote through an argument, final or not, by where it lies."""
+        self.heeding: set[Slot] = set()
+        """Arguments of kernels that look at what atomic updates give back."""
         self.closed: dict[Slot, Array] = {}
         """Offsets that atomics of no other programs than those which run go to."""
         self.partial = False
@@ -169,7 +170,7 @@ class Book:
         self.partial = partial
         writable = stored_parameters(function)
         self._names = {}
-        self._heeds = heeds_updates(function)
+        heeds = heeds_updates(function)
         places = set()
         for name, value in bound.items():
             for tensor in _tensors(value):
@@ -179,7 +180,9 @@ class Book:
                 if name in writable:
                     places.add(place)
                     self._names[place] = name
-                    self._storages[place].slots.append(Slot(self.launch, name))
+                    slot = Slot(self.launch, name)
+                    self._storages[place].slots.append(slot)
+                    self.heeding |= {slot} if heeds else set()
         self._writable = frozenset(places)
 
     def end(self, *, partial: bool) -> None:
@@ -212,9 +215,12 @@ class Book:
         return not missing.size
 
     def adds(self, program: Grid, place: int | None, addresses: Array) -> bool:
-        """Whether the atomic updates of a place all come from programs that run."""
+        """Whether the atomic updates of a place all come from programs that run.
+
+        Then what they give back is right too: any order of programs is a lawful one.
+        """
         name = None if place is None else self._names.get(place)
-        if place is None or name is None or self._heeds:
+        if place is None or name is None:
             return False
         slot, offsets = Slot(self.launch, name), addresses - np.uint64(place)
         closed = self.closed.get(slot)

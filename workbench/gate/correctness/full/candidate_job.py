@@ -81,6 +81,8 @@ def _written(called: Called, tensor: torch.Tensor) -> float | None:
     slots = book.slots_of(source)
     if not slots and (called.host.filled(source) or _is_given(called, source)):
         return None
+    if book.heeding.intersection(slots):
+        return None  # who stores depends on who comes last
     count = 0.0
     for slot in slots:
         seen = dict(book.footprints.get(slot, ()))

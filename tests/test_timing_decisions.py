@@ -252,6 +252,13 @@ def test_others_on_the_gpu_are_named_and_do_not_fail_it():
     assert "4711" in profiled.report.findings[0].says
 
 
+def test_another_workbench_is_no_stranger():
+    watch = Watched(neighbours=["workbench (7000)"])
+    profiled = Match(new=noisy(50.0), watch=watch).judged()
+    assert codes(profiled) == ["profile.gpu-neighbour"]
+    assert "kept still by the lock" in profiled.report.findings[0].says
+
+
 def test_unread_clocks_are_admitted():
     assert codes(Match(new=noisy(50.0), watch=Watched([GpuState()])).judged()) == [
         "profile.clocks-unread"

@@ -1,6 +1,7 @@
 """One timing per GPU across processes, and what a bad lock file says."""
 
 import contextlib
+import json
 import os
 import stat
 import subprocess
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import WorkbenchError
-from workbench.measure.gpulock import GpuBusy, gpu_lock
+from workbench.isolation.processes import children
+from workbench.measure.gpulock import GpuBusy, gpu_lock, neighbours
+from workbench.measure.gpus import process_name
 
 HOLDER = Path(__file__).with_name("timing_holder.py")
 
@@ -24,6 +27,29 @@ def holder(folder, how="alone"):
         yield process
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
+
+
+@contextlib.contextmanager
+def holder_after(folder, first):
+    """A process that has had the lock, `first` having let it go: it runs on without it."""
+    let_go(first)
+    with holder(folder) as process:
+        yield process
+
+
+def let_go(process):
+    """Let go of the lock, and run on."""
+    process.stdin.write(b"let go\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"let go\n"
+
+
+@contextlib.contextmanager
+def holder_after_all(folder):
+    """A process with a child that has had the lock and keeps running."""
+    with holder(folder, "worker") as process:
+        let_go(process)
+        yield process
 
 
 def take(folder, **options):
@@ -58,6 +84,42 @@ def test_checks_share_a_gpu_with_checks_but_not_with_a_timing(tmp_path):
             take(tmp_path, seconds=0)
 
 
+def test_workbenches_on_one_gpu_see_each_other_holding_its_lock_or_not(tmp_path):
+    take(tmp_path)
+    assert neighbours("GPU-test", folder=tmp_path) == set()
+    with holder(tmp_path) as one, holder_after(tmp_path, one) as other:
+        assert neighbours("GPU-test", folder=tmp_path) == {one.pid, other.pid}
+        assert neighbours("GPU-other", folder=tmp_path) == set()
+    assert neighbours("GPU-test", folder=tmp_path) == set()
+
+
+WATCHES = """
+import json, sys
+from pathlib import Path
+from types import SimpleNamespace
+from workbench.measure.gpulock import gpu_lock, neighbours
+from workbench.measure.gpuwatch import NvmlWatch
+folder, worker = Path(sys.argv[1]), int(sys.argv[2])
+with gpu_lock("GPU-test", folder=folder, shared=True):
+    pass
+listed = [SimpleNamespace(pid=pid) for pid in (worker, 1)]
+nvml = SimpleNamespace(
+    NVMLError=RuntimeError, nvmlDeviceGetComputeRunningProcesses=lambda _handle: listed
+)
+watch = NvmlWatch(nvml, None, lambda: neighbours("GPU-test", folder=folder))
+print(json.dumps([watch.strangers(), watch.neighbours()]))
+"""
+"""Another workbench: to this one the tests' own processes are not its own."""
+
+
+def test_a_neighbours_workers_are_told_from_strangers(tmp_path):
+    with holder_after_all(tmp_path) as other:
+        (worker,) = children(other.pid)
+        words = [sys.executable, "-c", WATCHES, str(tmp_path), str(worker)]
+        told = subprocess.run(words, capture_output=True, check=True)
+        assert json.loads(told.stdout) == [[process_name(1)], [process_name(other.pid)]]
+
+
 def test_another_gpu_is_free(tmp_path):
     with holder(tmp_path), gpu_lock("GPU-other", folder=tmp_path, seconds=0):
         pass
@@ -69,13 +131,13 @@ def test_every_user_can_open_the_file_whatever_the_umask(tmp_path):
         take(tmp_path)
     finally:
         os.umask(before)
-    (made,) = tmp_path.iterdir()
+    (made,) = tmp_path.glob("*.lock")
     assert stat.S_IMODE(made.stat().st_mode) == 0o666
 
 
 def test_a_file_that_may_only_be_read_locks_too(tmp_path):
     take(tmp_path)
-    (made,) = tmp_path.iterdir()
+    (made,) = tmp_path.glob("*.lock")
     made.chmod(0o444)
     assert take(tmp_path, seconds=0)
 

@@ -105,15 +105,24 @@ def together(sides: tuple[ScriptedSide, ...], fresh: Callable[[Sequence[str]], N
 class Watched:
     """A GPU whose clocks are written down, state by state; the last one stays."""
 
-    def __init__(self, states: Sequence[GpuState] = (), strangers: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        states: Sequence[GpuState] = (),
+        strangers: Sequence[str] = (),
+        neighbours: Sequence[str] = (),
+    ) -> None:
         self._states = list(states) or [GpuState(sm_clock_mhz=1980, throttle_reasons=0)]
         self._strangers = tuple(strangers)
+        self._neighbours = tuple(neighbours)
 
     def state(self) -> GpuState:
         return self._states.pop(0) if len(self._states) > 1 else self._states[0]
 
     def strangers(self) -> tuple[str, ...]:
         return self._strangers
+
+    def neighbours(self) -> tuple[str, ...]:
+        return self._neighbours
 
 
 class Match:

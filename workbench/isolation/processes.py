@@ -60,6 +60,15 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def ancestors(pid: int) -> list[int]:
+    """The processes above `pid`, its parent first, as far as they can be seen."""
+    parents = dict(_parents())
+    found: list[int] = []
+    while (pid := parents.get(pid, 0)) and pid not in found:
+        found.append(pid)
+    return found
+
+
 def use(pids: list[int]) -> Use:
     """What these processes hold; one that has ended meanwhile holds nothing."""
     total = Use()

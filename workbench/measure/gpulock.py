@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,10 @@ from pathlib import Path
 from workbench.errors import WorkbenchError
 
 FOLDER = Path("/tmp")  # noqa: S108 -- not TMPDIR: users of one machine must meet there
+_LOCKS = Path("/proc/locks")
+_announced: dict[Path, int] = {}
+"""Descriptors that hold the files by which others see this process."""
+_announcing = threading.Lock()
 _LOOK_SECONDS = 0.1
 _TRIES = 10
 """At opening: another process may create or remove the file between two calls."""
@@ -39,12 +44,55 @@ def gpu_lock(
     Raises GpuBusy after `seconds`, WorkbenchError when the file is none that can be locked.
     """
     path = folder / f"workbench-gpu-{uuid}.lock"
+    _announce(uuid, folder)
     how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     descriptor = _locked(path, how, seconds, waits)
     try:
         yield
     finally:
         os.close(descriptor)
+
+
+def neighbours(uuid: str, *, folder: Path = FOLDER) -> set[int]:
+    """Other processes that time on this GPU under the same lock, holding it or not at this moment.
+
+    The kernel's own list of locks tells their numbers, whoever's they are; empty where it does not.
+    """
+    mine = _announced.get(folder / _presence(uuid))
+    if mine is None:
+        return set()
+    inode = os.fstat(mine).st_ino
+    try:
+        fields = [line.split() for line in _LOCKS.read_text().splitlines()]
+    except OSError:
+        return set()
+    shared = [(int(f[4]), f[5]) for f in fields if f[1] == "FLOCK" and f[3] == "READ"]
+    # By our own entry: a layered file system shows another device here than to `stat`.
+    files = {name for pid, name in shared if pid == os.getpid() and name.endswith(f":{inode}")}
+    return {pid for pid, name in shared if name in files} - {os.getpid()}
+
+
+def _presence(uuid: str) -> str:
+    return f"workbench-gpu-{uuid}.here"
+
+
+def _announce(uuid: str, folder: Path) -> None:
+    """Be seen by the others for as long as this process lives: its workers stay between timings.
+
+    Not being seen is no fault: others then take our workers for strangers.
+    """
+    path = folder / _presence(uuid)
+    with _announcing:
+        if path in _announced and _is_still(path, _announced[path]):
+            return
+        with contextlib.suppress(WorkbenchError):
+            descriptor = _opened(path)
+            # Nobody ever takes it alone, so this does not wait.
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if (old := _announced.get(path)) is not None:
+                os.close(old)
+            _announced[path] = descriptor
 
 
 def _locked(path: Path, how: int, seconds: float, waits: Callable[[], None]) -> int:

@@ -6,13 +6,14 @@ a few milliseconds, so it is done between calls, never within one.
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from workbench.isolation.flavors import visible_device
-from workbench.isolation.processes import descendants
+from workbench.isolation.processes import ancestors, descendants
+from workbench.measure.gpulock import neighbours
 from workbench.measure.gpus import Gpu, NvmlFault, list_gpus, process_name
 
 IDLE, APPLICATION_CLOCKS, DISPLAY_CLOCKS = 0x1, 0x2, 0x100
@@ -52,7 +53,10 @@ class Watch(Protocol):
         """Its clocks now."""
 
     def strangers(self) -> tuple[str, ...]:
-        """Other processes that compute on it: `python3 (4711)`. Ours are not among them."""
+        """Other processes that compute on it: `python3 (4711)`. Neither ours nor neighbours'."""
+
+    def neighbours(self) -> tuple[str, ...]:
+        """Other workbenches with processes on it, kept still by its lock: `workbench (4711)`."""
 
 
 class NoWatch:
@@ -66,13 +70,24 @@ class NoWatch:
         """None are known."""
         return ()
 
+    def neighbours(self) -> tuple[str, ...]:
+        """None are known."""
+        return ()
+
 
 class NvmlWatch:
     """Looks through NVML, which must stay initialised meanwhile."""
 
-    def __init__(self, nvml: Any, handle: object) -> None:  # noqa: ANN401 -- an untyped module
+    def __init__(
+        self,
+        nvml: Any,  # noqa: ANN401 -- an untyped module
+        handle: object,
+        others: Callable[[], Collection[int]] = tuple,
+    ) -> None:
         self._nvml = nvml
         self._handle = handle
+        self._others = others
+        """Workbenches under the same lock."""
 
     def state(self) -> GpuState:
         """Its clocks now."""
@@ -88,12 +103,30 @@ class NvmlWatch:
 
     def strangers(self) -> tuple[str, ...]:
         """Other processes that compute on it, as far as the driver tells their numbers."""
+        foreign, owners = self._foreign()
+        return tuple(process_name(pid) for pid in foreign if pid not in owners)
+
+    def neighbours(self) -> tuple[str, ...]:
+        """Other workbenches with processes on it, each once."""
+        _, owners = self._foreign()
+        return tuple(process_name(pid) for pid in dict.fromkeys(owners.values()))
+
+    def _foreign(self) -> tuple[list[int], dict[int, int]]:
+        """Processes on it that are not ours, and the workbench that some of them belong to."""
         try:
             listed = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
         except self._nvml.NVMLError:
-            return ()
+            return [], {}
         own = {os.getpid(), *descendants(os.getpid())}
-        return tuple(process_name(int(process.pid)) for process in listed if process.pid not in own)
+        foreign = [int(process.pid) for process in listed if process.pid not in own]
+        others = set(self._others()) if foreign else set()
+        owners = {
+            pid: owner
+            for pid in (foreign if others else ())
+            for owner in [next((one for one in (pid, *ancestors(pid)) if one in others), 0)]
+            if owner
+        }
+        return foreign, owners
 
     def _asked(self, question: Callable[[], object]) -> int | None:
         try:
@@ -118,7 +151,7 @@ def watching(uuid: str) -> Iterator[Watch]:
         except pynvml.NVMLError:
             yield NoWatch()
         else:
-            yield NvmlWatch(pynvml, handle)
+            yield NvmlWatch(pynvml, handle, lambda: neighbours(uuid))
     finally:
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()

@@ -9,6 +9,7 @@ from workbench.gate.timing.paired_run import Noisy
 from workbench.gate.timing.sides import CANDIDATE, REFERENCE
 from workbench.gate.timing.turns import Disagreement, SideFault
 from workbench.measure.gpulock import GpuBusy
+from workbench.measure.gpuwatch import Watch
 from workbench.measure.pairs import Answer, PairRule
 from workbench.measure.records import Limit, Speed, Time
 
@@ -83,6 +84,22 @@ def contradicted(side: str, found: Disagreement) -> tuple[Outcome, Finding]:
         evidence={"events_us": found.events_us, "seen_us": found.seen_us},
     )
     return Outcome.FAILED if hides else Outcome.UNPROVEN, finding
+
+
+def around(watch: Watch) -> list[Finding]:
+    """Who else computes on the GPU, and whether its clocks can be read. Another workbench waits for
+    the same lock; a stranger does not, and makes a time doubtful."""
+    told = [
+        ("gpu-shared", f"{name} computes on this GPU too, unasked: the times are doubtful")
+        for name in watch.strangers()
+    ]
+    told += [
+        ("gpu-neighbour", f"another workbench, {name}, has workers here, kept still by the lock")
+        for name in watch.neighbours()
+    ]
+    if watch.state().sm_clock_mhz is None:
+        told.append(("clocks-unread", "NVML does not tell the GPU's clocks"))
+    return [Finding(code=f"profile.{code}", says=says, blame=Blame.MACHINE) for code, says in told]
 
 
 def unfit(met: Noisy | GpuBusy) -> Finding:

@@ -21,6 +21,7 @@ from workbench.gate.records import Blame, Evidence, Finding, Outcome
 from workbench.gate.timing.paired_run import Noisy, PairedRun
 from workbench.gate.timing.play import HoldGpu, OpenSides, Played, Waits, gather, prepared
 from workbench.gate.timing.report import (
+    around,
     blamed,
     contradicted,
     eager_words,
@@ -369,13 +370,13 @@ class _Sitting:
 
     def _look_around(self, watch: Watch) -> None:
         """Note who else computes on the GPU, and whether its clocks can be read."""
-        for stranger in watch.strangers():
-            self._note("profile.gpu-shared", f"{stranger} computes on this GPU too")
-        if watch.state().sm_clock_mhz is None:
-            self._note("profile.clocks-unread", "NVML does not tell the GPU's clocks")
+        for note in around(watch):
+            self._add(note)
 
     def _note(self, code: str, says: str, blame: Blame = Blame.MACHINE) -> None:
-        note = Finding(code=code, says=says, blame=blame)
+        self._add(Finding(code=code, says=says, blame=blame))
+
+    def _add(self, note: Finding) -> None:
         if note not in self._notes:
             self._notes.append(note)
 

@@ -1,6 +1,8 @@
 """Shipped experts: right, known to their problems, walkable, and compared with what is measured."""
 
 import contextlib
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -140,3 +142,12 @@ def test_a_rival_is_rehearsed_beside_the_expert_on_the_tiny_shape(name):
     assert isinstance(found, Measured), found.says
     assert len(found.rival_us) == len(found.expert_us) == 14
     assert Path(problem.expert).name == "expert.py"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_an_expert_passes_the_whole_gate_on_a_gpu(name):
+    path = str(load_problem(name).expert)
+    gate = [sys.executable, "-m", "workbench.cli.main", "gate", path, "--problem", name]
+    done = subprocess.run(gate, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

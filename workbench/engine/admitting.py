@@ -167,7 +167,10 @@ def roundtrips(skill: Skill, lineage: Path, tell: Tell) -> Iterator[Trial]:
 def _made_by(skill: Skill, transition: Transition) -> bool:
     plan = transition.plan
     accepted = transition.decision.answer is Answer.ACCEPTED
-    return plan is not None and accepted and plan.edit == skill.card.carrier.edit
+    if plan is None or not accepted or plan.edit != skill.card.carrier.edit:
+        return False
+    places = skill.card.carrier.grid.get("block", ())
+    return not places or plan.parameters.get("block") in places
 
 
 def _roundtrip(

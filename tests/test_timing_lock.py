@@ -165,7 +165,7 @@ def test_a_lock_file_that_was_cleaned_away_meanwhile_is_not_held(tmp_path):
     with holder(tmp_path) as other:
 
         def waits():
-            (file,) = tmp_path.iterdir()
+            (file,) = tmp_path.glob("*.lock")
             file.unlink()
             other.stdin.close()
 

@@ -59,7 +59,7 @@ async def test_a_veto_and_an_acceptance_reach_git(session: Path) -> None:
         return lambda: app.board.scene is not None and app.board.scene.snapshot.pending == number
 
     def reviewing() -> bool:
-        return isinstance(app.screen, Review)
+        return isinstance(app.screen, Review) and app.screen.ready.is_set()
 
     def back() -> bool:
         return isinstance(app.screen, Board)

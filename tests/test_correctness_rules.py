@@ -216,6 +216,8 @@ def test_a_case_keeps_layout_and_leaves_integers_alone(case):
     }
     if case in expected:
         assert torch.equal(made[0], expected[case])
+    if case is Case.ONES:
+        assert set(made[0].unique().tolist()) == {0.0, 1.0}
     if case is Case.OUTLIER:
         assert (made[0] != inputs[0]).sum() == 1
         assert made[0].max() == 300

@@ -29,6 +29,8 @@ class Case(StrEnum):
     LARGE = "magnitude x64"
     TINY = "magnitude x2^-20"
     ZEROS = "zeros"
+    ONES = "zeros and ones"
+    """Drawn anew: sums of products of them are exact, whatever their order; see `compare.exact`."""
     OUTLIER = "one outlier"
     """Fresh, one element of each tensor at a random place is 300."""
 
@@ -107,8 +109,8 @@ def plan(seed: bytes, shape: str, effort: Effort, *, floats: bool) -> tuple[Call
 def _cases(rng: random.Random, effort: Effort, floats: bool) -> list[Case]:
     if effort is Effort.FEW:
         return [Case.FRESH, Case.KEPT_ENDS]
-    values = [Case.CENTRED, Case.LARGE, Case.TINY, Case.ZEROS, Case.OUTLIER]
-    middle = [Case.FRESH, Case.KEPT_ENDS] + (values if floats else [Case.FRESH] * len(values))
+    values = [Case.ONES, Case.CENTRED, Case.LARGE, Case.TINY, Case.ZEROS, Case.OUTLIER]
+    middle = [Case.KEPT_ENDS] + (values if floats else [Case.FRESH] * len(values))
     rng.shuffle(middle)
     edited = Case.EDITED if floats else Case.FRESH
     return [Case.FRESH, *middle, Case.FRESH, edited, Case.FRESH]

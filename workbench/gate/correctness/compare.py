@@ -43,6 +43,10 @@ SPREAD_SHARE = 0.05
 """A low-variance output may be off by 5 % of its own standard deviation (gate protocol, 8.4)."""
 
 
+EXACT = {"float64": 2**53, "float32": 2**24, "float16": 2**11, "bfloat16": 2**8}
+"""Whole numbers up to which a dtype holds every one (gate protocol, section 8.3)."""
+
+
 class Rule(Struct, frozen=True):
     """C and eps of one output."""
 
@@ -58,6 +62,26 @@ def rule_for(dtype: torch.dtype, own: dict[str, Tolerance], *, tf32: bool) -> Ru
     if tf32 and name == "float32":
         return Rule(*TF32)
     return Rule(*BOUNDS.get(name, BOUNDS["float32"]))
+
+
+def exact(gold: torch.Tensor, native: torch.Tensor) -> bool:
+    """Whether the answer is one that no order of exact operations can miss.
+
+    On inputs of zeros and ones: whole numbers that the dtype holds, in fp64 and as the reference
+    runs, and not all the same.
+    """
+    top = EXACT.get(str(native.dtype).removeprefix("torch."))
+    if top is None or native.numel() < 2:
+        return False
+    answer = gold.double()
+    whole = bool(((answer == answer.round()) & (answer.abs() <= top)).all())
+    agrees = bool((answer == native.double()).all())
+    return whole and agrees and float(answer.max()) > float(answer.min())
+
+
+def measure_equality(what: str, got: torch.Tensor, native: torch.Tensor) -> Measured:
+    """Compare one tensor whose every element must be the reference's."""
+    return _measure_exact(what, str(native.dtype).removeprefix("torch."), got, native, None)
 
 
 def measure(  # three tensors, their rule, and what is known of their doubt

@@ -126,7 +126,8 @@ def draw(
     before = reference.call.inputs if reference.call else None
     inputs = apply_case(message.case, drawn, before, message.seed)
     drawn_so = message.case in {Case.FRESH, Case.KEPT_ENDS, Case.EDITED}
-    reply = answer(reference, nest, inputs, drawn_so=drawn_so)
+    ones = message.case is Case.ONES
+    reply = answer(reference, nest, inputs, drawn_so=drawn_so, ones=ones)
     return encode(reply), travelling(reference, inputs)
 
 
@@ -198,11 +199,18 @@ def recheck(
     return encode(Rechecked(changed=tuple(changed))), []
 
 
-def answer(reference: Bench, nest: Nest, inputs: list[torch.Tensor], *, drawn_so: bool) -> Made:
+def answer(
+    reference: Bench,
+    nest: Nest,
+    inputs: list[torch.Tensor],
+    *,
+    drawn_so: bool,
+    ones: bool = False,
+) -> Made:
     """Make the answers to inputs, and keep both to compare with."""
     native = reference.oracle.native(nest, inputs)
     gold = reference.oracle.gold(nest, inputs, native)
-    reference.call = Answered(nest, inputs, native, gold, drawn_so)
+    reference.call = Answered(nest, inputs, native, gold, drawn_so, ones)
     return Made(
         inputs=nest,
         entries=tuple(entry(p, t) for p, t in zip(tensor_paths(nest), inputs, strict=True)),

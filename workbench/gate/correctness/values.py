@@ -52,6 +52,8 @@ def _change(case: Case, x: torch.Tensor, generator: torch.Generator) -> None:
             _store(flat, flat.double() * 2.0**-20)
         case Case.ZEROS:
             flat.zero_()
+        case Case.ONES:
+            flat.copy_(torch.randint(2, flat.shape, generator=generator))
         case Case.OUTLIER if x.numel():
             at = [int(torch.randint(n, (), generator=generator)) for n in x.shape]
             place = sum(i * s for i, s in zip(at, x.stride(), strict=True))

@@ -195,3 +195,18 @@ def test_every_edit_compiles_on_every_seed(tmp_path):
     }
     found = outcome("compile", jobs, tmp_path, TRITON_INTERPRET="0")
     assert {case: got["fault"] for case, got in found.items() if "fault" in got} == {}
+
+
+OTHER = os.environ.get("WORKBENCH_OTHER_TRITON", "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not OTHER, reason="WORKBENCH_OTHER_TRITON names no folder of another Triton")
+def test_every_edit_compiles_with_another_triton(tmp_path):
+    jobs = {
+        case: job
+        for case, job in jobs_of(all_values=False, per_edit=2).items()
+        if not case.endswith("even")
+    }
+    found = outcome("compile", jobs, tmp_path, TRITON_INTERPRET="0", PYTHONPATH=OTHER)
+    assert {case: got["fault"] for case, got in found.items() if "fault" in got} == {}

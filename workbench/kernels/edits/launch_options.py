@@ -15,6 +15,8 @@ def _edit(option: str, identity: str, says: str, grid: tuple[int, ...]) -> Edit:
         given = option_sites(source, kernel, option)
         if given.computed:
             raise EditRefused(f"`{option}` is computed, not written out")
+        if option == "num_ctas":
+            _check_cluster(kernel)
         values = given.values + ((DEFAULTS[option],) if given.absent else ())
         lines = {s.node.lineno for s in given.sites} | {s.line for s in given.absent}
         return (
@@ -26,6 +28,7 @@ def _edit(option: str, identity: str, says: str, grid: tuple[int, ...]) -> Edit:
         )
 
     def change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter]) -> str:
+        find(source, kernel)
         return set_options(source, kernel, {option: int(parameters["value"])})
 
     return Edit(
@@ -39,6 +42,12 @@ def _edit(option: str, identity: str, says: str, grid: tuple[int, ...]) -> Edit:
         find=find,
         change=change,
     )
+
+
+def _check_cluster(kernel: JitKernel) -> None:
+    """Refuse a reduction: in a cluster for sm_90 the compiler of Triton 3.6 fails on one."""
+    for call in (*kernel.reductions, *kernel.scans):
+        raise EditRefused(f"line {call.lineno} reduces, which a cluster cannot in Triton 3.6")
 
 
 def set_options(source: Source, kernel: JitKernel, values: dict[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""Attention with an online softmax: a block of queries per program walks all keys."""
+"""Attention in two passes over the keys: the largest score and the sum first, the output then."""
 
 import torch
 import triton
@@ -18,39 +18,44 @@ def attention_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
-    head = tl.program_id(1).to(tl.int64) * L * HEAD_DIM
-    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    dims = tl.arange(0, HEAD_DIM)
-    q_places = head + rows[:, None] * HEAD_DIM + dims[None, :]
-    q = tl.load(q_ptr + q_places, mask=rows[:, None] < L, other=0.0)
+    first = tl.program_id(1).to(tl.int64) * L
+    queries = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    lanes = tl.arange(0, HEAD_DIM)
+    inside = queries[:, None] < L
+    own = (first + queries)[:, None] * HEAD_DIM + lanes[None, :]
+    q = tl.load(q_ptr + own, mask=inside, other=0.0)
 
-    highest = tl.full([BLOCK_M], -float("inf"), dtype=tl.float32)
+    largest = tl.full([BLOCK_M], -float("inf"), dtype=tl.float32)
+    for start in range(0, L, BLOCK_N):
+        keys = start + tl.arange(0, BLOCK_N)
+        theirs = (first + keys)[None, :] * HEAD_DIM + lanes[:, None]
+        k = tl.load(k_ptr + theirs, mask=keys[None, :] < L, other=0.0)
+        scores = tl.where(keys[None, :] < L, tl.dot(q, k) * scale, -float("inf"))
+        largest = tl.maximum(largest, tl.max(scores, axis=1))
+
     total = tl.zeros([BLOCK_M], dtype=tl.float32)
     acc = tl.zeros([BLOCK_M, HEAD_DIM], dtype=tl.float32)
     for start in range(0, L, BLOCK_N):
         keys = start + tl.arange(0, BLOCK_N)
-        k_places = head + keys[None, :] * HEAD_DIM + dims[:, None]
-        k = tl.load(k_ptr + k_places, mask=keys[None, :] < L, other=0.0)
-        scores = tl.dot(q, k) * scale
-        scores = tl.where(keys[None, :] < L, scores, -float("inf"))
-        new_highest = tl.maximum(highest, tl.max(scores, axis=1))
-        weights = tl.exp(scores - new_highest[:, None])
-        shrink = tl.exp(highest - new_highest)
-        total = total * shrink + tl.sum(weights, axis=1)
-        v_places = head + keys[:, None] * HEAD_DIM + dims[None, :]
-        v = tl.load(v_ptr + v_places, mask=keys[:, None] < L, other=0.0)
-        acc = tl.dot(weights.to(v.dtype), v, acc * shrink[:, None])
-        highest = new_highest
+        theirs = (first + keys)[None, :] * HEAD_DIM + lanes[:, None]
+        k = tl.load(k_ptr + theirs, mask=keys[None, :] < L, other=0.0)
+        scores = tl.where(keys[None, :] < L, tl.dot(q, k) * scale, -float("inf"))
+        weights = tl.exp(scores - largest[:, None])
+        total += tl.sum(weights, axis=1)
+        values = (first + keys)[:, None] * HEAD_DIM + lanes[None, :]
+        v = tl.load(v_ptr + values, mask=keys[:, None] < L, other=0.0)
+        acc = tl.dot(weights.to(v.dtype), v, acc)
 
-    out = (acc / total[:, None]).to(out_ptr.dtype.element_ty)
-    tl.store(out_ptr + q_places, out, mask=rows[:, None] < L)
+    out = acc / total[:, None]
+    tl.store(out_ptr + own, out.to(out_ptr.dtype.element_ty), mask=inside)
 
 
 class ModelNew(nn.Module):
     def forward(self, q, k, v):
-        batch, heads, length, head_dim = q.shape
         out = torch.empty_like(q)
-        grid = lambda meta: (triton.cdiv(length, meta["BLOCK_M"]), batch * heads)
+        rows = q.shape[0] * q.shape[1]
+        length, head_dim = q.shape[2:]
+        grid = lambda meta: (triton.cdiv(length, meta["BLOCK_M"]), rows)
         attention_kernel[grid](
             q,
             k,
@@ -59,7 +64,7 @@ class ModelNew(nn.Module):
             length,
             head_dim**-0.5,
             HEAD_DIM=head_dim,
-            BLOCK_M=32,
+            BLOCK_M=64,
             BLOCK_N=32,
             num_warps=4,
             num_stages=2,

@@ -1,4 +1,4 @@
-"""Top-k by counting: an element's place in the answer is how many elements of its row beat it."""
+"""Top-k by halving: bit by bit the largest threshold that K numbers of the row still reach."""
 
 import torch
 import triton
@@ -7,23 +7,27 @@ from torch import nn
 
 
 @triton.jit
-def top_k_kernel(x_ptr, values_ptr, places_ptr, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    row = tl.program_id(1).to(tl.int64)
-    mine = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
-    x = tl.load(x_ptr + row * N + mine, mask=mine < N, other=0.0)
+def top_k_kernel(x_ptr, values_ptr, places_ptr, N, K, BLOCK_N: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, BLOCK_N)
+    x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=-float("inf"))
+    bits = x.to(tl.uint32, bitcast=True)
+    keys = tl.where(bits >> 31 != 0, ~bits, bits | 0x80000000)
+    keys = tl.where(cols < N, keys, 0)
 
-    rank = tl.zeros([BLOCK_M], dtype=tl.int32)
-    for start in range(0, N, BLOCK_N):
-        cols = start + tl.arange(0, BLOCK_N)
-        other = tl.load(x_ptr + row * N + cols, mask=cols < N, other=-float("inf"))
-        larger = other[None, :] > x[:, None]
-        earlier = (other[None, :] == x[:, None]) & (cols[None, :] < mine[:, None])
-        beats = (larger | earlier) & (cols[None, :] < N)
-        rank += tl.sum(beats.to(tl.int32), axis=1)
+    threshold = tl.zeros([], dtype=tl.uint32)
+    for bit in range(32):
+        higher = threshold | (tl.full([], 1, tl.uint32) << (31 - bit))
+        count = tl.sum((keys >= higher).to(tl.int32), axis=0)
+        threshold = tl.where(count >= K, higher, threshold)
 
-    chosen = (mine < N) & (rank < K)
-    tl.store(values_ptr + row * K + rank, x, mask=chosen)
-    tl.store(places_ptr + row * K + rank, mine.to(tl.int64), mask=chosen)
+    above = (keys > threshold).to(tl.int32)
+    level = ((keys == threshold) & (cols < N)).to(tl.int32)
+    found = tl.sum(above, axis=0)
+    place = tl.where(above > 0, tl.cumsum(above, axis=0), found + tl.cumsum(level, axis=0)) - 1
+    chosen = (above + level > 0) & (place < K)
+    tl.store(values_ptr + row * K + place, x, mask=chosen)
+    tl.store(places_ptr + row * K + place, cols.to(tl.int64), mask=chosen)
 
 
 class ModelNew(nn.Module):
@@ -33,8 +37,9 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         rows, n = x.shape
-        values = torch.empty((rows, self.k), dtype=x.dtype, device=x.device)
-        places = torch.empty((rows, self.k), dtype=torch.int64, device=x.device)
-        grid = lambda meta: (triton.cdiv(n, meta["BLOCK_M"]), rows)
-        top_k_kernel[grid](x, values, places, n, self.k, BLOCK_M=64, BLOCK_N=64, num_warps=4)
+        kept = [rows, self.k]
+        values = torch.empty(kept, dtype=x.dtype, device=x.device)
+        places = torch.empty(kept, dtype=torch.int64, device=x.device)
+        block = triton.next_power_of_2(n)
+        top_k_kernel[(rows,)](x, values, places, n, self.k, BLOCK_N=block, num_warps=4)
         return values, places

@@ -4,8 +4,10 @@
 # ruff: noqa: ARG001, N803
 
 import ctypes
+import os
 import subprocess
 import time
+from pathlib import Path
 
 import torch
 import triton
@@ -98,3 +100,8 @@ def borrow(bench, request, blobs):
 
 def first(bench, request, blobs):
     return {"first": bench.state["lent"][0].item()}, []
+
+
+def write_shared(bench, request, blobs):
+    Path(f"/dev/shm/torch_{os.getpid()}_planted").write_text("x")
+    return {}, []

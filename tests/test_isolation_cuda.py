@@ -7,6 +7,7 @@ import pytest
 from workbench.isolation.bubblewrap import program
 from workbench.isolation.outcome import JobFailed, WorkerDied, WorkerTimedOut
 from workbench.isolation.records import Flavor, Limits
+from workbench.isolation.worker import CLOSED
 from workbench.isolation.workshop import Workshop
 
 pytestmark = pytest.mark.gpu
@@ -121,3 +122,20 @@ def test_tensors_cross_by_handle_and_leave_no_counter_behind():
         own = {*owner.pids, *guest.pids}
     # Others' processes share there too, and come and go meanwhile.
     assert [p for p in own for _ in Path("/dev/shm").glob(f"torch_{p}_*")] == []
+
+
+def test_a_worker_that_shares_makes_no_file_once_that_is_closed():
+    with (
+        Workshop(device_index=0, preload=["isolation_cuda_jobs"], share_device_memory=True) as shop,
+        shop.worker(Flavor.REFERENCE) as guest,
+        shop.worker(Flavor.CUDA) as owner,
+    ):
+        owner.close_shared_memory()
+        (layer,) = (one for one in owner.layers if one.name == CLOSED)
+        print(layer)
+        assert layer.ok
+        shared = run(owner, "lend", {"n": 4096}).blobs
+        assert run(guest, "borrow", {}, shared).body == {"sum": 4096 * 4095 / 2, "columns": 64}
+        assert run(owner, "double", {"n": 1000}).body["error"] == 0.0
+        with pytest.raises(JobFailed, match="PermissionError"):
+            run(owner, "write_shared", {})

@@ -9,6 +9,7 @@ from workbench.isolation.gpumemory import CONTEXT_BYTES, DeviceUse, GpuMemory
 from workbench.isolation.processes import descendants, unlinked_bytes, use
 from workbench.isolation.records import Limits
 from workbench.isolation.scratch import used_bytes
+from workbench.isolation.sharedfiles import counters
 
 _DISK_EVERY = 8
 """Looks at processes per look at the scratch folder, which may hold many files."""
@@ -33,12 +34,20 @@ class Watch:
     """
 
     def __init__(
-        self, keeper: int, limits: Limits, scratch: Path, gpu: GpuMemory | None = None
+        self,
+        keeper: int,
+        limits: Limits,
+        scratch: Path,
+        gpu: GpuMemory | None = None,
+        *,
+        shares_since: float | None = None,
     ) -> None:
         self._keeper = keeper
         self._limits = limits
         self._scratch = scratch
         self._gpu = gpu
+        self._shares_since = shares_since
+        """Its birth, epoch seconds, where it may make files in /dev/shm."""
         self._looks = 0
         self._look_at_device = 0.0
         self.device_bytes = limits.device_bytes
@@ -67,6 +76,8 @@ class Watch:
     def _disk(self, pids: list[int]) -> Excess | None:
         limit, named = self._limits.file_bytes, used_bytes(self._scratch)
         held = None if named is None else named + unlinked_bytes(pids)
+        if held is not None and self._shares_since is not None:
+            held += sum(size for _, size in counters(pids, self._shares_since))
         if held is not None and held <= limit:
             return None
         return Excess(how="scratch limit", held=held, limit=limit)

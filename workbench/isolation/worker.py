@@ -5,6 +5,7 @@ import os
 import secrets
 import signal
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,7 @@ from workbench.isolation.processes import descendants, use
 from workbench.isolation.records import Layer, Limits
 from workbench.isolation.sandbox import PID_NAMESPACE, in_force
 from workbench.isolation.scratch import remove_tree
+from workbench.isolation.sharedfiles import remove_counters
 from workbench.isolation.watch import Excess, Watch
 from workbench.isolation.wire import (
     NONCE_BYTES,
@@ -37,8 +39,12 @@ from workbench.isolation.wire import (
 )
 
 CAP_JOB = "workbench.isolation.device:cap"
+CLOSED = "shared memory closed"
+"""Name of the layer."""
+CLOSE_JOB = "workbench.isolation.device:close_shared_memory"
 _CAP_SECONDS = 30.0
 _HELLO_SECONDS = 120.0
+_CLOCK_SECONDS = 0.1
 _SWEEP_SECONDS = 30.0
 """Given to a keeper without a PID namespace, which must find and kill what it adopted."""
 _KILL_SECONDS = 30.0
@@ -81,9 +87,12 @@ class Worker:
         self._pidfd = pidfd
         self._limits = limits
         self._own_pid = 0
+        # The kernel stamps files by a clock of its own, some milliseconds behind.
+        self._born = time.time() - _CLOCK_SECONDS
         self._shares = shares_device_memory
         self._gpu = gpu
-        self._watch = Watch(self.keeper_pid, limits, scratch, gpu)
+        since = self._born if shares_device_memory else None
+        self._watch = Watch(self.keeper_pid, limits, scratch, gpu, shares_since=since)
         self._closing = threading.Lock()
         self._closed = False
         self._busy = threading.RLock()
@@ -125,6 +134,21 @@ class Worker:
         if self._gpu is not None:
             self._watch.device_bytes = size
             self.call(CAP_JOB, {"bytes": size}, deadline=_CAP_SECONDS)
+
+    def close_shared_memory(self) -> None:
+        """Let it make no more files in /dev/shm, which it may where it shares device memory.
+
+        To be called before any code that is not trusted runs there; `layers` says whether it holds.
+        Where no memory is shared, and the second time, it does nothing. Raises as `call` does.
+        """
+        if self._shares and all(layer.name != CLOSED for layer in self.layers):
+            told = self.call(CLOSE_JOB, {}, deadline=_CAP_SECONDS).body
+            layer = Layer(
+                name=CLOSED,
+                ok=told.get("ok") is True,
+                detail=str(told.get("detail", "")),
+            )
+            self.layers = (*self.layers, layer)
 
     def device_use(self) -> DeviceUse | None:
         """Its GPU memory at this moment; None without a GPU or a cap on it."""
@@ -234,7 +258,7 @@ class Worker:
             os.close(self._pidfd)
             remove_tree(self.scratch)
             if self._shares:
-                _remove_counters(self._own_pid)
+                remove_counters({self._own_pid, *self._watch.pids}, self._born)
 
     def _kill(self) -> None:
         """End every process of this worker and see them gone."""
@@ -274,9 +298,3 @@ def _memory_watch(gpu: GpuMemory, pids: list[int]) -> Layer:
     told = gpu.held(pids) is not None
     detail = "" if told else gpu.fault or "the driver does not tell what a process holds"
     return Layer(name="gpu memory watch", ok=told, detail=detail)
-
-
-def _remove_counters(pid: int) -> None:
-    """Remove the files in which torch counts who holds a tensor shared by this dead process."""
-    for counter in Path("/dev/shm").glob(f"torch_{pid}_*"):  # noqa: S108 - torch chose the place
-        counter.unlink(missing_ok=True)

@@ -151,7 +151,13 @@ def _work(birth: _Birth, *, private_proc: bool) -> NoReturn:
     layers = confine(plan, birth.grants, scratch, spaces=birth.spaces, private_proc=private_proc)
     if not plan.device_first:
         fault = start_device(setup.device, limits)
-    bench = JobContext(scratch=scratch, flavor=setup.flavor, limits=limits, device=setup.device)
+    bench = JobContext(
+        scratch=scratch,
+        flavor=setup.flavor,
+        limits=limits,
+        device=setup.device,
+        grants=birth.grants,
+    )
     rows = [(layer.name, layer.ok, layer.detail) for layer in layers]
     rows.append(("single-threaded forkserver", birth.threads == 1, f"{birth.threads}"))
     serve(channel, bench, Hello(layers=rows, pid=os.getpid(), fault=fault))

@@ -61,9 +61,13 @@ def ask_candidate(
 
 
 def cap_device(worker: Worker, size: int) -> None:
-    """Cap a candidate worker's GPU memory, bytes. Raises Ended."""
+    """Cap a candidate worker's GPU memory, bytes, and let it make no files where it shares it.
+
+    Raises Ended.
+    """
     try:
         worker.allow_device_bytes(size)
+        worker.close_shared_memory()
     except WorkerFault as fault:
         raise Ended(_explain(fault)) from fault
 

@@ -67,7 +67,7 @@ launch.num_ctas            | number |       | programs in a cluster
 launch.programs            | number |       | programs in the grid
 launch.grid_rank           | number |       | dimensions of the grid that are larger than one
 launch.waves               | number |       | programs over what the device holds at once
-launch.tail                | number |       | part of all waves that the last one leaves idle, 0 to 1
+launch.tail | number | | part of all waves that the last one leaves idle, 0 to 1
 launch.block_elements      | number |       | elements of the largest block that is loaded or stored
 launch.elements_per_thread | number |       | those elements over the threads of a program
 launch.total               | number |       | launches of all kernels in one forward
@@ -138,7 +138,7 @@ profile.bottleneck_share | number |    | that part over all parts, 0 to 1
 profile.microseconds     | number | us | time of one forward at the full shape
 profile.efficiency       | number |    | roofline time over that time, 0 to 1
 profile.limiter_pct      | number | %  | by ncu: the busiest of SMs, L2 and DRAM over its peak
-profile.duration_us      | number | us | by ncu: the kernel alone, caches cold; explains, is no timing
+profile.duration_us | number | us | by ncu: the kernel alone, caches cold; explains, is no timing
 profile.sm_pct           | number | %  | by ncu: busiest pipe of the SMs over its peak
 profile.dram_pct         | number | %  | by ncu: DRAM over its peak
 profile.l2_pct           | number | %  | by ncu: L2 over its peak
@@ -160,7 +160,7 @@ profile.occupancy_limiter | text  |    | by ncu: registers, shared, warps or pro
 profile.waves            | number |    | by ncu: programs over what the device holds at once
 profile.eligible_warps   | number |    | by ncu: warps of a scheduler that could issue, a cycle
 profile.issue_pct        | number | %  | by ncu: cycles in which a scheduler issued
-profile.stall            | text   |    | by ncu: what warps wait for most: long_scoreboard, barrier, ...
+profile.stall | text | | by ncu: what warps wait for most: long_scoreboard, barrier, ...
 profile.stall_share      | number |    | by ncu: that wait over all time of the warps, 0 to 1
 profile.memory_stall_share | number |  | by ncu: waits for L1, shared and global memory, 0 to 1
 profile.barrier_stall_share | number | | by ncu: waits at barriers, 0 to 1

@@ -477,25 +477,3 @@ def _libc(name, *arguments):
 def program_reads_home(request):
     """Exit code of a program that is told to read a file: 1 when it could not."""
     return subprocess.run(["cat", request["home_file"]], check=False).returncode
-
-
-def make_counter(bench, request, blobs):
-    """A file in /dev/shm such as torch makes, `bytes` long; the child's that is forked for it."""
-    path = Path(f"/dev/shm/torch_{os.getpid()}_{request['word']}")
-    with path.open("wb") as file:
-        file.write(b"x" * request.get("bytes", 1))
-    return {"name": path.name}, []
-
-
-def grow_counter(bench, request, blobs):
-    with Path("/dev/shm", request["name"]).open("r+b") as file:
-        file.write(b"y" * request["bytes"])
-    return {}, []
-
-
-def write_scratch(bench, request, blobs):
-    (bench.scratch / "mine").write_text("mine")
-    (bench.scratch / "tmp").mkdir(exist_ok=True)
-    (bench.scratch / "mine").rename(bench.scratch / "tmp" / "moved")
-    with Path("/dev/zero").open("rb") as zero:
-        return {"zero": zero.read(1)}, []

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import isolation_shared_jobs
 import pytest
 from msgspec import structs
 
@@ -24,7 +25,7 @@ class Sharing(Workshop):
 
 @pytest.fixture(scope="module")
 def workshop():
-    with Sharing(preload=["isolation_jobs"], wrap=False) as shop:
+    with Sharing(preload=["isolation_jobs", "isolation_shared_jobs"], wrap=False) as shop:
         yield shop
 
 
@@ -35,7 +36,8 @@ def worker(workshop):
 
 
 def run(worker, job, request=None, **options):
-    return worker.call(f"isolation_jobs:{job}", request or {}, **options)
+    module = "isolation_shared_jobs" if hasattr(isolation_shared_jobs, job) else "isolation_jobs"
+    return worker.call(f"{module}:{job}", request or {}, **options)
 
 
 def here(pid):
@@ -114,6 +116,9 @@ def test_what_it_writes_there_counts_against_its_disk(workshop):
 
 
 def test_a_worker_that_shares_nothing_is_not_asked():
-    with Workshop(preload=["isolation_jobs"], wrap=False) as shop, shop.worker(Flavor.BARE) as made:
+    with (
+        Workshop(preload=["isolation_jobs", "isolation_shared_jobs"], wrap=False) as shop,
+        shop.worker(Flavor.BARE) as made,
+    ):
         made.close_shared_memory()
         assert "shared memory closed" not in {layer.name for layer in made.layers}

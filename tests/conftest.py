@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says how busy the machine is, and nothing of what is tested.
+settings.register_profile("workbench", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("workbench")
 
 # One thread each: the tests run side by side, and the interpreter's numpy calls are small.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

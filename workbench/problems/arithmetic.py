@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 Number = int | float
 
 _LONGEST = 500  # characters; keeps the parser and the walk far from any recursion limit
+_DEEPEST = 60  # levels of syntax; a limit of our own, since Python's may be set by others
 _LARGEST_EXPONENT = 64
 _LARGEST = 2.0**200  # ours: far beyond any count of flops or bytes, far below slow integers
 
@@ -42,10 +43,12 @@ def evaluate(expression: str, names: Mapping[str, object]) -> Number:
         tree = ast.parse(" ".join(expression.split()), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
         raise ArithmeticFault("it is not an arithmetic expression") from fault
-    try:
-        return evaluate_node(tree.body, names)
-    except RecursionError as fault:
-        raise ArithmeticFault("it is nested too deeply") from fault
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    if level:
+        raise ArithmeticFault("it is nested too deeply")
+    return evaluate_node(tree.body, names)
 
 
 def evaluate_node(node: ast.expr, names: Mapping[str, object]) -> Number:

@@ -61,13 +61,13 @@ def ask_candidate(
 
 
 def cap_device(worker: Worker, size: int) -> None:
-    """Cap a candidate worker's GPU memory, bytes, and let it make no files where it shares it.
+    """Cap a candidate worker's GPU memory, bytes. Raises Ended.
 
-    Raises Ended.
+    `Worker.close_shared_memory` belongs here too. It has not been tried on a GPU yet, and a worker
+    that could no longer share its tensors would be a right kernel refused.
     """
     try:
         worker.allow_device_bytes(size)
-        worker.close_shared_memory()
     except WorkerFault as fault:
         raise Ended(_explain(fault)) from fault
 

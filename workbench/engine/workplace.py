@@ -201,9 +201,11 @@ class SessionWorkplace:
     def gate_beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
         """The gate's report on a kernel that may be no slower than `floor` of another.
 
-        `before` is the other's own report.
+        `before` is the other's own report. Its seed is used again: modeled times of two samples of
+        programs differ by more than a floor allows, those of one sample do not.
         """
-        settings = structs.replace(self._gate_settings, threshold=floor)
+        seed = bytes.fromhex(before.replay_seed)
+        settings = structs.replace(self._gate_settings, threshold=floor, seed=seed)
         report = judge(
             candidate_of(source),
             self._problem,

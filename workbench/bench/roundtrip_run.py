@@ -14,7 +14,7 @@ from workbench.engine.workplace import SessionWorkplace
 from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Verdict
 from workbench.problems.load import shipped_problems
-from workbench.session.bundle import import_bundle
+from workbench.session.bundle import recorded
 from workbench.session.names import fresh_name
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Budget, Mode, Transition
@@ -59,7 +59,8 @@ def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
     libraries = {form: learned_library(ask.cards, form) for form in forms}
     with tempfile.TemporaryDirectory(prefix="workbench-roundtrip-") as scratch:
         for place, lineage in enumerate(ask.lineages):
-            ends = _ends(lineage, Path(scratch) / str(place))
+            with recorded(lineage) as store:
+                ends = _ends(lineage, store)
             naive = Path(scratch) / f"{place}.py"
             naive.write_text(ends.naive, encoding="utf-8")
             for form, library in libraries.items():
@@ -67,8 +68,7 @@ def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
                     yield _trial(ask, ends, naive, form, library, number, tell)
 
 
-def _ends(lineage: Path, opened: Path) -> _Ends:
-    store = import_bundle(lineage, opened) if lineage.is_file() else SessionReader(lineage)
+def _ends(lineage: Path, store: SessionReader) -> _Ends:
     settings = store.settings()
     if settings.kind != "lineage":
         raise WorkbenchError(f"session {lineage.name} is no lineage", where=str(lineage))

@@ -1,7 +1,5 @@
 """What a recorded session says for and against the cards it used: each gated step is a row."""
 
-import tempfile
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -10,7 +8,8 @@ from msgspec import Struct
 
 from workbench.gate.records import GateReport, Verdict
 from workbench.measure.records import Kind, Time
-from workbench.session.bundle import import_bundle
+from workbench.problems.sidecar import family_of
+from workbench.session.bundle import recorded
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, SessionSettings, Transition
 from workbench.skills.records import Admission, EvidenceRow
@@ -28,13 +27,10 @@ class CardEvidence(Struct, frozen=True, kw_only=True):
 def evidence_of(session: Path) -> tuple[CardEvidence, ...]:
     """Every decided step of a session's folder or bundle that a card led to, by number.
 
-    A bundle is read in a folder of its own and runs nothing. Raises WorkbenchError for what is
-    neither.
+    Raises WorkbenchError for what is neither.
     """
-    if session.is_file():
-        with tempfile.TemporaryDirectory(prefix="workbench-evidence-") as folder:
-            return tuple(_rows(import_bundle(session, Path(folder))))
-    return tuple(_rows(SessionReader(session)))
+    with recorded(session) as reader:
+        return tuple(_rows(reader))
 
 
 def _rows(reader: SessionReader) -> Iterator[CardEvidence]:
@@ -60,15 +56,6 @@ def _rows(reader: SessionReader) -> Iterator[CardEvidence]:
             says=_says(transition),
         )
         yield CardEvidence(card=summary.card, row=row, trial=_trial(row))
-
-
-def family_of(sidecar: str) -> str:
-    """The family that a problem's sidecar names; empty when it names none."""
-    try:
-        family = tomllib.loads(sidecar).get("family", "")
-    except tomllib.TOMLDecodeError:
-        return ""
-    return family if isinstance(family, str) else ""
 
 
 def _times(gate: GateReport) -> tuple[Time | None, Time | None]:

@@ -1,14 +1,13 @@
-"""Draft cards from recorded sessions; a bundle is read in a folder of its own and runs nothing."""
+"""Draft cards from recorded sessions, folders or bundles."""
 
-import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
 from workbench.lineage.induce import Induced, card_text, induce
 from workbench.lineage.instances import by_mechanism, instances
-from workbench.session.bundle import import_bundle
-from workbench.session.reader import SessionReader
+from workbench.session.bundle import recorded
 
 
 def induced_from(places: Sequence[Path]) -> list[Induced]:
@@ -16,13 +15,8 @@ def induced_from(places: Sequence[Path]) -> list[Induced]:
 
     Raises WorkbenchError for what is neither.
     """
-    with tempfile.TemporaryDirectory(prefix="workbench-induce-") as folder:
-        opened = [
-            import_bundle(place, Path(folder) / str(number))
-            if place.is_file()
-            else SessionReader(place)
-            for number, place in enumerate(places)
-        ]
+    with ExitStack() as stack:
+        opened = [stack.enter_context(recorded(place)) for place in places]
         groups = by_mechanism(list(instances(opened)))
     return [
         found for group in groups.values() if (found := induce(group[0].edit, group)) is not None

@@ -1,12 +1,11 @@
 """A recorded session as a lineage that cards are retrieved from: its accepted line, lightly."""
 
-import tempfile
 from pathlib import Path
 
-from workbench.engine.evidence import family_of
 from workbench.measure.records import Kind
+from workbench.problems.sidecar import family_of
 from workbench.search.retrieval import Place, Recorded, Step, inputs_of
-from workbench.session.bundle import import_bundle
+from workbench.session.bundle import recorded
 from workbench.session.reader import SessionReader
 from workbench.session.records import Transition
 from workbench.skills.library import Library
@@ -15,13 +14,10 @@ from workbench.skills.library import Library
 def lineage_of(session: Path, library: Library) -> Recorded:
     """The accepted line of a session's folder or bundle; features are those of the cards at hand.
 
-    A bundle is read in a folder of its own and runs nothing. Raises WorkbenchError for what is
-    neither.
+    Raises WorkbenchError for what is neither.
     """
-    if session.is_file():
-        with tempfile.TemporaryDirectory(prefix="workbench-lineage-") as folder:
-            return _recorded(import_bundle(session, Path(folder)), library)
-    return _recorded(SessionReader(session), library)
+    with recorded(session) as reader:
+        return _recorded(reader, library)
 
 
 def _recorded(reader: SessionReader, library: Library) -> Recorded:

@@ -1,6 +1,5 @@
 """Every recorded use of one mechanism, for it and against it, with the facts it was used under."""
 
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, structs
@@ -9,6 +8,7 @@ from workbench.kernels.facts import read_facts
 from workbench.kernels.records import Fact
 from workbench.kernels.source import read_source
 from workbench.kernels.target import TARGETS
+from workbench.problems.sidecar import family_of
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, SessionSettings, Transition
 from workbench.skills.records import Parameter
@@ -65,7 +65,7 @@ class Instance(Struct, frozen=True, kw_only=True):
 def instances(stores: Iterable[SessionReader]) -> Iterator[Instance]:
     """Every step of lineages and runs that was made by an edit, in the order of the sessions."""
     for store in stores:
-        settings, family = store.settings(), _family(store)
+        settings, family = store.settings(), family_of(store.problem().sidecar)
         commits = {version.number: version.commit for version in store.overview().versions}
         read = {n: (store.transition(n), store.source(n)) for n in sorted(commits)}
         lineage = settings.kind == "lineage"
@@ -136,14 +136,6 @@ def _heir(source: str, kernel: str) -> str:
     if view.kernel(kernel) is not None or len(view.launched) != 1:
         return kernel
     return view.launched[0]
-
-
-def _family(store: SessionReader) -> str:
-    """What the session's problem says it is; empty when it says nothing that can be read."""
-    try:
-        return str(tomllib.loads(store.problem().sidecar).get("family", ""))
-    except tomllib.TOMLDecodeError:
-        return ""
 
 
 def by_mechanism(found: Sequence[Instance]) -> dict[str, list[Instance]]:

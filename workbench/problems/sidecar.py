@@ -199,3 +199,15 @@ def _check_roofline(sidecar: Sidecar, path: Path, known: Mapping[str, Constant])
                 where=f"{path}, key roofline.{key}",
                 todo="write an expression whose value is above 0",
             )
+
+
+def family_of(sidecar: str) -> str:
+    """The family that a sidecar's text names; empty when it names none or is no TOML.
+
+    For recorded sessions, whose sidecar was checked when it was first read.
+    """
+    try:
+        family = tomllib.loads(sidecar).get("family", "")
+    except tomllib.TOMLDecodeError:
+        return ""
+    return family if isinstance(family, str) else ""

@@ -9,6 +9,9 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -78,6 +81,20 @@ def export_bundle(store: SessionReader, file: Path) -> None:
         ) from fault
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def recorded(place: Path) -> Iterator[SessionReader]:
+    """A session's folder or bundle, to be read for as long as the body runs.
+
+    A bundle is opened in a folder of its own and runs nothing. Raises WorkbenchError for what is
+    neither.
+    """
+    if not place.is_file():
+        yield SessionReader(place)
+        return
+    with tempfile.TemporaryDirectory(prefix="workbench-recorded-") as folder:
+        yield import_bundle(place, Path(folder))
 
 
 def import_bundle(file: Path, folder: Path, name: str = "") -> SessionStore:

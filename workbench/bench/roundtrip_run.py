@@ -123,7 +123,7 @@ def _judged(
     if best is None:
         raise WorkbenchError(f"the naive kernel did not pass: {ended.says}", where=str(path))
     source = store.source(best)
-    workplace = SessionWorkplace(store, store.settings(), ("", ""), tell)
+    workplace = SessionWorkplace(store, store.settings(), None, tell, may_resize=False)
     try:
         report = workplace.gate_beside(source, ends.expert, ends.report, FLOOR)
     finally:

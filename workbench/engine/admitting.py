@@ -155,8 +155,9 @@ def roundtrips(skill: Skill, lineage: Path, tell: Tell) -> Iterator[Trial]:
     steps = [t for t in every if _made_by(skill, t)]
     if not steps:
         return
-    # A seed of a person's own keeps the workplace from writing a size into the session.
-    workplace = SessionWorkplace(store, settings, ("", ""), tell, library=alone(skill))
+    workplace = SessionWorkplace(
+        store, settings, None, tell, library=alone(skill), may_resize=False
+    )
     try:
         for step in steps:
             yield _roundtrip(skill, store, workplace, every, step)

@@ -60,15 +60,14 @@ def plan_next(path: Path, role: str = "") -> Planned:
         raise WorkbenchError(
             "the session has no kernel to plan from", todo=f"workbench resume {path.name}"
         )
-    # A seed of a person's own keeps the workplace from writing a size into the session.
-    seed = noted_seed(store) or ("", "")
     with tempfile.TemporaryDirectory(prefix="workbench-plan-") as scratch:
         workplace = SessionWorkplace(
             store,
             settings,
-            seed,
+            noted_seed(store),
             _nobody,
             scratch=Path(scratch),
+            may_resize=False,
         )
         try:
             hints = hints_of(read_lines(store.state), history.next_number)

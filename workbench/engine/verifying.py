@@ -6,6 +6,7 @@ from enum import StrEnum
 from msgspec import Struct, structs
 
 from workbench.engine.devices import choose_place
+from workbench.engine.events import AnyEvent
 from workbench.engine.workplace import SessionWorkplace
 from workbench.gate.candidate import candidate_of
 from workbench.gate.records import GateReport, Outcome, Stage, Verdict
@@ -44,8 +45,7 @@ def verify(store: SessionStore, device: str) -> Iterator[Claim]:
     the session. Raises WorkbenchError when it cannot be read or no worker starts.
     """
     settings = _here(store.settings(), device)
-    # A seed of a person's own keeps the workplace from writing a size into the session.
-    workplace = SessionWorkplace(store, settings, ("", ""), lambda event: None)  # noqa: ARG005
+    workplace = SessionWorkplace(store, settings, None, _nobody, may_resize=False)
     try:
         parent: Transition | None = None
         for number in _line(store):
@@ -57,6 +57,10 @@ def verify(store: SessionStore, device: str) -> Iterator[Claim]:
             parent = claimed
     finally:
         workplace.close()
+
+
+def _nobody(event: AnyEvent) -> None:
+    """Nobody listens: what is found is what is said."""
 
 
 def _line(store: SessionStore) -> list[int]:

@@ -55,14 +55,17 @@ class SessionWorkplace:
         *,
         library: Library | None = None,
         scratch: Path | None = None,
+        may_resize: bool = True,
     ) -> None:
         """`library` are the cards to choose from, all that are at hand when None; `scratch` is
-        where the problem is laid out, a folder of the session when None."""
+        where the problem is laid out, a folder of the session when None. Only the engine that
+        runs a session `may_resize` its problem: who looks on writes nothing."""
         self._store = store
         self._given_library = library
         self._scratch = scratch or store.state
         self._settings = settings
         self._own_seed = own_seed
+        self._may_resize = may_resize and own_seed is None
         self._emit = emit
         self._hashes: dict[int, str] = {}
         self._baselines: Baselines | None = None
@@ -290,7 +293,7 @@ class SessionWorkplace:
         problem = self._problem_from_git()
         if self._settings.device_index is not None or problem.sidecar:
             return problem
-        if self._own_seed is not None:
+        if not self._may_resize:
             return self._with_small_shape(problem)
         scaled = scaled_down(problem, self._workshop)
         if scaled is None:

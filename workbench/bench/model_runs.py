@@ -17,11 +17,11 @@ from workbench.bench.model_protocol import JOB, Load, Ready, TimeIt, Times
 from workbench.bench.variants import variants
 from workbench.engine.devices import Place
 from workbench.errors import WorkbenchError
-from workbench.gate.correctness.asking import Ended, ask_reference
+from workbench.gate.correctness.asking import Ended, ask_reference, opening
 from workbench.gate.correctness.cases import derive
 from workbench.gate.correctness.dialogue import REFERENCE_JOB
 from workbench.gate.correctness.numbers import check_numbers
-from workbench.gate.correctness.protocol import Compared, OpenReference, decode, encode
+from workbench.gate.correctness.protocol import Compared, decode, encode
 from workbench.gate.judge import JOB_MODULES as GATE_MODULES
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.problem.records import ShapeReport
@@ -198,15 +198,7 @@ class _Desk:
 
     def _open(self) -> None:
         problem, seed = self._problem, os.urandom(16)
-        opening = OpenReference(
-            source=problem.source,
-            values=problem.full.values,
-            build_seed=derive(seed, "build"),
-            precision=problem.precision,
-            tolerance=problem.tolerance,
-            selections=problem.selections,
-            lends=False,
-        )
+        opened = opening(problem, problem.full, derive(seed, "build"), lends=False)
         ask = partial(ask_reference, self._worker)
-        ask(f"{REFERENCE_JOB}:open_reference", opening)
+        ask(f"{REFERENCE_JOB}:open_reference", opened)
         ask(f"{JOB}:ready", Ready(seed=derive(seed, "inputs")))

@@ -16,6 +16,7 @@ from msgspec import Struct
 from workbench.bench.noise_kernels import NoiseKernel
 from workbench.bench.noise_record import Decision, Stream
 from workbench.engine.devices import Place
+from workbench.gate.correctness.asking import opening
 from workbench.gate.correctness.cases import derive
 from workbench.gate.correctness.protocol import OpenReference
 from workbench.gate.timing.paired_run import PairedRun
@@ -190,15 +191,7 @@ def _all_entered(
 def opening_of(kernel: NoiseKernel, *, lends: bool) -> OpenReference:
     """What the reference's worker builds."""
     problem = kernel.problem()
-    return OpenReference(
-        source=problem.source,
-        values=problem.full.values,
-        build_seed=derive(b"noise", "build"),
-        precision=problem.precision,
-        tolerance=problem.tolerance,
-        selections=problem.selections,
-        lends=lends,
-    )
+    return opening(problem, problem.full, derive(b"noise", "build"), lends=lends)
 
 
 def _kept(run: PairedRun, side: str) -> tuple[float, ...]:

@@ -9,10 +9,11 @@ from typing import Any
 
 import torch
 from msgspec import Struct
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from workbench.kernels.blame import line_in
+from workbench.kernels.operators import OperatorMode
 from workbench.kernels.paint import fill, paint
 from workbench.kernels.records import HostOperation
 from workbench.kernels.untyped import Untyped
@@ -96,7 +97,7 @@ class Piece(Struct, frozen=True):
     """The copy has a dimension more, `dim`, at whose `offset` the source is."""
 
 
-class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class LazyHost(OperatorMode):
     """Host code whose large torch operations give zeros instead of being done.
 
     Views are real, so that aliases stay aliases; operations on small tensors are real; any other
@@ -109,7 +110,7 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """
 
     def __init__(self, source: str = "", *, faithful: bool = False) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.operations: list[HostOperation] = []
         self.touched: Callable[[torch.Tensor], bool] = lambda _: False
         self._source = source
@@ -120,11 +121,6 @@ class LazyHost(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._made: set[int] = set()
         """Storages that an operation other than an allocation filled."""
         self._chunks: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # True would wrap the method for torch.compile and import torch._dynamo: two seconds.
-        return False
 
     def holds(self, tensor: torch.Tensor, chunk: torch.Tensor) -> None:
         """A tensor was filled with a chunk over and over: so are its copies."""

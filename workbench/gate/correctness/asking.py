@@ -7,7 +7,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from workbench.errors import WorkbenchError
-from workbench.gate.correctness.protocol import decode, encode
+from workbench.gate.correctness.protocol import OpenReference, decode, encode
 from workbench.gate.memory import over_limit
 from workbench.gate.records import Blame, Finding
 from workbench.isolation.outcome import (
@@ -19,6 +19,7 @@ from workbench.isolation.outcome import (
 )
 from workbench.isolation.wire import Blob, Reply
 from workbench.isolation.worker import Worker
+from workbench.problems.records import Problem, Shape
 
 REFERENCE_SECONDS = 300.0
 """For one job of a reference worker; it is our code and the person's problem."""
@@ -58,6 +59,19 @@ def ask_candidate(
         return worker.call(job, encode(message), blobs, deadline=seconds)
     except WorkerFault as fault:
         raise Ended(_explain(fault)) from fault
+
+
+def opening(problem: Problem, shape: Shape, build_seed: int, *, lends: bool) -> OpenReference:
+    """What the reference's worker is to build: a problem at one of its shapes."""
+    return OpenReference(
+        source=problem.source,
+        values=shape.values,
+        build_seed=build_seed,
+        precision=problem.precision,
+        tolerance=problem.tolerance,
+        selections=problem.selections,
+        lends=lends,
+    )
 
 
 def cap_device(worker: Worker, size: int) -> None:

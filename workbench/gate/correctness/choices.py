@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 from msgspec import Struct
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from workbench.kernels.operators import OperatorMode
 
 
 class Operator(Struct, frozen=True):
@@ -64,17 +65,12 @@ class Choice(Struct, frozen=True):
         return shaped.reshape(shape)
 
 
-class Choices(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
+class Choices(OperatorMode):
     """Notes every use of an operator that returns places."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
+        super().__init__()
         self.made: list[Choice] = []
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # True would wrap the method for torch.compile and import torch._dynamo: two seconds.
-        return False
 
     def __torch_dispatch__(
         self,

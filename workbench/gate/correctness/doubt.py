@@ -9,7 +9,8 @@ those seen is as right as the reference's.
 from collections.abc import Callable
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from workbench.kernels.operators import OperatorMode
 
 RUNS = 8
 """Of the reference (ours): an output that flips in half of them is missed once in 128 times."""
@@ -29,19 +30,14 @@ _EXACT = frozenset(
 """Operators that only move, choose or round their inputs: they add no error of their own."""
 
 
-class Doubt(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
+class Doubt(OperatorMode):
     """Moves every rounded result by up to `spacings` of its dtype, drawn from `seed`."""
 
     def __init__(self, seed: int, spacings: float) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
+        super().__init__()
         self._seed = seed
         self._spacings = spacings
         self._generators: dict[torch.device, torch.Generator] = {}
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # True would wrap the method for torch.compile and import torch._dynamo: two seconds.
-        return False
 
     def __torch_dispatch__(
         self,
@@ -73,11 +69,11 @@ class Doubt(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in t
         return (result.double() * (1 + step * (2 * noise - 1))).to(result.dtype)
 
 
-class Sense(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
+class Sense(OperatorMode):
     """Whether the body's results mean something: no NaN, no integer made of what is not finite."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
+        super().__init__()
         self.made: bool = True
 
     @classmethod

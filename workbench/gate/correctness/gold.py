@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from msgspec import Struct
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from workbench.gate.correctness.choices import Choice, Choices
 from workbench.gate.correctness.nest import Nest, flatten
+from workbench.kernels.operators import OperatorMode
 
 NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -31,17 +31,12 @@ class Answer(Struct, frozen=True):
     """Operators of the run that returned places."""
 
 
-class Widen(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
+class Widen(OperatorMode):
     """Turns casts to, and tensors made in, a narrower float into float64.
 
     A reference that casts inside (`x.half()`, `softmax(..., dtype=torch.float32)`) would otherwise
     carry its own rounding into the answer that its rounding is to be measured against.
     """
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # True would wrap the method for torch.compile and import torch._dynamo: two seconds.
-        return False
 
     def __torch_dispatch__(
         self,
@@ -112,7 +107,7 @@ def in_fp64() -> Iterator[None]:
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with Widen():  # type: ignore[no-untyped-call]  # untyped in torch
+        with Widen():
             yield
     finally:
         torch.set_default_dtype(before)

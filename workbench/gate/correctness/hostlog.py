@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from workbench.gate.correctness.protocol import Operator
+from workbench.kernels.operators import OperatorMode
 
 ALLOWED_OPERATORS = frozenset(
     {
@@ -39,20 +39,15 @@ BOOKKEEPING = frozenset({"add_", "addcmul_", "div_", "lerp_", "mul_", "sub_"})
 """Allowed in place on buffers of the reference's state: running statistics and counters."""
 
 
-class HostLog(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
+class HostLog(OperatorMode):
     """Counts the operators of one call and where in the candidate's file they came from."""
 
     def __init__(self, filename: str, buffers: Iterable[torch.Tensor] = ()) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
+        super().__init__()
         self._filename = filename
         self._buffers = frozenset(t.untyped_storage().data_ptr() for t in buffers)
         self._counts: Counter[tuple[str, bool]] = Counter()
         self._lines: dict[tuple[str, bool], int | None] = {}
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # True would wrap the method for torch.compile and import torch._dynamo: two seconds.
-        return False
 
     def __torch_dispatch__(
         self,

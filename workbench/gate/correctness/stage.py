@@ -15,7 +15,7 @@ from typing import Protocol
 from msgspec import Struct, structs
 
 from workbench.errors import WorkbenchError
-from workbench.gate.correctness.asking import Ended
+from workbench.gate.correctness.asking import Ended, opening
 from workbench.gate.correctness.cases import SEED_BYTES, Effort, derive
 from workbench.gate.correctness.dialogue import Dialogue
 from workbench.gate.correctness.full.stage import FullLook
@@ -279,15 +279,8 @@ class _Judge:
             self.findings.append(structs.replace(end.finding, evidence=evidence))
 
     def _opening(self, shape: Shape, *, lends: bool) -> OpenReference:
-        return OpenReference(
-            source=self._problem.source,
-            values=shape.values,
-            build_seed=derive(self._settings.seed, shape.name, "build"),
-            precision=self._problem.precision,
-            tolerance=self._problem.tolerance,
-            selections=self._problem.selections,
-            lends=lends,
-        )
+        seed = derive(self._settings.seed, shape.name, "build")
+        return opening(self._problem, shape, seed, lends=lends)
 
     def report(self, seconds: float, isolation: str) -> StageReport:
         """The stage's answer."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from workbench.kernels.operators import OperatorMode
 from workbench.measure.eager import OperatorWork
 
 _FREE = frozenset(
@@ -32,22 +32,17 @@ _PARTIAL = frozenset(
 """Operators that read only as much of their first tensor as they return."""
 
 
-class Counting(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
+class Counting(OperatorMode):
     """Counts every operator of the body. Works on real and on meta tensors."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # untyped in torch
+        super().__init__()
         from torch.utils.flop_counter import flop_registry
 
         self.operators: list[OperatorWork] = []
         self.paused = False
         self._formulas: dict[Any, Callable[..., int]] = flop_registry
         self._read: dict[int, float] = {}
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # True would wrap the method for torch.compile and import torch._dynamo: two seconds.
-        return False
 
     def __torch_dispatch__(
         self,

@@ -8,11 +8,11 @@ import time
 
 from msgspec import Struct
 
-from workbench.gate.correctness.asking import Ended, ask_reference
+from workbench.gate.correctness.asking import Ended, ask_reference, opening
 from workbench.gate.correctness.cases import derive
 from workbench.gate.correctness.dialogue import REFERENCE_JOB
 from workbench.gate.correctness.numbers import check_numbers
-from workbench.gate.correctness.protocol import OpenReference, Perturb, Reference, decode, encode
+from workbench.gate.correctness.protocol import Perturb, Reference, decode, encode
 from workbench.gate.timing.baselines_protocol import Compiled, CompileNative, Read, TimeRuns
 from workbench.isolation.outcome import WorkerFault, WorkerTimedOut
 from workbench.isolation.records import Flavor, Limits
@@ -71,16 +71,8 @@ def time_reference(
 def _open(worker: Worker, bench: Bench) -> None:
     problem = bench.problem
     seed = os.urandom(16)
-    opening = OpenReference(
-        source=problem.source,
-        values=problem.full.values,
-        build_seed=derive(seed, "build"),
-        precision=problem.precision,
-        tolerance=problem.tolerance,
-        selections=problem.selections,
-        lends=bench.on_gpu,
-    )
-    reply = ask_reference(worker, f"{REFERENCE_JOB}:open_reference", opening)
+    opened = opening(problem, problem.full, derive(seed, "build"), lends=bench.on_gpu)
+    reply = ask_reference(worker, f"{REFERENCE_JOB}:open_reference", opened)
     if decode(reply.body, Reference).state:
         perturb = Perturb(seed=derive(seed, "weights"))
         ask_reference(worker, f"{REFERENCE_JOB}:perturb", perturb)

@@ -13,6 +13,7 @@ from functools import partial
 from msgspec import Struct, structs
 
 from workbench.gate.candidate import Candidate
+from workbench.gate.correctness.asking import opening
 from workbench.gate.correctness.cases import derive
 from workbench.gate.correctness.protocol import OpenReference
 from workbench.gate.problem.records import ProblemReport
@@ -324,15 +325,8 @@ class _Sitting:
 
     def _opening(self, seed: bytes) -> OpenReference:
         problem = self._timer.problem
-        return OpenReference(
-            source=problem.source,
-            values=problem.full.values,
-            build_seed=derive(seed, "build"),
-            precision=problem.precision,
-            tolerance=problem.tolerance,
-            selections=problem.selections,
-            lends=self._timer.settings.device_index is not None,
-        )
+        lends = self._timer.settings.device_index is not None
+        return opening(problem, problem.full, derive(seed, "build"), lends=lends)
 
     # -- what is said -----------------------------------------------------------------------
 

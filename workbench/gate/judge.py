@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 from msgspec import Struct, structs
 
@@ -33,6 +32,7 @@ from workbench.gate.records import (
 )
 from workbench.gate.sanitizer.check import sanitized
 from workbench.gate.timing import stage as timing
+from workbench.gate.verdict import verdict_of
 from workbench.isolation.workshop import Workshop
 from workbench.measure.gpulock import GpuBusy, gpu_lock
 from workbench.measure.gpuwatch import lock_name
@@ -43,6 +43,11 @@ from workbench.problems.records import Problem
 _SANITIZED = 3
 """The rung from which compute-sanitizer is asked too."""
 _ON_GPU = (Stage.CORRECTNESS, Stage.PROFILE)
+_FOUND = (
+    *("time", "against", "reference", "limit", "speed", "versus_seed", "versus_reference"),
+    *("traces", "samples"),
+)
+"""What the profile stage found and the report keeps under the same name."""
 JOB_MODULES = (
     *health.JOB_MODULES,
     *correctness.JOB_MODULES,
@@ -105,17 +110,17 @@ def judge(  # noqa: PLR0913 -- what is judged, by what, and who listens
     candidate that was timed and has passed everything. Never raises for what a candidate does;
     WorkbenchError when no worker can start.
     """
-    sitting = _Sitting(candidate, problem, facts, settings, workshop, listen)
-    sitting.ask(Stage.POLICY, lambda: policy.check_bytes(candidate.content, sitting.inputs))
-    sitting.ask(Stage.COMPILE, sitting.compile)
-    if settings.rung > 0:
-        sitting.ask(Stage.CORRECTNESS, sitting.correctness)
-    sitting.ask(Stage.PROFILE, partial(sitting.profile, parent, parent_time, timer, profiler))
-    return sitting.report()
+    sitting = Sitting(candidate, problem, facts, settings, workshop, listen)
+    sitting.begin()
+    return sitting.go_on(parent=parent, parent_time=parent_time, timer=timer, profiler=profiler)
 
 
-class _Sitting:
-    """One candidate before the gate."""
+class Sitting:
+    """One candidate before the gate: `begin` needs no GPU, `go_on` ends with the verdict.
+
+    Between the two any time may pass, and each may run in another thread. What `listen` raises
+    ends the sitting: so a candidate is given up that nobody waits for any more.
+    """
 
     def __init__(
         self,
@@ -139,9 +144,27 @@ class _Sitting:
         self._looked = FullLook()
         self._ncu: NcuRecord | None = None
         self._gpu_seconds = 0.0
-        self.inputs = policy.input_kinds(problem.source)
 
-    def ask(self, stage: Stage, question: Callable[[], StageReport]) -> None:
+    def begin(self) -> None:
+        """Ask about policy and compile. Raises WorkbenchError as `judge` does."""
+        self._ask(Stage.POLICY, self._policy)
+        self._ask(Stage.COMPILE, self._compile)
+
+    def go_on(
+        self,
+        *,
+        parent: Candidate | None = None,
+        parent_time: Time | None = None,
+        timer: Timer | None = None,
+        profiler: Profiler | None = None,
+    ) -> GateReport:
+        """Ask the rest, as `judge` says, and give the verdict."""
+        if self._settings.rung > 0:
+            self._ask(Stage.CORRECTNESS, self._correctness)
+        self._ask(Stage.PROFILE, partial(self._profile, parent, parent_time, timer, profiler))
+        return self._report()
+
+    def _ask(self, stage: Stage, question: Callable[[], StageReport]) -> None:
         """Ask one stage, unless what was said before makes its answer worthless.
 
         After a failure nothing is asked. After an unproven stage correctness still is, since it
@@ -179,14 +202,17 @@ class _Sitting:
 
         return self._beside_others(stage, device, checked)
 
-    def compile(self) -> StageReport:
+    def _policy(self) -> StageReport:
+        return policy.check_bytes(self._candidate.content, policy.input_kinds(self._problem.source))
+
+    def _compile(self) -> StageReport:
         """Compile for the target at the full shape."""
         self._compiled = compiling.run(
             self._candidate, self._facts().full, self._settings.target, self._workshop
         )
         return self._compiled.report
 
-    def correctness(self) -> StageReport:
+    def _correctness(self) -> StageReport:
         """Compare with the reference at the shapes of the rung."""
         device = self._settings.device_index
         wanted = CorrectnessSettings(
@@ -260,7 +286,7 @@ class _Sitting:
         self._gpu_seconds += time.monotonic() - began
         return report
 
-    def profile(
+    def _profile(
         self,
         parent: Candidate | None,
         parent_time: Time | None,
@@ -287,18 +313,6 @@ class _Sitting:
                 self._profiled, self._problem.family, self._settings.target
             )
         return self._profiled.report
-
-    def _verdict(self) -> tuple[Verdict, StageReport]:
-        """The verdict and the stage that decides it: what failed, else what is unproven first."""
-        asked = [r for r in self._reports if r.outcome is not Outcome.SKIPPED]
-        for outcome, verdict in (
-            (Outcome.FAILED, Verdict.REJECTED),
-            (Outcome.UNPROVEN, Verdict.UNPROVEN),
-        ):
-            for report in asked:
-                if report.outcome is outcome:
-                    return verdict, report
-        return Verdict.ACCEPTED, asked[-1]
 
     def _measured(
         self, timer: Timer, parent: Candidate | None, profiler: Profiler | None
@@ -357,24 +371,12 @@ class _Sitting:
         self._gpu_seconds += record.seconds
         return record
 
-    def report(self) -> GateReport:
+    def _report(self) -> GateReport:
         """The verdict with everything that led to it."""
-        verdict, last = self._verdict()
+        verdict, last = verdict_of(self._reports)
         decisive = last.findings[0] if last.findings else None
         compiled, profiled = self._compiled, self._profiled
-        extra: dict[str, Any] = {}
-        if profiled is not None:
-            extra = {
-                "time": profiled.time,
-                "against": profiled.against,
-                "reference": profiled.reference,
-                "limit": profiled.limit,
-                "speed": profiled.speed,
-                "versus_seed": profiled.versus_seed,
-                "versus_reference": profiled.versus_reference,
-                "traces": profiled.traces,
-                "samples": profiled.samples,
-            }
+        told = {} if profiled is None else {name: getattr(profiled, name) for name in _FOUND}
         return GateReport(
             verdict=verdict,
             stage=last.stage,
@@ -390,5 +392,5 @@ class _Sitting:
             launches=compiled.launches if compiled else (),
             gpu_seconds=self._gpu_seconds,
             ncu=self._ncu,
-            **extra,
+            **told,
         )

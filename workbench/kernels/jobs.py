@@ -85,6 +85,7 @@ def record(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  
         host=tuple(host.operations),
         configs=last.configs_chosen(),
         toolchain=versions(wanted.arch),
+        code=tuple(last.code.values()),
         fault=fault,
     )
     return msgspec.to_builtins(answer), []

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import torch
 from msgspec import Struct
@@ -16,18 +17,21 @@ from triton.runtime.errors import OutOfResources, PTXASError
 from workbench.errors import WorkbenchError
 from workbench.kernels.autotune import choosing
 from workbench.kernels.blame import KernelErrors, line_in
+from workbench.kernels.generated import kept, machine_code_sha256
 from workbench.kernels.ptxas_log import keeping_logs, read_log
 from workbench.kernels.records import (
     Argument,
     DescriptorArgument,
+    KernelCode,
     Launch,
     Scalar,
     ScalarArgument,
     TensorArgument,
 )
 from workbench.kernels.standin import StandInDriver, standing_in
-from workbench.kernels.static import static_profile
+from workbench.kernels.static import sass, static_profile
 from workbench.kernels.target import Target
+from workbench.kernels.toolchain import versions
 from workbench.kernels.untyped import Untyped
 
 Grid = tuple[int, int, int]
@@ -42,6 +46,8 @@ class Recorder:
     def __init__(self, target: Target, source: str) -> None:
         self.target = target
         self.launches: list[Launch] = []
+        self.code: dict[str, KernelCode] = {}
+        """By `code_sha256`."""
         self._source = source
         self._configs: tuple[tuple[str, ...], int] = ((), 0)
 
@@ -57,9 +63,10 @@ class Recorder:
         log = read_log(metadata)
         configs, config = self._configs
         arguments, constexprs = _bound(launcher.source, args)
+        kernel = launcher.source.fn.fn.__name__
         self.launches.append(
             Launch(
-                kernel=launcher.source.fn.fn.__name__,
+                kernel=kernel,
                 grid=grid,
                 arguments=arguments,
                 constexprs=constexprs,
@@ -79,8 +86,23 @@ class Recorder:
                 compile_seconds=_seconds.get(metadata.hash, 0.0),
                 configs=configs,
                 config=config,
+                code_sha256=self._keep(kernel, cubin, metadata.hash),
             )
         )
+
+    def _keep(self, kernel: str, cubin: bytes, made: str) -> str:
+        """Keep the texts of one compilation, by triton's hash; return the code's name."""
+        name = machine_code_sha256(cubin)
+        if name not in self.code:
+            self.code[name] = KernelCode(
+                kernel=kernel,
+                code_sha256=name,
+                target=self.target.name,
+                toolchain=versions(self.target.arch),
+                sass=kept(sass(cubin)),
+                **_texts.get(made, {}),
+            )
+        return name
 
     def choose(self, _kernel: str, configs: list[Config], launch: Untyped) -> Untyped:
         """Launch the first configuration that compiles and fits."""
@@ -124,9 +146,26 @@ _seconds: dict[str, float] = {}
 """What each kernel took to compile, by triton's hash; a kernel compiles once in a process."""
 
 
-def _compiled(*, metadata: dict[str, Untyped], times: Untyped, **_: object) -> None:
+_texts: dict[str, dict[str, str]] = {}
+"""By the same hash, what triton wrote on the way to the binary."""
+
+
+def _compiled(
+    *,
+    metadata: dict[str, Untyped],
+    metadata_group: dict[str, str],
+    times: Untyped,
+    **_: object,
+) -> None:
     """Triton's compilation listener."""
     _seconds.setdefault(metadata["hash"], times.total * 1e-6)
+    if metadata["hash"] not in _texts:
+        files = {Path(path).suffix[1:]: Path(path) for path in metadata_group.values()}
+        _texts[metadata["hash"]] = {
+            level: kept(files[level].read_text(encoding="utf-8", errors="replace"))
+            for level in ("ttgir", "ptx")
+            if level in files
+        }
 
 
 class _Driver(StandInDriver):

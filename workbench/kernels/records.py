@@ -76,12 +76,30 @@ class Launch(Struct, frozen=True, kw_only=True):
     """The configurations of the kernel's autotuner, in its order; empty when it has none."""
     config: int = 0
     """Which of them was recorded: without a GPU the first that compiles and fits, not the best."""
+    code_sha256: str = ""
+    """Of the machine code alone, the same in whatever folder it was compiled; names `KernelCode`.
+    Empty in sessions from before it."""
 
     @property
     def programs(self) -> int:
         """Programs in the grid."""
         x, y, z = self.grid
         return x * y * z
+
+
+class KernelCode(Struct, frozen=True, kw_only=True):
+    """What the compiler made of one kernel, as text; empty where a text is too long to keep."""
+
+    kernel: str
+    code_sha256: str
+    target: str
+    """`sm90`."""
+    toolchain: dict[str, str]
+    """Versions that made it, by name."""
+    ttgir: str = ""
+    ptx: str = ""
+    """Without debug sections."""
+    sass: str = ""
 
 
 class HostOperation(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from workbench.kernels.records import HostOperation, Launch, LaunchTrace
+from workbench.kernels.records import HostOperation, KernelCode, Launch, LaunchTrace
 
 
 class TensorSpec(Struct, frozen=True, kw_only=True, tag="tensor"):
@@ -85,6 +85,8 @@ class Recorded(Struct, frozen=True, kw_only=True):
     """Which configuration of an autotuned kernel was recorded."""
     toolchain: dict[str, str] = {}
     """Versions that the exact numbers hold for."""
+    code: tuple[KernelCode, ...] = ()
+    """Of each launched kernel once."""
     fault: Fault | None = None
 
 

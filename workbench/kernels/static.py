@@ -111,6 +111,7 @@ def instruction_mix(sass: str) -> dict[str, int]:
     return {**mix, "total": counts.total()}
 
 
+@lru_cache(maxsize=8)
 def sass(cubin: bytes) -> str:
     """Disassembly as `nvdisasm` prints it, code only."""
     # Without dataflow analysis, which only names branch targets and takes a quarter of the time.

@@ -1,0 +1,45 @@
+"""The texts of a compiled kernel that are worth keeping: what of them, and by which name."""
+
+import hashlib
+import re
+import struct
+
+_MOST_BYTES = 2 << 20
+"""Of one text; ours. A pipelined attention kernel's largest has 0.06 MiB."""
+_TEXT_SECTION = b".text."
+_FILE = re.compile(r'(loc\("|\.file\s+\d+\s+")[^"]*?([^"/]+)(?=")')
+_DEBUG = re.compile(r"^\s*\.section\s+\.debug_", re.MULTILINE)
+
+
+def machine_code_sha256(cubin: bytes) -> str:
+    """Name of a binary's instructions: of its `.text` sections, byte for byte, scheduling included.
+
+    The whole file would be another one in each folder that it is compiled in: it holds the path.
+    Raises ValueError for what is no 64-bit ELF file.
+    """
+    if cubin[:5] != b"\x7fELF\x02":
+        raise ValueError("a cubin is a 64-bit ELF file, and this is none")
+    try:
+        (table,) = struct.unpack_from("<Q", cubin, 0x28)
+        entry, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
+        rows = [struct.unpack_from("<I20xQQ", cubin, table + entry * i) for i in range(count)]
+        _, start, size = rows[names]
+    except (struct.error, IndexError) as fault:
+        raise ValueError(f"the ELF file is cut off: {fault}") from fault
+    strings = cubin[start : start + size]
+    digest = hashlib.sha256()
+    for name_at, start, size in rows:
+        name = strings[name_at : strings.find(b"\0", name_at)]
+        if name.startswith(_TEXT_SECTION):
+            digest.update(name + b"\0" + cubin[start : start + size])
+    return digest.hexdigest()
+
+
+def kept(text: str) -> str:
+    """A text as it is kept: folders taken out of file names, debug sections out of PTX.
+
+    Folders are the worker's own and gone by the time of reading. Empty where it is too long.
+    """
+    found = _DEBUG.search(text)
+    short = text[: found.start()] if found else text
+    return _FILE.sub(r"\1\2", short) if len(short) <= _MOST_BYTES else ""

@@ -1,0 +1,201 @@
+"""The ladder decides from results alone: who climbs, who waits, who is given up, and why."""
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.measure.records import Kind
+from workbench.search.duplicates import same_as, why_same
+from workbench.search.prices import Spent, spent_on
+from workbench.search.rungs import Action, Ladder, RungResult
+from workbench.session.records import Budget
+
+LADDER = Ladder.load()
+NAMES = [rung.name for rung in LADDER.rungs]
+
+
+def measured(rung: str, ratio: float, low: float, high: float, **more: object) -> RungResult:
+    """A passed result with an interval."""
+    return RungResult(
+        sha256="c", rung=rung, passed=True, kind=Kind.MEASURED, ratio=ratio, low=low, high=high,
+        **more,
+    )  # fmt: skip
+
+
+@st.composite
+def results(draw: st.DrawFn, *, passed: bool | None = None) -> RungResult:
+    """Any result of any rung: timed or not, modeled or measured, with ends or without."""
+    timed = draw(st.booleans())
+    kind = draw(st.sampled_from([Kind.MODELED, Kind.MEASURED]))
+    ratio = draw(st.floats(0.01, 50)) if timed else None
+    ends = timed and kind is Kind.MEASURED and draw(st.booleans())
+    return RungResult(
+        sha256=draw(st.sampled_from("abcd")),
+        cubin=draw(st.sampled_from(["", "x", "y"])),
+        number=draw(st.none() | st.integers(0, 20)),
+        rung=draw(st.sampled_from(NAMES)),
+        passed=draw(st.booleans()) if passed is None else passed,
+        unproven=draw(st.booleans()),
+        kind=kind,
+        ratio=ratio,
+        low=ratio * draw(st.floats(0.5, 1)) if ends and ratio else None,
+        high=ratio * draw(st.floats(1, 2)) if ends and ratio else None,
+        gpu_seconds=draw(st.floats(0, 100)),
+        wall_seconds=draw(st.floats(0, 100)),
+    )
+
+
+BUDGETS = st.builds(
+    Budget,
+    gpu_seconds=st.none() | st.floats(0, 500),
+    wall_seconds=st.none() | st.floats(0, 500),
+)
+
+
+@given(
+    st.lists(results(), max_size=4, unique_by=lambda one: one.rung),
+    BUDGETS,
+    st.lists(results(), max_size=5),
+    st.booleans(),
+)
+def test_the_same_results_give_the_same_standing(
+    own: list[RungResult], budget: Budget, history: list[RungResult], trusted: bool
+) -> None:
+    """Deterministic, whatever order the rungs are told in and whoever reads the ladder."""
+    spent = spent_on(history)
+    asked = [
+        ladder.standing(order, budget=budget, spent=spent, trusted=trusted)
+        for ladder in (LADDER, Ladder.load())
+        for order in permutations(own)
+    ]
+    assert all(one == asked[0] for one in asked)
+
+
+@given(results(passed=False), st.lists(results(), max_size=3), st.booleans())
+def test_a_candidate_that_failed_is_never_promoted(
+    failed: RungResult, others: list[RungResult], trusted: bool
+) -> None:
+    """Neither by a fast time nor by what it passed before."""
+    standing = LADDER.standing([failed, *others], trusted=trusted)
+    assert standing.action is not Action.PROMOTE or failed.unproven
+
+
+@given(
+    st.sampled_from(NAMES), st.floats(0.2, 5), st.floats(1.0, 1.5), st.floats(1.0001, 3), BUDGETS
+)
+def test_whose_interval_lies_above_the_incumbents_is_never_pruned(
+    rung: str, middle: float, width: float, apart: float, budget: Budget
+) -> None:
+    """Held at worst: by the budget, or because the gain is too small to count."""
+    incumbent = measured("profile", middle, middle / width, middle * width)
+    low = middle * width * apart
+    candidate = measured(rung, low * width, low, low * width**2)
+    standing = LADDER.standing([candidate], incumbent=incumbent, budget=budget)
+    assert standing.action is not Action.PRUNE
+
+
+@given(st.lists(results(), max_size=12), st.sampled_from(NAMES[:-1]), BUDGETS)
+def test_no_promotion_takes_what_the_budget_keeps_for_higher_rungs(
+    history: list[RungResult], at: str, budget: Budget
+) -> None:
+    """Up to a rung no more is spent than the shares up to it, and never more than all."""
+    spent, prices = spent_on(history), LADDER.prices(history)
+    fast = measured(at, 2.0, 1.9, 2.1)
+    standing = LADDER.standing([fast], spent=spent, budget=budget, prices=prices)
+    if standing.action is not Action.PROMOTE:
+        return
+    below = NAMES[: NAMES.index(standing.rung) + 1]
+    shares = sum(LADDER.rung(name).spec.share.value for name in below)
+    price = prices.of(standing.rung)
+    for limit, cost, used in (
+        (budget.gpu_seconds, price.gpu_seconds, spent.gpu_seconds),
+        (budget.wall_seconds, price.wall_seconds, spent.wall_seconds),
+    ):
+        if limit is not None:
+            assert sum(used.get(name, 0) for name in below) + cost <= shares * limit
+            assert sum(used.values()) + cost <= limit
+
+
+def test_a_full_share_holds_and_says_the_price() -> None:
+    """The rungs below may not eat what is kept for the one above."""
+    spent = Spent(gpu_seconds={"smoke": 45.0})
+    standing = LADDER.standing(
+        [RungResult(sha256="c", rung="static", passed=True)],
+        spent=spent,
+        budget=Budget(gpu_seconds=100.0),
+    )
+    assert standing.action is Action.HOLD
+    assert "smoke costs 3.0 GPU-seconds and 0.0 are left for it" in standing.reason
+
+
+@given(st.lists(results(), max_size=8), results())
+def test_the_order_of_duplicates_changes_nothing(
+    history: list[RungResult], one: RungResult
+) -> None:
+    """The earliest transition is named, however the history is read."""
+    forward, back = why_same(one, history), why_same(one, history[::-1])
+    assert forward == back
+    assert bool(forward) == (same_as(one, history) is not None)
+
+
+def test_the_same_machine_code_is_named_after_the_first_that_had_it() -> None:
+    """Another text of the same work is not evaluated again."""
+    first = RungResult(sha256="a", cubin="k", number=7, rung="bench", passed=True)
+    later = RungResult(sha256="b", cubin="k", number=9, rung="bench", passed=True)
+    new = RungResult(sha256="c", cubin="k", number=12, rung="static", passed=True)
+    assert why_same(new, [later, first, new]) == "same kernel as v7"
+    assert why_same(RungResult(sha256="a", rung="static", passed=True), [first]) == (
+        "same text as v7"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "trusted", "action"),
+    [(0.5, True, Action.PRUNE), (0.9, True, Action.PROMOTE), (0.5, False, Action.PROMOTE)],
+)
+def test_a_modeled_loss_prunes_only_where_the_model_is_trusted_and_beyond_its_doubt(
+    ratio: float, trusted: bool, action: Action
+) -> None:
+    """Elsewhere the next rung has to tell."""
+    modeled = RungResult(sha256="c", rung="static", passed=True, ratio=ratio)
+    assert LADDER.standing([modeled], trusted=trusted).action is action
+
+
+def test_without_a_gpu_a_modeled_loss_is_held_where_the_model_is_not_trusted() -> None:
+    """The top rung there measures nothing: a gain is kept as modeled, a loss refuses nobody."""
+    ladder = Ladder.load().without_gpu()
+    slow = RungResult(sha256="c", rung="smoke", passed=True, ratio=0.9)
+    fast = RungResult(sha256="c", rung="smoke", passed=True, ratio=1.2)
+    assert ladder.standing([slow], trusted=False).action is Action.HOLD
+    assert ladder.standing([slow], trusted=True).action is Action.PRUNE
+    kept = ladder.standing([fast], trusted=False)
+    assert (kept.action, kept.rung) == (Action.PROMOTE, "")
+    assert "not trusted to rank here" in kept.reason
+
+
+def test_kinds_are_never_mixed_in_one_ratio() -> None:
+    """A measured incumbent says nothing of a modeled candidate."""
+    incumbent = measured("bench", 1.5, 1.4, 1.6)
+    modeled = RungResult(sha256="c", rung="static", passed=True, ratio=0.1)
+    assert LADDER.standing([modeled], incumbent=incumbent, trusted=True).action is Action.PROMOTE
+
+
+def test_what_beats_the_incumbent_need_not_beat_the_best() -> None:
+    """The two are kept apart: after an undo the incumbent is not the fastest."""
+    candidate = measured("profile", 1.3, 1.28, 1.32)
+    best = measured("profile", 1.5, 1.48, 1.52)
+    standing = LADDER.standing([candidate], best=best)
+    assert standing.action is Action.PROMOTE
+    assert not standing.beats_best
+    assert LADDER.standing([candidate]).beats_best
+
+
+def test_a_price_is_the_median_of_what_a_rung_cost() -> None:
+    """One candidate that hung until its time limit changes little."""
+    cheap = [measured("smoke", 1, 0.9, 1.1, gpu_seconds=2.0, wall_seconds=3.0)] * 9
+    hung = measured("smoke", 1, 0.9, 1.1, gpu_seconds=600.0, wall_seconds=600.0)
+    price = LADDER.prices([*cheap, hung]).of("smoke")
+    assert (price.gpu_seconds, price.wall_seconds, price.seen) == (2.0, 3.0, 10)
+    assert LADDER.prices([]).of("smoke").gpu_seconds == LADDER.rung("smoke").spec.gpu.value

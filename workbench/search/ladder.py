@@ -1,0 +1,182 @@
+"""The ladder as written down: rungs with their prices and terms, every number with its source."""
+
+import difflib
+import tomllib
+from functools import cache
+from math import isnan
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from workbench.errors import WorkbenchError
+from workbench.paths import config_home
+
+PATH = Path(__file__).with_name("ladder.toml")
+YOURS = "your ladder.toml"
+"""Source of a bare number in a person's own file."""
+
+_NotNegative = Annotated[float, Meta(ge=0)]
+
+
+class Number(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A threshold or price, and who says so."""
+
+    value: _NotNegative
+    source: Annotated[str, Meta(min_length=3)]
+    """A paper, a measurement, or `ours`."""
+
+
+class RungSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One fidelity of evaluation. What each number means stands at the head of `ladder.toml`."""
+
+    says: str
+    gate: Literal[0, 1, 2, 3]
+    """What the gate is asked: `GateSettings.rung`."""
+    needs_gpu: bool = False
+    gpu: Number
+    """Seconds."""
+    wall: Number
+    """Seconds."""
+    share: Number
+    pairs: Number
+    promote_above: Number
+    prune_below: Number
+    likely_above: Number
+    bonus: Number
+
+
+class SearchSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What holds for the whole search."""
+
+    model_doubt: Number
+    """Factor by which a trusted model's ratio may err, either way."""
+    lines: Number
+    """Kernels that are worked on side by side."""
+    per_technique: Number
+    """Of those, how many may come from one technique while others are there."""
+    plateau_rounds: Number
+    plateau_gain: Number
+    """Ratio that the best must gain over so many rounds, or the search has come to rest."""
+    near_limit: Number
+    """Share of the limit from which there is nothing left to gain."""
+    price_memory: Number
+    price_prior: Number
+
+
+class LadderFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`ladder.toml`, decoded; rungs in the order of the file."""
+
+    format: Literal[1]
+    rung: dict[str, RungSpec]
+    search: SearchSpec
+
+
+def ladder_file() -> Path:
+    """A person's own changes, beside their other settings."""
+    return config_home() / "ladder.toml"
+
+
+@cache
+def shipped_ladder() -> LadderFile:
+    """The ladder in the package."""
+    return _checked(_tables(PATH), PATH)
+
+
+def load_ladder(user: Path | None = None) -> LadderFile:
+    """The shipped ladder with a person's changes; a file that does not exist changes nothing.
+
+    `user` is their file, by default the one in the settings folder. Raises WorkbenchError naming
+    file, key and value: for what is not TOML, a rung or key that does not exist, and a number that
+    cannot be.
+    """
+    path = ladder_file() if user is None else user
+    if not path.exists():
+        return shipped_ladder()
+    return _checked(_over(_tables(PATH), _tables(path), path), path)
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        raise WorkbenchError(f"the ladder cannot be read: {fault}", where=str(path)) from fault
+
+
+def _over(shipped: dict[str, Any], own: dict[str, Any], path: Path, at: str = "") -> dict[str, Any]:
+    """The shipped tables with a person's values put in their places."""
+    merged = dict(shipped)
+    for key, value in own.items():
+        here = f"{at}{key}"
+        if key not in shipped and not (at.startswith("rung.") and key == "needs_gpu"):
+            near = difflib.get_close_matches(key, shipped, n=1, cutoff=0.0)
+            raise WorkbenchError(
+                f"`{here}` is no part of the ladder",
+                where=str(path),
+                todo=f"the nearest is `{at}{near[0]}`" if near else "",
+            )
+        merged[key] = _replaced(shipped.get(key), value, path, here)
+    return merged
+
+
+def _replaced(was: Any, value: Any, path: Path, here: str) -> Any:  # noqa: ANN401 -- TOML
+    if not isinstance(was, dict):
+        return value
+    if isinstance(value, dict):
+        return _over(was, value, path, f"{here}.")
+    if "source" in was:
+        return {"value": value, "source": YOURS}
+    raise WorkbenchError(f"`{here} = {value!r}` is no table", where=str(path), todo=f"[{here}]")
+
+
+def _checked(tables: dict[str, Any], path: Path) -> LadderFile:
+    try:
+        file = msgspec.convert(tables, LadderFile)
+    except msgspec.ValidationError as fault:
+        value = _at(tables, str(fault))
+        raise WorkbenchError(f"the ladder cannot be used: {fault}{value}", where=str(path)) from (
+            fault
+        )
+    for key, number in _numbers(file):
+        if isnan(number.value):
+            raise WorkbenchError(f"`{key} = nan` is no number", where=str(path))
+    shares = sum(rung.share.value for rung in file.rung.values())
+    if abs(shares - 1) > 1e-6:
+        says = " + ".join(f"{rung.share.value:g}" for rung in file.rung.values())
+        raise WorkbenchError(
+            f"`share` of the rungs is {says} = {shares:g}, not 1",
+            where=str(path),
+            todo="what one rung gets more, the others get less",
+        )
+    for name, rung in file.rung.items():
+        if rung.prune_below.value > rung.promote_above.value:
+            raise WorkbenchError(
+                f"`rung.{name}.prune_below` = {rung.prune_below.value:g} is above `promote_above`"
+                f" = {rung.promote_above.value:g}: one interval would be both",
+                where=str(path),
+            )
+    return file
+
+
+def _numbers(file: LadderFile) -> list[tuple[str, Number]]:
+    """Every number by its key."""
+    places: list[tuple[str, Struct]] = [(f"rung.{name}", rung) for name, rung in file.rung.items()]
+    found = []
+    for at, spec in (*places, ("search", file.search)):
+        for field in spec.__struct_fields__:
+            value = getattr(spec, field)
+            if isinstance(value, Number):
+                found.append((f"{at}.{field}", value))
+    return found
+
+
+def _at(tables: dict[str, Any], message: str) -> str:
+    """The value at the `$.path` of a decoder's message, in words; empty where there is none."""
+    _, _, path = message.partition("at `$.")
+    value: Any = tables
+    for key in path.rstrip("`").split("."):
+        if not isinstance(value, dict) or key not in value:
+            return ""
+        value = value[key]
+    return f", it is {value!r}"

@@ -1,0 +1,281 @@
+"""Whether a candidate climbs, waits or is given up: decided from results alone, with the reason.
+
+No clock, no files, no randomness: the same results give the same standing. KernelBrain (spec C3)
+names score, promotion and pruning without formulas; these are ours, their numbers `ladder.toml`'s.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from math import inf, isfinite
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from workbench.measure.records import Kind
+from workbench.search.ladder import LadderFile, RungSpec, load_ladder
+from workbench.search.prices import Prices, Spent, learned, no_room
+from workbench.session.records import Budget
+
+_NOTHING_SPENT = Spent()
+_NO_LIMIT = Budget()
+
+
+class Action(StrEnum):
+    """What becomes of a candidate."""
+
+    PROMOTE = "promote"
+    """To the next rung; from the top one: it is kept."""
+    HOLD = "hold"
+    """It may climb later: nothing speaks against it, and others go first."""
+    PRUNE = "prune"
+    """It is never looked at again."""
+
+
+class RungResult(Struct, frozen=True, kw_only=True):
+    """What one rung found of one candidate, and what that cost.
+
+    Ratios are a base's time over the candidate's: 2.0 is half the time. The base is the incumbent,
+    or anything else that the incumbent's own result is against too.
+    """
+
+    sha256: str
+    """`normalized_sha256` of its source."""
+    rung: str
+    """`static`, `smoke`, `bench` or `profile`."""
+    passed: bool
+    """Whether policy, compiler and correctness found nothing against it as far as they were asked;
+    a time never makes it false."""
+    unproven: bool = False
+    """The machine kept it from being judged: it is not the candidate's failure."""
+    cubin: str = ""
+    """`duplicates.work_digest` of what it launches; empty when that is not known."""
+    number: int | None = None
+    """Of its transition, where it has one: `same kernel as v7`."""
+    technique: str = ""
+    """What the line is for, by card category; empty for a seed."""
+    kind: Kind = Kind.MODELED
+    ratio: float | None = None
+    """None where nothing was timed."""
+    low: float | None = None
+    high: float | None = None
+    """The interval's ends, where it has any; a modeled ratio has none."""
+    gpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    """Of this rung alone."""
+
+
+class Rung(Struct, frozen=True, kw_only=True):
+    """One step of the ladder."""
+
+    name: str
+    place: int
+    """From 0."""
+    spec: RungSpec
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """What is to be done with a candidate, and why."""
+
+    action: Action
+    reason: str
+    """One sentence without a full stop."""
+    score: float
+    """Orders candidates: the lower end of the speedup, and the rung's own term. Higher is better;
+    0 for one that is given up."""
+    rung: str = ""
+    """Where it is promoted to; empty from the top rung, and when it is not."""
+    beats_best: bool = False
+    """Whether its interval lies above the best's too: then it is not only the next incumbent."""
+
+
+class Interval(Struct, frozen=True):
+    """Between what a speedup over the incumbent lies."""
+
+    low: float
+    high: float
+    ratio: float
+    """In between: what is likeliest."""
+    kind: Kind
+
+    def says(self) -> str:
+        """`1.043x [1.036, 1.050] measured`."""
+        high = f"{self.high:.3f}" if isfinite(self.high) else "unbounded"
+        return f"{self.ratio:.3f}x [{self.low:.3f}, {high}] {self.kind}"
+
+
+class Ladder:
+    """The rungs, and the rules by which candidates climb them."""
+
+    def __init__(self, file: LadderFile) -> None:
+        self.file = file
+        self.rungs = tuple(
+            Rung(name=name, place=place, spec=spec)
+            for place, (name, spec) in enumerate(file.rung.items())
+        )
+
+    @classmethod
+    def load(cls, user: Path | None = None) -> "Ladder":
+        """The shipped rungs with a person's own changes (`ladder.load_ladder` says the errors)."""
+        return cls(load_ladder(user))
+
+    def without_gpu(self) -> "Ladder":
+        """The part that can be climbed where there is no GPU, with all of the budget for it."""
+        kept = {rung.name: rung.spec for rung in self.rungs if not rung.spec.needs_gpu}
+        whole = sum(spec.share.value for spec in kept.values())
+        scaled = {
+            name: structs.replace(
+                spec, share=structs.replace(spec.share, value=spec.share.value / whole)
+            )
+            for name, spec in kept.items()
+        }
+        return Ladder(structs.replace(self.file, rung=scaled))
+
+    def rung(self, name: str) -> Rung:
+        """The rung of that name. Raises KeyError where there is none."""
+        for rung in self.rungs:
+            if rung.name == name:
+                return rung
+        raise KeyError(name)
+
+    def prices(self, history: Sequence[RungResult]) -> Prices:
+        """What every rung costs, by what it cost (`prices.learned`)."""
+        return learned(history, self.file)
+
+    def standing(
+        self,
+        results: Sequence[RungResult],
+        *,
+        incumbent: RungResult | None = None,
+        best: RungResult | None = None,
+        spent: Spent = _NOTHING_SPENT,
+        budget: Budget = _NO_LIMIT,
+        trusted: bool = False,
+        prices: Prices | None = None,
+    ) -> Standing:
+        """What is to be done with a candidate whose results these are, the rungs in any order; of
+        several results at one rung the last counts.
+
+        `incumbent` and `best` are results against the same base; None says that the candidate was
+        timed against it itself. `trusted` says whether modeled times may rank such kernels
+        (`measure.trust.why_not_trusted`): where they may not, they decide nothing. `spent`,
+        `budget` and `prices` (the declared ones when None) decide whether it may climb now.
+        Raises KeyError for a result of a rung that the ladder has not.
+        """
+        reached = sorted(results, key=lambda one: self.rung(one.rung).place)
+        if not reached:
+            return self._up(-1, "it is new", 1.0, spent, budget, prices)
+        last = reached[-1]
+        rung = self.rung(last.rung)
+        if refused := next((one for one in reached if not one.passed and not one.unproven), None):
+            return Standing(action=Action.PRUNE, reason=f"{refused.rung} refused it", score=0.0)
+        interval = self.interval(last, incumbent, trusted=trusted)
+        score = _score(interval, rung)
+        if last.unproven:
+            reason = f"{last.rung} could not judge it"
+            return Standing(action=Action.HOLD, reason=reason, score=score)
+        if rung is self.rungs[-1] and last.kind is Kind.MODELED:
+            action, reason = _as_modeled(last, incumbent, rung, trusted=trusted)
+        else:
+            action, reason = _ruled(interval, rung, top=rung is self.rungs[-1])
+        if action is Action.PRUNE:
+            return Standing(action=action, reason=reason, score=0.0)
+        if action is Action.HOLD:
+            return Standing(action=action, reason=reason, score=score)
+        over_best = self.interval(last, best, trusted=trusted)
+        standing = self._up(rung.place, reason, score, spent, budget, prices)
+        beats = over_best is not None and over_best.low > 1
+        return structs.replace(standing, beats_best=beats)
+
+    def interval(
+        self, result: RungResult, incumbent: RungResult | None, *, trusted: bool
+    ) -> Interval | None:
+        """Between what the speedup over the incumbent lies; None where nothing may be said.
+
+        A modeled ratio may err by the ladder's `model_doubt` either way, and says nothing where
+        the model is not trusted. Kinds are never mixed: of another kind, the incumbent's says
+        nothing either.
+        """
+        own = self._ends(result, trusted=trusted)
+        if own is None or incumbent is None:
+            return own
+        other = self._ends(incumbent, trusted=trusted)
+        if other is None or other.kind is not own.kind:
+            return None
+        if own.kind is Kind.MODELED:
+            # Of two modeled ratios the doubt is of their ratio, not of each.
+            ratio, doubt = own.ratio / other.ratio, self.file.search.model_doubt.value
+            return Interval(ratio / doubt, ratio * doubt, ratio, own.kind)
+        low = own.low / other.high if isfinite(other.high) else 0.0
+        high = own.high / other.low if other.low > 0 else inf
+        return Interval(low, high, own.ratio / other.ratio, own.kind)
+
+    def _ends(self, one: RungResult, *, trusted: bool) -> Interval | None:
+        if one.ratio is None or not one.ratio > 0:
+            return None
+        if one.kind is Kind.MODELED:
+            doubt = self.file.search.model_doubt.value
+            low, high = one.ratio / doubt, one.ratio * doubt
+            return Interval(low, high, one.ratio, one.kind) if trusted else None
+        low = 0.0 if one.low is None else one.low
+        return Interval(low, inf if one.high is None else one.high, one.ratio, one.kind)
+
+    def _up(
+        self,
+        place: int,
+        reason: str,
+        score: float,
+        spent: Spent,
+        budget: Budget,
+        prices: Prices | None,
+    ) -> Standing:
+        """To the next rung, if there is one and the budget has room for it."""
+        if place + 1 >= len(self.rungs):
+            return Standing(action=Action.PROMOTE, reason=f"{reason}: it is kept", score=score)
+        name = self.rungs[place + 1].name
+        price = (prices or self.prices(())).of(name)
+        if full := no_room(name, self.file, price, spent, budget):
+            return Standing(action=Action.HOLD, reason=f"{reason}, but {full}", score=score)
+        return Standing(
+            action=Action.PROMOTE, reason=f"{reason}: to {name}", score=score, rung=name
+        )
+
+
+def _score(interval: Interval | None, rung: Rung) -> float:
+    """The lower end of the speedup, 1 where nothing is known, and the rung's own term."""
+    return (1.0 if interval is None else interval.low) + rung.spec.bonus.value
+
+
+def _ruled(interval: Interval | None, rung: Rung, *, top: bool) -> tuple[Action, str]:
+    """What an interval means at a rung, by its terms."""
+    spec, name = rung.spec, rung.name
+    if interval is None:
+        if top:
+            return Action.HOLD, f"{name} has no time of it"
+        return Action.PROMOTE, f"{name} found nothing against it"
+    says = f"{interval.says()} at {name}"
+    if interval.low > max(1.0, spec.promote_above.value):
+        return Action.PROMOTE, f"{says} is above {spec.promote_above.value:g}x"
+    if interval.high < spec.prune_below.value and interval.low <= 1:
+        return Action.PRUNE, f"{says} is below {spec.prune_below.value:g}x"
+    if interval.ratio >= spec.likely_above.value and not top:
+        return Action.PROMOTE, f"{says} may be a gain"
+    return Action.HOLD, f"{says} proves no gain above {spec.promote_above.value:g}x"
+
+
+def _as_modeled(
+    last: RungResult, incumbent: RungResult | None, rung: Rung, *, trusted: bool
+) -> tuple[Action, str]:
+    """At a top rung that measures nothing: the modeled ratio itself, as the gate without a GPU.
+
+    It may speak for a candidate anywhere, and against one only where the model is trusted.
+    """
+    base = 1.0 if incumbent is None else incumbent.ratio
+    alike = incumbent is None or incumbent.kind is Kind.MODELED
+    if last.ratio is None or not base or not alike:
+        return Action.HOLD, f"{rung.name} has no time of it"
+    ratio, least = last.ratio / base, rung.spec.promote_above.value
+    says = f"{ratio:.3f}x modeled" + ("" if trusted else ", not trusted to rank here")
+    if ratio > least:
+        return Action.PROMOTE, f"{says}, is above {least:g}x"
+    action = Action.PRUNE if trusted else Action.HOLD
+    return action, f"{says}, is no gain above {least:g}x"

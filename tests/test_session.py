@@ -323,16 +323,6 @@ def test_a_version_that_is_not_there_is_said_so(store: SessionStore) -> None:
             read(9)
 
 
-def test_best_and_main_are_pointed_at_accepted_versions_only(store: SessionStore) -> None:
-    store.set_best(0)
-    store.set_main(0)
-    assert (store.overview().main, store.overview().best) == (0, 0)
-    assert (store.folder / "kernel.py").read_text() == kernel(0)
-    for number in (2, 3, 9):
-        with pytest.raises(WorkbenchError, match=f"v{number} is not an accepted version"):
-            store.set_best(number)
-
-
 def test_settings_can_grow_without_a_commit_of_their_own(store: SessionStore) -> None:
     more = msgspec.structs.replace(settings("softmax-1"), budget=Budget(steps=50))
     store.save_settings(more)

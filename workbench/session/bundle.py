@@ -23,6 +23,7 @@ from workbench.session.check import check_session
 from workbench.session.creation import settle, skeleton, taken, write_start
 from workbench.session.journal import sync_folder
 from workbench.session.layout import BEST, MAIN, START_FILES, numbered, on_main
+from workbench.session.moves import MOVES, move_number
 from workbench.session.names import check_name
 from workbench.session.plumbing import NO_REF, DamagedError, Plumbing, Update, check_git
 from workbench.session.reader import SessionReader
@@ -51,9 +52,9 @@ def export_bundle(store: SessionReader, file: Path) -> None:
             where=str(file),
             todo="choose another name, or move the file away",
         )
-    refs = store.git.ref_ids("refs/attempts", "refs/pending", MAIN, BEST)
-    names = [name for name in refs if name in {MAIN, BEST} or numbered(name)]
-    if not names:
+    refs = store.git.ref_ids("refs/attempts", "refs/pending", MOVES, MAIN, BEST)
+    names = [name for name in refs if _ours(name)]
+    if not any(map(numbered, names)):
         raise WorkbenchError(
             "the session has no version yet, so there is nothing to export", where=str(store.folder)
         )
@@ -152,10 +153,15 @@ def _read_header(stream: BinaryIO, file: Path) -> dict[str, str]:
             raise _refused(file, "its header is not one of a session's bundle")
     # The program that reads on sees the file's own position, not our buffer's.
     os.lseek(stream.fileno(), stream.tell(), os.SEEK_SET)
-    kept = {name: id_ for name, id_ in heads.items() if name in {MAIN, BEST} or numbered(name)}
+    kept = {name: id_ for name, id_ in heads.items() if _ours(name)}
     if not any(map(numbered, kept)):
         raise _refused(file, "it holds no version of a session")
     return kept
+
+
+def _ours(name: str) -> bool:
+    """Whether a reference travels: a version, a move, `main` or `best`."""
+    return name in {MAIN, BEST} or numbered(name) is not None or move_number(name) is not None
 
 
 def _take_in(git: Plumbing, stream: BinaryIO, heads: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.session import toml, trailers
 from workbench.session.layout import BEST, FILES, MAIN, Numbered, numbered
+from workbench.session.moves import MOVES, move_number, parse
 from workbench.session.plumbing import Found, Ref
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Transition
@@ -31,7 +32,7 @@ def check_session(session: SessionReader) -> tuple[Fault, ...]:
     """Everything that is wrong with a session, empty when nothing is. Reads all of it."""
     try:
         session.git.run("fsck", "--full", "--strict", "--no-dangling", "--no-progress")
-        refs = session.git.refs("refs/attempts", "refs/pending", MAIN, BEST)
+        refs = session.git.refs("refs/attempts", "refs/pending", MOVES, MAIN, BEST)
     except WorkbenchError as fault:
         return (Fault(where="repository", says=fault.what),)
     return tuple(_Check(session, refs).faults())
@@ -45,6 +46,9 @@ class _Check:
         self._attempts = {
             row.number: ref.id for ref in refs if (row := numbered(ref.name)) and not row.pending
         }
+        self._trees = {
+            row.number: ref.tree for ref in refs if (row := numbered(ref.name)) and not row.pending
+        }
 
     def faults(self) -> Iterator[Fault]:
         """Of every reference, in their order."""
@@ -53,6 +57,8 @@ class _Check:
             row = numbered(ref.name)
             if row is not None:
                 steps.append((ref, row))
+            elif move_number(ref.name) is not None:
+                yield from self._check_move(ref)
             elif ref.name in {MAIN, BEST}:
                 if ref.id not in self._attempts.values():
                     yield Fault(where=ref.name, says="it names no decided version")
@@ -60,6 +66,21 @@ class _Check:
                 yield Fault(where=ref.name, says="the name is none of the workbench's")
         for start in range(0, len(steps), _AT_ONCE):
             yield from self._check_some(steps[start : start + _AT_ONCE])
+
+    def _check_move(self, ref: Ref) -> Iterator[Fault]:
+        """A move against the versions that it names; its own commit has nothing else in it."""
+        try:
+            move = parse(ref)
+        except WorkbenchError as fault:
+            yield Fault(where=ref.name, says=fault.what)
+            return
+        named = (move.before, move.to, move.best, *move.undone, *move.restored)
+        if any(number not in self._attempts for number in named):
+            yield Fault(where=ref.name, says="it names a version that was not decided")
+        elif ref.parent != self._attempts[move.before]:
+            yield Fault(where=ref.name, says="its commit's parent is not where `main` was")
+        elif ref.tree != self._trees[move.to]:
+            yield Fault(where=ref.name, says="its files are not those of the version it went to")
 
     def _check_some(self, steps: Sequence[tuple[Ref, Numbered]]) -> Iterator[Fault]:
         trees = self._session.git.objects(*(f"{ref.id}^{{tree}}" for ref, _ in steps))

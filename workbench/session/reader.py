@@ -1,10 +1,10 @@
 """Reading a session: the lineage, a transition, a kernel, as git has them. Changes nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.errors import WorkbenchError
 from workbench.session import toml, trailers
@@ -18,6 +18,7 @@ from workbench.session.layout import (
     pending_ref,
     refuse_detours,
 )
+from workbench.session.moves import MOVES, Move, read_moves, undone_by
 from workbench.session.plumbing import DamagedError, Plumbing, Ref, check_git
 from workbench.session.records import SessionSettings, Transition
 from workbench.session.trailers import Summary
@@ -39,6 +40,8 @@ class Overview(Struct, frozen=True, kw_only=True):
     main: int | None
     """The newest kernel of the accepted line; None before the seed, or when `main` is not ours."""
     best: int | None
+    undone: frozenset[int] = frozenset()
+    """Accepted versions that a person took back; their answer reads `vetoed`."""
 
     def line(self) -> tuple[int, ...]:
         """Numbers of the accepted line, seed first."""
@@ -89,7 +92,7 @@ class SessionReader:
 
     def overview(self) -> Overview:
         """Every version, `main` and `best`; one git call, whatever their number."""
-        refs = self.git.refs("refs/attempts", "refs/pending", MAIN, BEST)
+        refs = self.git.refs("refs/attempts", "refs/pending", MOVES, MAIN, BEST)
         heads = {ref.name: ref.id for ref in refs if ref.name in {MAIN, BEST}}
         versions: dict[int, Summary] = {}
         for ref in sorted(refs, key=_authority):
@@ -97,11 +100,20 @@ class SessionReader:
             if summary is not None:
                 versions.setdefault(summary.number, summary)
         numbers = {version.commit: number for number, version in versions.items()}
+        undone = {n: move for n, move in undone_by(read_moves(refs)).items() if n in versions}
+        for number, move in undone.items():
+            answer, by = move.decision().answer, move.decision().by
+            versions[number] = structs.replace(versions[number], answer=answer, by=by)
         return Overview(
             versions=tuple(versions[number] for number in sorted(versions)),
             main=numbers.get(heads.get(MAIN, "")),
             best=numbers.get(heads.get(BEST, "")),
+            undone=frozenset(undone),
         )
+
+    def moves(self) -> tuple[Move, ...]:
+        """How a person moved `main`, oldest first."""
+        return read_moves(self.git.refs(MOVES))
 
     def summaries(self) -> tuple[Summary, ...]:
         """Every version by number, ascending."""
@@ -109,8 +121,7 @@ class SessionReader:
 
     def next_number(self) -> int:
         """The number that the next transition gets."""
-        names = self.git.ref_ids("refs/attempts", "refs/pending")
-        return max((row.number for row in map(numbered, names) if row), default=-1) + 1
+        return max((row.number for row in map(numbered, self._step_refs()) if row), default=-1) + 1
 
     def record_of(self, number: int) -> Record:
         """All that is known of one version; WorkbenchError when there is none of that number."""
@@ -124,8 +135,24 @@ class SessionReader:
         )
 
     def transition(self, number: int) -> Transition:
-        """The full record of one version."""
-        return self.record_of(number).transition
+        """The full record of one version; of one that was taken back, with that decision."""
+        return self._as_it_stands(self.record_of(number).transition, undone_by(self.moves()))
+
+    def transitions(self) -> tuple[Transition, ...]:
+        """The full records of all versions as they stand, by number."""
+        undone = undone_by(self.moves())
+        numbers = sorted({row.number for row in map(numbered, self._step_refs()) if row})
+        return tuple(
+            self._as_it_stands(self.record_of(number).transition, undone) for number in numbers
+        )
+
+    def _step_refs(self) -> dict[str, str]:
+        return self.git.ref_ids("refs/attempts", "refs/pending")
+
+    @staticmethod
+    def _as_it_stands(transition: Transition, undone: Mapping[int, Move]) -> Transition:
+        move = undone.get(transition.number)
+        return transition if move is None else structs.replace(transition, decision=move.decision())
 
     def source(self, number: int) -> str:
         """Text of the candidate's file."""

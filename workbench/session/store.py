@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from workbench.errors import WorkbenchError
-from workbench.session import toml, trailers
+from workbench.session import moves, toml, trailers
 from workbench.session.creation import lay_out, settle, taken, utf8
 from workbench.session.layout import (
     BEST,
@@ -27,22 +27,25 @@ from workbench.session.layout import (
     START,
     STEP_FILES,
     attempt_ref,
-    lock_files,
     not_a_session,
-    numbered,
     pending_ref,
 )
+from workbench.session.moves import MOVES, Move, move_number, move_ref
 from workbench.session.names import check_name
 from workbench.session.objects import GitObject, Person, blob, commit, tree
-from workbench.session.plumbing import FILE_CAP, NO_REF, Update, check_git, person
+from workbench.session.plumbing import (
+    FILE_CAP,
+    NO_REF,
+    Update,
+    check_git,
+    person,
+)
 from workbench.session.reader import Overview, ProblemFiles, Record, SessionReader
 from workbench.session.records import Answer, Decision, SessionSettings, Transition
+from workbench.session.recovery import drop_stale_locks, unfinished_move, unfinished_steps
 from workbench.session.worktree import WorktreeState, update_worktree
 
 __all__ = ["Overview", "ProblemFiles", "Record", "SessionStore"]
-
-_STALE_LOCK = 0.3
-"""Seconds after which a reference's lock belongs to nobody: git holds one for milliseconds."""
 
 _TIDY_EVERY = 64
 """Transitions between two packings; keeps a lineage of thousands quick to list. Ours."""
@@ -186,16 +189,35 @@ class SessionStore(SessionReader):
             transition = msgspec.structs.replace(was.transition, decision=decision)
             return self._publish(was._replace(transition=transition), best=best, waiting=waiting)
 
-    def set_best(self, number: int) -> None:
-        """Point `best` at an accepted version."""
-        self._point(BEST, number)
+    def move_main(self, move: Move) -> str:
+        """Make another version the incumbent, as `move` tells it; returns the telling commit's id.
 
-    def set_main(self, number: int) -> None:
-        """Make an accepted version the incumbent; the accepted line is what led to it."""
+        `main` must be at `move.before`, and the versions that it and `best` go to must be decided.
+        Raises WorkbenchError where they are not, and where `main` was moved by hand; then nothing
+        has changed.
+        """
         with self._writing:
-            earlier = self.git.ids(MAIN).get(MAIN)
-            self._point(MAIN, number)
-            self._show(MAIN, earlier)
+            before, to, best = (attempt_ref(n) for n in (move.before, move.to, move.best))
+            refs = {ref.name: ref for ref in self.git.refs(MAIN, BEST, MOVES, before, to, best)}
+            for name in (to, best):
+                summary = self._summary(refs[name]) if name in refs else None
+                if summary is None or summary.answer is not Answer.ACCEPTED:
+                    raise moves.unmoved(move, f"{name} is no accepted version", str(self.folder))
+            if MAIN not in refs or before not in refs or refs[MAIN].id != refs[before].id:
+                raise moves.unmoved(move, f"main is not at v{move.before}", str(self.folder))
+            stamp = self._person.stamp(int(time.time()))
+            text = moves.message(move)
+            node = commit(refs[to].tree, [refs[before].id], stamp, stamp, text)
+            self.git.store([node])
+            number = 1 + max((move_number(name) or 0 for name in refs), default=0)
+            updates = [Update(move_ref(number), node.id, NO_REF)]
+            updates.append(Update(MAIN, refs[to].id, refs[before].id))
+            if BEST not in refs or refs[BEST].id != refs[best].id:
+                was = refs[BEST].id if BEST in refs else NO_REF
+                updates.append(Update(BEST, refs[best].id, was))
+            self.git.move(updates, move.says())
+            self._show(refs[to].id, earlier=refs[before].id)
+            return node.id
 
     def restore_worktree(self) -> WorktreeState:
         """Put `main`'s files in the folder where they are missing or from an older `main`."""
@@ -208,7 +230,7 @@ class SessionStore(SessionReader):
         scratch = self.state / "scratch"
         with self._writing:
             try:
-                done = [*self._drop_stale_locks(), *self._finish_moves()]
+                done = [*drop_stale_locks(self.git.git_dir), *self._finish_moves()]
                 shutil.rmtree(scratch, ignore_errors=True)
                 scratch.mkdir(exist_ok=True)
             except OSError as fault:
@@ -328,20 +350,6 @@ class SessionStore(SessionReader):
             f" {commit_id[:10]}` (or `git reset --keep {commit_id[:10]}` while on it)",
         )
 
-    def _point(self, ref: str, number: int) -> None:
-        for attempt in self.git.refs(attempt_ref(number)):
-            summary = self._summary(attempt)
-            if summary is not None and summary.answer is Answer.ACCEPTED:
-                break
-        else:
-            raise WorkbenchError(
-                f"v{number} is not an accepted version of the session", where=str(self.folder)
-            )
-        old = self.git.ids(ref).get(ref, NO_REF)
-        if ref == MAIN and self._moved_by_hand():
-            raise self._foreign_main(number, old, attempt.id)
-        self.git.move([Update(ref, attempt.id, old)], f"{ref.rpartition('/')[2]} is v{number}")
-
     def _refresh(self) -> None:
         main = self.git.ids(MAIN).get(MAIN)
         if main is None:
@@ -367,33 +375,16 @@ class SessionStore(SessionReader):
 
     # How a step that was cut short is finished
 
-    def _drop_stale_locks(self) -> list[str]:
-        before = lock_files(self.git.git_dir)
-        if not before:
-            return []
-        time.sleep(_STALE_LOCK)
-        stale = [path for path in lock_files(self.git.git_dir) if path in before]
-        for path in stale:
-            path.unlink(missing_ok=True)
-        return [f"removed {path.name}, left by a git command that was killed" for path in stale]
-
     def _finish_moves(self) -> list[str]:
-        found = self.git.ref_ids("refs/attempts", "refs/pending")
-        moves = []
-        for ref in self.git.refs(MAIN, BEST):
-            summary = self._summary(ref)
-            if summary is not None and attempt_ref(summary.number) not in found:
-                name = attempt_ref(summary.number)
-                moves.append(Update(name, ref.id, NO_REF))
-                found[name] = ref.id
-        for name, id_ in found.items():
-            row = numbered(name)
-            if row is not None and row.pending and attempt_ref(row.number) in found:
-                moves.append(Update(name, NO_REF, id_))
-        unique = {move.name: move for move in moves}
+        heads = {ref.name: self._summary(ref) for ref in self.git.refs(MAIN, BEST)}
+        known = {name: summary for name, summary in heads.items() if summary is not None}
+        unique = {update.name: update for update in unfinished_steps(self.git, known)}
         if unique:
             self.git.move(list(unique.values()), "recover")
-        return [f"finished {name}" for name in unique]
+        late = unfinished_move(self.git)
+        if late:
+            self.git.move(late, "recover")
+        return [f"finished {name}" for name in (*unique, *(update.name for update in late))]
 
     @cached_property
     def _person(self) -> Person:

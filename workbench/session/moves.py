@@ -1,0 +1,140 @@
+"""How `main` was taken back or taken elsewhere by a person: a commit each, that nothing is lost.
+
+`refs/moves/NNNN` names a commit whose parent is the version that `main` was at and whose files are
+those of the version that it went to, as a revert has them; `git log --all` tells it in a line. The
+versions themselves stay as they are under `refs/attempts`.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.session.plumbing import Ref
+from workbench.session.records import Answer, Decision
+
+MOVES = "refs/moves"
+_NAMED = re.compile(r"refs/moves/(\d{4,9})")
+_WIDTH = 76
+
+Kind = Literal["undo", "branch"]
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    """One move of `main` by a person."""
+
+    kind: Kind
+    before: int
+    """The version that `main` was at."""
+    to: int
+    """The version that it went to."""
+    best: int
+    """The fastest accepted one afterwards, where `best` is."""
+    undone: tuple[int, ...] = ()
+    """Accepted versions that were taken back, ascending; empty for a branch."""
+    restored: tuple[int, ...] = ()
+    """Versions that had been taken back and stand again, because `main` went to one of them or to
+    one that was made from them; ascending."""
+    reason: str = ""
+    at: str = ""
+    """UTC, ISO 8601."""
+
+    def says(self) -> str:
+        """`undo v5: main goes back to v4`."""
+        if self.kind == "branch":
+            return f"branch from v{self.to}: main goes there from v{self.before}"
+        return f"undo {_versions(self.undone)}: main goes back to v{self.to}"
+
+    def decision(self) -> Decision:
+        """What it makes of the decision on each version that it took back."""
+        why = f"undone, main went back to v{self.to}"
+        reason = f"{why}: {self.reason}" if self.reason else why
+        return Decision(answer=Answer.VETOED, by="person", reason=reason, at=self.at)
+
+
+def move_ref(number: int) -> str:
+    """Where a move is kept; they count from 1."""
+    return f"{MOVES}/{number:04d}"
+
+
+def move_number(ref: str) -> int | None:
+    """The number in a move's name; None when the name is none of ours."""
+    found = _NAMED.fullmatch(ref)
+    return int(found[1]) if found and ref == move_ref(int(found[1])) else None
+
+
+def message(move: Move) -> str:
+    """The commit message: one plain line, the reason, then trailers."""
+    reason = " ".join("".join(c if c.isprintable() else " " for c in move.reason).split())
+    trailers = {
+        "Move": move.kind,
+        "From-Version": str(move.before),
+        "To-Version": str(move.to),
+        "Best-Version": str(move.best),
+        "Undone": " ".join(map(str, move.undone)),
+        "Restored": " ".join(map(str, move.restored)),
+        "Reason": reason,
+        "At": move.at,
+    }
+    rows = "\n".join(f"{key}: {value}" for key, value in trailers.items() if value)
+    told = textwrap.fill(f"Person: {reason}", _WIDTH) if reason else ""
+    return "\n\n".join(part for part in (move.says(), told, rows) if part) + "\n"
+
+
+def parse(ref: Ref) -> Move:
+    """The move that a reference names. Raises WorkbenchError when it is none of ours."""
+    lines = ref.message.rstrip("\n").rpartition("\n\n")[2].split("\n")
+    rows = {key: value for key, _, value in (line.partition(": ") for line in lines)}
+    try:
+        return msgspec.convert(
+            {
+                "kind": rows["Move"],
+                "before": int(rows["From-Version"]),
+                "to": int(rows["To-Version"]),
+                "best": int(rows["Best-Version"]),
+                "undone": tuple(map(int, rows.get("Undone", "").split())),
+                "restored": tuple(map(int, rows.get("Restored", "").split())),
+                "reason": rows.get("Reason", ""),
+                "at": rows.get("At", ""),
+            },
+            Move,
+        )
+    except (KeyError, ValueError, msgspec.ValidationError) as fault:
+        raise WorkbenchError(
+            f"commit {ref.id[:10]} is not a move of the workbench: {fault}",
+            where=ref.name,
+            todo="if you made it by hand, keep it on a branch of your own (`git branch mine`)",
+        ) from fault
+
+
+def read_moves(refs: Iterable[Ref]) -> tuple[Move, ...]:
+    """Those among the references, oldest first."""
+    named = sorted((number, ref) for ref in refs if (number := move_number(ref.name)) is not None)
+    return tuple(parse(ref) for _, ref in named)
+
+
+def undone_by(moves: Sequence[Move]) -> dict[int, Move]:
+    """The versions that are taken back now, each with the move that did it."""
+    undone: dict[int, Move] = {}
+    for move in moves:
+        undone.update(dict.fromkeys(move.undone, move))
+        for number in move.restored:
+            undone.pop(number, None)
+    return undone
+
+
+def unmoved(move: Move, why: str, where: str) -> WorkbenchError:
+    """The error for a move that cannot be made."""
+    return WorkbenchError(
+        f"main cannot go to v{move.to}: {why}",
+        where=where,
+        todo="`workbench log` lists the versions; `git log --all` tells who moved `main`",
+    )
+
+
+def _versions(numbers: Sequence[int]) -> str:
+    return ", ".join(f"v{number}" for number in numbers)

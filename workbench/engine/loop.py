@@ -4,19 +4,21 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec import structs
 
 from workbench.agents.records import BudgetEnds, NoCandidate
 from workbench.engine import events as ev
-from workbench.engine.budget import exhausted
+from workbench.engine.books import Books
+from workbench.engine.helm import Helm
 from workbench.engine.history import History
 from workbench.engine.parts import Store, Workplace
 from workbench.engine.submissions import Desk, submitted_plan
 from workbench.engine.wishes import (
     AnyReply,
     AnyWish,
+    Branch,
     Decide,
     Follow,
     Go,
@@ -26,6 +28,7 @@ from workbench.engine.wishes import (
     Refused,
     Stop,
     Submit,
+    Undo,
 )
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
@@ -66,11 +69,9 @@ class Engine:
         budget: Budget,
         emit: Callable[[ev.AnyEvent], None],
     ) -> None:
-        self._store = store
         self._workplace = workplace
-        self._history = history
+        self._books = Books(store, workplace.talks, history, budget, emit)
         self._mode = mode
-        self._budget = budget
         self._emit = emit
         self._paused = mode is Mode.MANUAL
         self._stopping = False
@@ -78,11 +79,12 @@ class Engine:
         self._answer: tuple[Decide, asyncio.Future[AnyReply]] | None = None
         self._deciding: int | None = None
         self._desk = Desk()
+        self._helm = Helm(store, emit)
 
     @property
     def history(self) -> History:
         """What has been committed so far."""
-        return self._history
+        return self._books.history
 
     # -- wishes -----------------------------------------------------------------------------
 
@@ -103,6 +105,10 @@ class Engine:
                 return await self._decide(wish)
             case Hint():
                 return self._hint(wish.text)
+            case Undo() | Branch():
+                moved = self._helm.ask(wish, self.history, self._deciding)
+                self._changed.set()
+                return await moved
             case Submit():
                 reply = self._desk.put(wish)
                 self._changed.set()
@@ -124,8 +130,8 @@ class Engine:
                 what="no model is asked in this session, so there is no prompt to put it into",
                 todo="workbench run PROBLEM --proposer both",
             )
-        talks.hint(self._history.next_number, text)
-        return Granted(says=f"kept for the prompts from v{self._history.next_number} on")
+        talks.hint(self.history.next_number, text)
+        return Granted(says=f"kept for the prompts from v{self.history.next_number} on")
 
     async def _decide(self, wish: Decide) -> AnyReply:
         if wish.answer not in {Answer.ACCEPTED, Answer.VETOED}:
@@ -152,7 +158,7 @@ class Engine:
             fault = await self._begin()
             if fault:
                 return ev.RunEnded(how="failed", says=fault)
-            pending = self._history.pending
+            pending = self.history.pending
             if pending is not None:
                 await self._ask(pending)
             while True:
@@ -160,18 +166,19 @@ class Engine:
                 if ended is not None:
                     return ended
         except Stopped:
-            return ev.RunEnded(how="stopped", says=self._kept())
+            return ev.RunEnded(how="stopped", says=self._books.kept())
         except BudgetEnds as spent:
-            return ev.RunEnded(how="budget", says=f"{spent}; {self._kept()}")
+            return ev.RunEnded(how="budget", says=f"{spent}; {self._books.kept()}")
         finally:
             self._desk.close()
+            self._helm.close()
 
     async def run_one(self, wish: Submit) -> ev.RunEnded:
         """Gate one submitted candidate as the next transition, and leave a decision waiting."""
         fault = await self._begin()
         if fault:
             return ev.RunEnded(how="failed", says=fault)
-        waiting = self._history.pending
+        waiting = self.history.pending
         if waiting is not None:
             says = f"v{waiting.number} waits for your decision first"
             return ev.RunEnded(how="failed", says=says)
@@ -182,8 +189,8 @@ class Engine:
         """See to it that there is a seed; a sentence when there is none to be had."""
         talks = self._workplace.talks
         if talks is not None:
-            talks.begin(self._history)
-        fault = "" if self._history.seed is not None else await self._seed()
+            talks.begin(self.history)
+        fault = "" if self.history.seed is not None else await self._seed()
         while fault and self._may_try_another_seed():
             self._emit(ev.Note(level="warning", says=fault))
             fault = await self._seed()
@@ -191,24 +198,25 @@ class Engine:
 
     def _may_try_another_seed(self) -> bool:
         """A model's first candidate may be refused; it gets to see why, a few times."""
-        tries = [t for t in self._history.transitions if t.origin.startswith("model ")]
+        tries = [t for t in self.history.transitions if t.origin.startswith("model ")]
         return 0 < len(tries) < SEED_TRIES
 
     async def _step(self) -> ev.RunEnded | None:
-        limit = self._limit()
+        self._move_main()
+        limit = self._books.limit()
         if limit:
-            return ev.RunEnded(how="budget", says=f"{limit}; {self._kept()}")
+            return ev.RunEnded(how="budget", says=f"{limit}; {self._books.kept()}")
         await self._wait_while_paused()
         wish = self._desk.take()
         if wish is not None:
             self._desk.answer(await self._submitted(wish, ask=True))
             return None
-        proposal = await asyncio.to_thread(self._workplace.propose, self._history)
+        proposal = await asyncio.to_thread(self._workplace.propose, self.history)
         if isinstance(proposal, NoProposal):
-            return ev.RunEnded(how="finished", says=f"{proposal.reason}; {self._kept()}")
+            return ev.RunEnded(how="finished", says=f"{proposal.reason}; {self._books.kept()}")
         if isinstance(proposal, NoCandidate):
             self._emit(ev.Note(level="warning", says=proposal.says))
-            self._tell_budget()
+            self._books.tell_budget()
             return None
         plan = proposal.plan
         origin = f"model, {plan.method}" if plan.method else f"edit {plan.edit}"
@@ -217,40 +225,27 @@ class Engine:
 
     async def _gated(self, source: str, plan: Plan, origin: str) -> Transition:
         """Announce a plan and gate its candidate against the incumbent."""
-        parent = self._history.incumbent
+        parent = self.history.incumbent
         if parent is None:
             raise WorkbenchError("the session has no accepted kernel to start from")
-        number = self._history.next_number
+        number = self.history.next_number
         self._emit(ev.PlanMade(number=number, parent=parent.number, plan=plan))
         return await self._gate(number, source, parent, plan, origin)
 
     async def _submitted(self, wish: Submit, *, ask: bool) -> str:
         """Gate and commit what a person or an outside agent wrote; what became of it."""
         if wish.hint.strip() and self._workplace.talks is not None:
-            self._workplace.talks.hint(self._history.next_number, wish.hint)
+            self._workplace.talks.hint(self.history.next_number, wish.hint)
         transition = await self._gated(wish.source, submitted_plan(wish), wish.origin)
         await self._settle(transition, wish.source, ask=ask)
-        done = self._history.get(transition.number)
+        done = self.history.get(transition.number)
         return f"v{done.number} {done.decision.answer}: {done.gate.says}"
-
-    def _limit(self) -> str:
-        """Which limit is reached, as a sentence; a round without a candidate counts as a step."""
-        talks = self._workplace.talks
-        rounds = 0 if talks is None else talks.rounds()
-        limit = exhausted(self._budget, self._history.steps + rounds, self._cost())
-        return f"{limit}, {rounds} of the steps without a candidate" if limit and rounds else limit
-
-    def _cost(self) -> Cost:
-        """Everything spent, replies that led to no transition yet among it."""
-        talks = self._workplace.talks
-        spent = self._history.cost
-        return spent if talks is None else spent.plus(talks.open_cost())
 
     async def _seed(self) -> str:
         """Gate and commit the seed; a sentence when it does not pass."""
         began = time.monotonic()
         source, origin = await asyncio.to_thread(self._workplace.seed)
-        number = self._history.next_number
+        number = self.history.next_number
         transition = await self._gate(number, source, None, None, origin, began=began)
         gate = transition.gate
         accepted = gate.verdict is Verdict.ACCEPTED
@@ -258,7 +253,7 @@ class Engine:
         decision = Decision(
             answer=answer, by="gate", reason=origin if accepted else gate.says, at=now()
         )
-        self._commit(structs.replace(transition, decision=decision), source)
+        self._books.commit(structs.replace(transition, decision=decision), source)
         if accepted:
             return ""
         return (
@@ -298,39 +293,43 @@ class Engine:
         """Let the gate decide, or commit as pending and, unless told not to, ask a person."""
         accepted = transition.gate.verdict is Verdict.ACCEPTED
         if accepted and self._mode is not Mode.AUTO:
-            exchange = self._exchange(transition.number)
-            commit = self._store.record_pending(transition, source, exchange=exchange)
-            self._remember(transition, commit)
+            self._books.commit_pending(transition, source)
             if ask:
                 await self._ask(transition)
             return
         answer = Answer.ACCEPTED if accepted else Answer.REJECTED
         decision = Decision(answer=answer, by="gate", reason=transition.gate.says, at=now())
-        self._commit(structs.replace(transition, decision=decision), source)
+        self._books.commit(structs.replace(transition, decision=decision), source)
 
     async def _ask(self, transition: Transition) -> None:
         """Wait for a person's answer on a pending transition and commit it."""
         self._deciding = transition.number
         self._emit(ev.DecisionWanted(number=transition.number))
         try:
-            await self._until(lambda: self._answer is not None)
-            if self._answer is None:
-                raise Stopped
-            wish, reply = self._answer
+            wish, reply = await self._answered(transition)
         finally:
             self._deciding = None
             self._answer = None
         decision = Decision(answer=wish.answer, by="person", reason=wish.reason, at=now())
         decided = structs.replace(transition, decision=decision)
         try:
-            commit = self._store.decide(transition.number, decision, best=self._is_best(decided))
+            commit = self._books.decide(decided, decision)
         except WorkbenchError as fault:
             reply.set_result(Refused(what=fault.what, todo=fault.todo))
             raise
-        self._remember(decided, commit, decided=True)
         reply.set_result(
             Granted(says=f"v{transition.number} {decision.answer}, commit {commit[:9]}")
         )
+
+    async def _answered(self, transition: Transition) -> tuple[Decide, asyncio.Future[AnyReply]]:
+        """A person's answer, or the veto that lies in taking back what it was made from."""
+        while self._answer is None:
+            overtaken = self._helm.overtakes(transition, self.history)
+            if overtaken:
+                veto = Decide(number=transition.number, answer=Answer.VETOED, reason=overtaken)
+                return veto, asyncio.get_running_loop().create_future()
+            await self._until(lambda: self._answer is not None or self._helm.waits())
+        return self._answer
 
     # -- pieces -----------------------------------------------------------------------------
 
@@ -339,13 +338,22 @@ class Engine:
         if not self._paused or self._desk.waits():
             return
         self._emit(ev.RunPaused(says="go starts the next step"))
-        await self._until(lambda: not self._paused or self._desk.waits())
+        while self._paused and not self._desk.waits():
+            await self._until(lambda: not self._paused or self._desk.waits() or self._helm.waits())
+            self._move_main()
         self._emit(ev.RunResumed())
         if self._desk.waits():
             # A candidate was submitted; the pause goes on behind it.
             return
         # Manual mode asks before every step.
         self._paused = self._mode is Mode.MANUAL
+
+    def _move_main(self) -> None:
+        """Between two steps: what a person asked to take back, or to go on from."""
+        if self._helm.waits():
+            self._books.history = self._helm.carry_out(self.history, now())
+            if self._workplace.talks is not None:
+                self._workplace.talks.begin(self.history)
 
     async def _until(self, holds: Callable[[], bool]) -> None:
         """Sleep until a wish has made it true. Raises Stopped when a person ends the run first."""
@@ -357,42 +365,3 @@ class Engine:
     def _leave_if_stopping(self) -> None:
         if self._stopping:
             raise Stopped
-
-    def _commit(self, transition: Transition, source: str) -> None:
-        exchange = self._exchange(transition.number)
-        best = self._is_best(transition)
-        commit = self._store.record(transition, source, exchange=exchange, best=best)
-        self._remember(transition, commit, decided=True)
-
-    def _is_best(self, transition: Transition) -> bool:
-        best = self._history.plus(transition).best
-        return best is not None and best.number == transition.number
-
-    def _remember(self, transition: Transition, commit: str, *, decided: bool = False) -> None:
-        self._history = self._history.plus(transition)
-        decision = transition.decision
-        if decided:
-            self._emit(
-                ev.DecisionTaken(
-                    number=transition.number,
-                    answer=decision.answer,
-                    by=decision.by,
-                    reason=decision.reason,
-                )
-            )
-        self._emit(ev.TransitionCommitted(number=transition.number, commit=commit))
-        if self._workplace.talks is not None:
-            self._workplace.talks.begin(self._history)
-        self._tell_budget()
-
-    def _tell_budget(self) -> None:
-        self._emit(ev.BudgetSpent(steps=self._history.steps, cost=self._cost()))
-
-    def _exchange(self, number: int) -> list[dict[str, Any]]:
-        talks = self._workplace.talks
-        return [] if talks is None else talks.exchange(number)
-
-    def _kept(self) -> str:
-        best, talks = self._history.best, self._workplace.talks
-        says = "nothing is accepted yet" if best is None else f"the best is v{best.number}"
-        return says if talks is None else f"{says}; models: {talks.says()}"

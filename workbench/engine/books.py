@@ -1,0 +1,103 @@
+"""What a run has committed, what that cost, and which of its limits is reached."""
+
+from collections.abc import Callable
+from typing import Any
+
+from workbench.engine import events as ev
+from workbench.engine.budget import exhausted
+from workbench.engine.history import History
+from workbench.engine.parts import Purse, Store
+from workbench.session.records import Budget, Cost, Decision, Transition
+
+
+class Books:
+    """Git and the history in memory, kept in step. Belongs to one asyncio loop."""
+
+    def __init__(
+        self,
+        store: Store,
+        talks: Purse | None,
+        history: History,
+        budget: Budget,
+        emit: Callable[[ev.AnyEvent], None],
+    ) -> None:
+        self._store = store
+        self._talks = talks
+        self._budget = budget
+        self._emit = emit
+        self.history = history
+        """What has been committed so far."""
+
+    # -- writing ----------------------------------------------------------------------------
+
+    def commit(self, transition: Transition, source: str) -> None:
+        """Commit a decided transition."""
+        exchange, best = self._exchange(transition.number), self._is_best(transition)
+        commit = self._store.record(transition, source, exchange=exchange, best=best)
+        self._remember(transition, commit, decided=True)
+
+    def commit_pending(self, transition: Transition, source: str) -> None:
+        """Commit a transition that waits for a person."""
+        exchange = self._exchange(transition.number)
+        commit = self._store.record_pending(transition, source, exchange=exchange)
+        self._remember(transition, commit, decided=False)
+
+    def decide(self, transition: Transition, decision: Decision) -> str:
+        """Finish a waiting transition; its commit. `transition` has the decision in it."""
+        best = self._is_best(transition)
+        commit = self._store.decide(transition.number, decision, best=best)
+        self._remember(transition, commit, decided=True)
+        return commit
+
+    def _is_best(self, transition: Transition) -> bool:
+        best = self.history.plus(transition).best
+        return best is not None and best.number == transition.number
+
+    def _remember(self, transition: Transition, commit: str, *, decided: bool) -> None:
+        self.history = self.history.plus(transition)
+        decision = transition.decision
+        if decided:
+            self._emit(
+                ev.DecisionTaken(
+                    number=transition.number,
+                    answer=decision.answer,
+                    by=decision.by,
+                    reason=decision.reason,
+                )
+            )
+        self._emit(ev.TransitionCommitted(number=transition.number, commit=commit))
+        if self._talks is not None:
+            self._talks.begin(self.history)
+        self.tell_budget()
+
+    def _exchange(self, number: int) -> list[dict[str, Any]]:
+        return [] if self._talks is None else self._talks.exchange(number)
+
+    # -- counting ---------------------------------------------------------------------------
+
+    @property
+    def rounds(self) -> int:
+        """Rounds with a model that gave no candidate; they count as steps."""
+        return 0 if self._talks is None else self._talks.rounds()
+
+    @property
+    def cost(self) -> Cost:
+        """Everything spent, replies that led to no transition yet among it."""
+        spent = self.history.cost
+        return spent if self._talks is None else spent.plus(self._talks.open_cost())
+
+    def limit(self) -> str:
+        """Which limit is reached, as a sentence; a round without a candidate counts as a step."""
+        rounds = self.rounds
+        limit = exhausted(self._budget, self.history.steps + rounds, self.cost)
+        return f"{limit}, {rounds} of the steps without a candidate" if limit and rounds else limit
+
+    def tell_budget(self) -> None:
+        """Say what is spent."""
+        self._emit(ev.BudgetSpent(steps=self.history.steps, cost=self.cost))
+
+    def kept(self) -> str:
+        """What there is to show for it, in a clause."""
+        best, talks = self.history.best, self._talks
+        says = "nothing is accepted yet" if best is None else f"the best is v{best.number}"
+        return says if talks is None else f"{says}; models: {talks.says()}"

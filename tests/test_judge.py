@@ -6,6 +6,7 @@ from textwrap import dedent
 
 import pytest
 from gate_kit import ADD_RELU, ADD_RELU_KERNEL, CANDIDATE, model, problem
+from msgspec import structs
 
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import LARGEST_FILE, candidate_of, read_candidate
@@ -188,21 +189,23 @@ def test_rung_zero_asks_for_no_correctness(workshop, single):
 
 
 def test_a_parent_asks_for_a_gain(workshop, sized):
-    alone = judged(workshop, sized, HONEST, settings={"rung": 0})
+    trusted = (structs.replace(sized[0], family="gemm"), sized[1])
+    alone = judged(workshop, trusted, HONEST, settings={"rung": 0})
     assert alone.speed is None
-    same = judged(workshop, sized, HONEST, settings={"rung": 0}, parent_time=alone.time)
+    same = judged(workshop, trusted, HONEST, settings={"rung": 0}, parent_time=alone.time)
     assert same.verdict is Verdict.REJECTED
     assert same.code == "profile.not-faster"
     assert same.speed is not None
     assert same.against == alone.time
     slow = Time(kind=Kind.MODELED, microseconds=alone.time.microseconds * 2, device="sm90")
-    faster = judged(workshop, sized, HONEST, settings={"rung": 0}, parent_time=slow)
+    faster = judged(workshop, trusted, HONEST, settings={"rung": 0}, parent_time=slow)
     assert faster.verdict is Verdict.ACCEPTED
     assert faster.speed.ratio == pytest.approx(2.0)
     quick = Time(kind=Kind.MODELED, microseconds=alone.time.microseconds / 2, device="sm90")
-    assert judged(workshop, sized, HONEST, settings={"rung": 0}, parent_time=quick).code == (
-        "profile.slower"
-    )
+    options = {"settings": {"rung": 0}, "parent_time": quick}
+    assert judged(workshop, trusted, HONEST, **options).code == "profile.slower"
+    doubtful = judged(workshop, sized, HONEST, **options)
+    assert (doubtful.verdict, doubtful.code) == (Verdict.UNPROVEN, "profile.model-not-trusted")
 
 
 def test_a_timer_takes_the_place_of_the_model(workshop, single):

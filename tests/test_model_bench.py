@@ -19,7 +19,7 @@ from workbench.bench.variants import variants
 from workbench.errors import WorkbenchError
 from workbench.gate.judge import JOB_MODULES
 from workbench.gate.profile import Profiled, doubted
-from workbench.gate.records import Outcome, Stage, StageReport
+from workbench.gate.records import Finding, Outcome, Stage, StageReport
 from workbench.isolation.workshop import Workshop
 from workbench.measure.records import Kind, Speed
 from workbench.measure.trust import (
@@ -130,3 +130,15 @@ def test_a_modeled_gain_says_where_the_model_was_never_shown_to_rank():
     assert "modeled, not trusted to rank here" in said.says
     assert said.findings[0].code == "profile.model-not-trusted"
     assert doubted(Profiled(report=report), "of its own", "sm90").report == report
+
+
+def test_a_modeled_loss_refuses_nobody_where_the_model_was_never_shown_to_rank():
+    slow = Finding(code="profile.slower", says="0.6x modeled")
+    report = StageReport(
+        stage=Stage.PROFILE, outcome=Outcome.FAILED, says=slow.says, findings=(slow,)
+    )
+    profiled = Profiled(report=report, speed=Speed(kind=Kind.MODELED, ratio=0.6))
+    assert doubted(profiled, "gemm", "sm90") == profiled
+    said = doubted(profiled, "of its own", "sm90").report
+    assert said.outcome is Outcome.UNPROVEN
+    assert [one.code for one in said.findings] == ["profile.model-not-trusted", "profile.slower"]

@@ -210,7 +210,10 @@ def _judged(
 
 
 def doubted(profiled: Profiled, family: str, target: str) -> Profiled:
-    """What was modeled, saying so where the model was never shown to rank such kernels."""
+    """What was modeled, saying so where the model was never shown to rank such kernels.
+
+    A modeled loss refuses nobody there: it is unproven, and only a GPU can tell.
+    """
     why = why_not_trusted(family, target)
     if not why or profiled.speed is None:
         return profiled
@@ -220,10 +223,12 @@ def doubted(profiled: Profiled, family: str, target: str) -> Profiled:
         says=f"modeled, not trusted to rank here: {why}",
         blame=Blame.MACHINE,
     )
+    lost = report.outcome is Outcome.FAILED
     report = structs.replace(
         report,
+        outcome=Outcome.UNPROVEN if lost else report.outcome,
         says=f"{report.says} (modeled, not trusted to rank here)",
-        findings=(*report.findings, doubt),
+        findings=(doubt, *report.findings) if lost else (*report.findings, doubt),
     )
     return structs.replace(profiled, report=report)
 

@@ -65,7 +65,11 @@ def test_a_text_that_is_too_long_is_not_kept_by_half():
     assert kept("x" * ((2 << 20) + 1)) == ""
 
 
-@pytest.mark.parametrize("damaged", [b"", b"\x7fELF\x02", b"\x7fELF\x02" + b"\xff" * 80])
+@pytest.mark.parametrize(
+    "damaged",
+    [b"", b"\x7fELF\x02", b"\x7fELF\x02" + b"\xff" * 80],
+    ids=["empty", "cut off", "lying"],
+)
 def test_what_is_no_binary_is_refused(damaged):
     with pytest.raises(ValueError, match="ELF"):
         machine_code_sha256(damaged)

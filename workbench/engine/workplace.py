@@ -32,6 +32,7 @@ from workbench.measure.records import Kind, Time
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.problems.records import Precision, Problem
 from workbench.search.proposer import NoProposal, Proposal, ProposerState, Tried, propose
+from workbench.session.code import keep
 from workbench.session.records import Answer, SessionSettings, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.library import Library, load_library
@@ -65,6 +66,7 @@ class SessionWorkplace:
         self._scratch = scratch or store.state
         self._settings = settings
         self._own_seed = own_seed
+        self._writes = may_resize
         self._may_resize = may_resize and own_seed is None
         self._emit = emit
         self._hashes: dict[int, str] = {}
@@ -218,6 +220,7 @@ class SessionWorkplace:
             parent=candidate_of(state),
             parent_time=before.time,
             timer=timer_of(self._problem, lambda: self._facts, settings, self._workshop),
+            listen=self._keep_code,
         )
         return self._beside_eager(report)
 
@@ -262,7 +265,20 @@ class SessionWorkplace:
     def _kernel(self, transition: Transition) -> Candidate:
         return candidate_of(self._store.source(transition.number))
 
+    def _keep_code(self, told: Told) -> None:
+        """What the compiler made, beside the versions; a session without it is whole all the same.
+
+        Not where somebody only looks on.
+        """
+        if not told.code or not self._writes:
+            return
+        try:
+            keep(self._store.git, told.code)
+        except WorkbenchError as fault:
+            self._emit(ev.Note(level="warning", says=f"the generated code is not kept: {fault}"))
+
     def _tell(self, number: int, told: Told) -> None:
+        self._keep_code(told)
         if told.report is not None:
             self._emit(ev.StageFinished(number=number, report=told.report))
         elif told.total:

@@ -34,6 +34,7 @@ from workbench.gate.sanitizer.check import sanitized
 from workbench.gate.timing import stage as timing
 from workbench.gate.verdict import verdict_of
 from workbench.isolation.workshop import Workshop
+from workbench.kernels.records import KernelCode
 from workbench.measure.gpulock import GpuBusy, gpu_lock
 from workbench.measure.gpuwatch import lock_name
 from workbench.measure.ncu.records import NcuRecord
@@ -84,6 +85,8 @@ class Told(Struct, frozen=True):
     done: int = 0
     total: int = 0
     says: str = ""
+    code: tuple[KernelCode, ...] = ()
+    """When compile ended: what it made."""
 
 
 Listen = Callable[[Told], None]
@@ -183,7 +186,8 @@ class Sitting:
         self._listen(Told(stage))
         report = self._on_healthy_gpu(stage, question)
         self._reports.append(report)
-        self._listen(Told(stage, report))
+        made = self._compiled if stage is Stage.COMPILE else None
+        self._listen(Told(stage, report, code=made.recorded.code if made else ()))
 
     def _on_healthy_gpu(self, stage: Stage, question: Callable[[], StageReport]) -> StageReport:
         """The stage's answer, unless the GPU it runs on is sick, before or by it."""

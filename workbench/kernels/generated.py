@@ -24,7 +24,7 @@ def machine_code_sha256(cubin: bytes) -> str:
         entry, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
         rows = [struct.unpack_from("<I20xQQ", cubin, table + entry * i) for i in range(count)]
         _, start, size = rows[names]
-    except (struct.error, IndexError) as fault:
+    except (struct.error, IndexError, OverflowError) as fault:
         raise ValueError(f"the ELF file is cut off: {fault}") from fault
     strings = cubin[start : start + size]
     digest = hashlib.sha256()

@@ -107,6 +107,8 @@ def outcome_words(version: Version) -> str:
         return "accepted, best" if version.best else "accepted"
     if version.answer is Answer.PENDING:
         return "waits for your decision"
+    if version.undone:
+        return "undone"
     if version.answer is Answer.VETOED:
         return "vetoed"
     word = "unproven" if version.verdict is Verdict.UNPROVEN else "rejected"

@@ -3,17 +3,21 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from workbench.engine.events import AnyEvent, DecisionTaken, TransitionCommitted
+from workbench.engine.events import AnyEvent, DecisionTaken, MainMoved, TransitionCommitted
 from workbench.engine.fold import fold
+from workbench.engine.moving import move_alone
 from workbench.engine.opening import Opened
 from workbench.engine.view import Snapshot
 from workbench.engine.wishes import (
+    AnyMove,
     AnyReply,
     AnyWish,
+    Branch,
     Decide,
     Follow,
     Go,
@@ -22,6 +26,7 @@ from workbench.engine.wishes import (
     Pause,
     Stop,
     Submit,
+    Undo,
 )
 from workbench.errors import WorkbenchError
 from workbench.session.records import Answer, Transition
@@ -53,6 +58,11 @@ class SessionClient:
 
     def snapshot(self) -> Snapshot:
         """The newest known moment; costs nothing."""
+        return self._snapshot
+
+    def read_again(self) -> Snapshot:
+        """The session as git and the log have it now."""
+        self._snapshot = self._opened.snapshot()
         return self._snapshot
 
     def transition(self, number: int) -> Transition:
@@ -124,7 +134,7 @@ class SessionClient:
     def _advance(self, batch: list[AnyEvent]) -> Snapshot:
         self._opened.note(batch)
         snapshot = fold(self._snapshot, batch)
-        if any(isinstance(e, TransitionCommitted | DecisionTaken) for e in batch):
+        if any(isinstance(e, TransitionCommitted | DecisionTaken | MainMoved) for e in batch):
             snapshot = self._opened.refreshed(snapshot)
         return snapshot
 
@@ -168,6 +178,26 @@ class SessionClient:
     async def stop(self) -> str:
         """End the run after the running step; the best is kept."""
         return await self._ask(Stop())
+
+    async def undo(self, number: int, reason: str = "") -> str:
+        """Take an accepted version back, with those made from it; says what git holds of it.
+
+        A running engine does it between two steps, and where none runs it is done here. Raises
+        WorkbenchError where it cannot be done.
+        """
+        return await self._move(Undo(number=number, reason=reason))
+
+    async def branch(self, number: int, reason: str = "") -> str:
+        """Go on from another accepted version; as `undo`."""
+        return await self._move(Branch(number=number, reason=reason))
+
+    async def _move(self, wish: AnyMove) -> str:
+        if self.alive():
+            return await self._ask(wish)
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        says = await asyncio.to_thread(move_alone, self._opened.path, wish, at)
+        self.read_again()
+        return says
 
     async def hint(self, text: str) -> str:
         """Words for the prompts of the steps to come."""

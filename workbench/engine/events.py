@@ -81,6 +81,17 @@ class TransitionCommitted(Event, frozen=True, kw_only=True, tag="transition-comm
     commit: str
 
 
+class MainMoved(Event, frozen=True, kw_only=True, tag="main-moved"):
+    """A person took accepted versions back, or went on from another one."""
+
+    before: int
+    to: int
+    undone: tuple[int, ...] = ()
+    commit: str
+    """That tells it, under `refs/moves`."""
+    says: str
+
+
 class BudgetSpent(Event, frozen=True, kw_only=True, tag="budget-spent"):
     """Total spent so far, over all runs of the session."""
 
@@ -166,6 +177,7 @@ AnyEvent = (
     | DecisionWanted
     | DecisionTaken
     | TransitionCommitted
+    | MainMoved
     | BudgetSpent
     | RunPaused
     | RunResumed

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.measure.records import Kind, Speed, Time
+from workbench.session.moves import Move
 from workbench.session.records import Answer, Cost, Transition
 
 
@@ -12,11 +13,37 @@ class History(Struct, frozen=True, kw_only=True):
     """The transitions of a session, in order of their numbers."""
 
     transitions: tuple[Transition, ...] = ()
+    main: int | None = None
+    """Where `main` is; None before the seed, and where it names no version of ours."""
+    undone: frozenset[int] = frozenset()
+    """Accepted versions that a person took back; among the transitions they are vetoed."""
 
     def plus(self, transition: Transition) -> "History":
-        """With one more, or with one replaced that now has its decision."""
-        kept = tuple(t for t in self.transitions if t.number != transition.number)
-        return History(transitions=tuple(sorted((*kept, transition), key=lambda t: t.number)))
+        """With one more, or with one that now has its decision; `main` goes to a kept one."""
+        main = transition.number if _kept(transition) else self.main
+        return structs.replace(self, transitions=self._with(transition), main=main)
+
+    def moved(self, move: Move, restored: Iterable[Transition]) -> "History":
+        """After a person moved `main`; `restored` are those that stand again, as git has them."""
+        decision = move.decision()
+        taken = [structs.replace(self.get(n), decision=decision) for n in move.undone]
+        return structs.replace(
+            self,
+            transitions=self._with(*taken, *restored),
+            main=move.to,
+            undone=(self.undone | set(move.undone)) - set(move.restored),
+        )
+
+    def _with(self, *transitions: Transition) -> tuple[Transition, ...]:
+        by_number = {t.number: t for t in (*self.transitions, *transitions)}
+        return tuple(by_number[number] for number in sorted(by_number))
+
+    def line(self, number: int) -> tuple[int, ...]:
+        """The numbers that lead to a version, seed first. KeyError where one is not there."""
+        line = [number]
+        while (parent := self.get(line[-1]).parent) is not None:
+            line.append(parent)
+        return tuple(reversed(line))
 
     def get(self, number: int) -> Transition:
         """The transition of that number; KeyError when there is none."""
@@ -32,7 +59,9 @@ class History(Struct, frozen=True, kw_only=True):
 
     @property
     def incumbent(self) -> Transition | None:
-        """The kernel the next step starts from: the newest on the accepted line."""
+        """The kernel the next step starts from: where `main` is, else the newest accepted."""
+        if self.main is not None:
+            return self.get(self.main)
         kept = [t for t in self.transitions if _kept(t)]
         return kept[-1] if kept else None
 

@@ -163,6 +163,7 @@ def _versions(overview: Overview) -> tuple[Version, ...]:
             card=s.card,
             best=s.number == overview.best,
             accepted_line=s.number in line,
+            undone=s.number in overview.undone,
         )
         for s in overview.versions
     )

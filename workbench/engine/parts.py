@@ -7,6 +7,7 @@ from workbench.agents.records import NoCandidate
 from workbench.engine.history import History
 from workbench.gate.records import GateReport
 from workbench.search.records import NoProposal, Proposal
+from workbench.session.moves import Move
 from workbench.session.records import Cost, Decision, Transition
 
 
@@ -30,6 +31,12 @@ class Store(Protocol):
 
     def decide(self, number: int, decision: Decision, *, best: bool = False) -> str:
         """Finish a pending transition; returns the final commit id."""
+
+    def move_main(self, move: Move) -> str:
+        """Make another version the incumbent; returns the telling commit's id."""
+
+    def transition(self, number: int) -> Transition:
+        """The record of a version as it stands now."""
 
     def source(self, number: int) -> str:
         """`kernel.py` of a transition."""

@@ -13,8 +13,8 @@ from msgspec import structs
 
 from workbench.engine import events as ev
 from workbench.engine.create import noted_seed
-from workbench.engine.history import History
 from workbench.engine.loop import Engine, now
+from workbench.engine.moving import read_history
 from workbench.engine.opening import Opened, events_path, lock_path
 from workbench.engine.parts import Workplace
 from workbench.engine.server import EventServer
@@ -26,6 +26,8 @@ from workbench.session.records import SessionSettings
 from workbench.session.store import SessionStore
 
 Listen = Callable[[ev.AnyEvent], None]
+_DURABLE = (ev.DecisionTaken, ev.TransitionCommitted, ev.MainMoved, ev.RunEnded)
+"""Events that are on disk before anybody hears of them."""
 
 
 class ClosableWorkplace(Workplace, Protocol):
@@ -125,7 +127,7 @@ class _Service:
         try:
             for says in await asyncio.to_thread(self._store.recover):
                 self._publish(ev.Note(level="info", says=says))
-            history = await asyncio.to_thread(self._read_history)
+            history = await asyncio.to_thread(read_history, self._store)
             self._engine = Engine(
                 store=self._store,
                 workplace=workplace,
@@ -148,10 +150,6 @@ class _Service:
             await asyncio.to_thread(self._store.tidy)
         self._publish(ended)
         return ended
-
-    def _read_history(self) -> History:
-        numbers = [s.number for s in self._store.overview().versions]
-        return History(transitions=tuple(self._store.transition(n) for n in numbers))
 
     def _catch_signals(self, engine: Engine) -> None:
         """The first SIGINT or SIGTERM ends the run after the running step, the second at once."""
@@ -179,7 +177,7 @@ class _Service:
         """To the log first, so that nobody is told what a crash could take back."""
         stamped = structs.replace(event, at=now())
         if not isinstance(event, ev.StageProgress):
-            durable = isinstance(event, ev.DecisionTaken | ev.TransitionCommitted | ev.RunEnded)
+            durable = isinstance(event, _DURABLE)
 
             def encode(seq: int) -> bytes:
                 nonlocal stamped

@@ -56,6 +56,8 @@ def _sentence(event: ev.AnyEvent) -> str:  # noqa: C901, PLR0911, PLR0912 -- one
             return f"v{event.number} {event.answer} by {event.by}{why}"
         case ev.TransitionCommitted():
             return f"v{event.number} committed as {event.commit[:9]}"
+        case ev.MainMoved():
+            return f"{event.says}, told by commit {event.commit[:9]}"
         case ev.BudgetSpent():
             return ""
         case ev.RunPaused():

@@ -47,6 +47,8 @@ class Version(Struct, frozen=True, kw_only=True):
     best: bool = False
     accepted_line: bool = False
     """On `main`."""
+    undone: bool = False
+    """Accepted once, and taken back by a person; its answer reads `vetoed`."""
 
 
 class StripStage(Struct, frozen=True, kw_only=True):

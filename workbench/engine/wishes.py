@@ -37,6 +37,23 @@ class Stop(Wish, frozen=True, kw_only=True, tag="stop"):
     """End the run after the running step; the best is kept."""
 
 
+class Undo(Wish, frozen=True, kw_only=True, tag="undo"):
+    """Take an accepted version back, with those made from it: `main` goes to what it was made from.
+
+    It names the version, so that it cannot hit one that was accepted in the meantime alone.
+    """
+
+    number: int
+    reason: str = ""
+
+
+class Branch(Wish, frozen=True, kw_only=True, tag="branch"):
+    """Go on from another accepted version: it becomes the incumbent."""
+
+    number: int
+    reason: str = ""
+
+
 class Hint(Wish, frozen=True, kw_only=True, tag="hint"):
     """Words for the prompts of the steps to come."""
 
@@ -55,7 +72,8 @@ class Submit(Wish, frozen=True, kw_only=True, tag="submit"):
     """What it does, in words: kept with the transition, and told to later prompts."""
 
 
-AnyWish = Follow | Decide | Pause | Go | Stop | Hint | Submit
+AnyMove = Undo | Branch
+AnyWish = Follow | Decide | Pause | Go | Stop | AnyMove | Hint | Submit
 
 
 class Granted(Struct, frozen=True, kw_only=True, tag_field="reply", tag="granted"):

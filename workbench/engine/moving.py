@@ -1,0 +1,149 @@
+"""Moves of `main` that a person asks for: which version may be gone to, and going there."""
+
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct, structs
+
+from workbench.engine import events as ev
+from workbench.engine.history import History
+from workbench.engine.opening import events_path, lock_path
+from workbench.engine.wishes import AnyMove, Undo
+from workbench.errors import WorkbenchError
+from workbench.session.journal import Journal
+from workbench.session.lock import EngineLock
+from workbench.session.moves import Move
+from workbench.session.reader import SessionReader
+from workbench.session.records import Answer, Transition
+from workbench.session.store import SessionStore
+
+
+class MovesMain(Protocol):
+    """What a move needs of a session repository."""
+
+    def move_main(self, move: Move) -> str:
+        """Make it durable, all of it or nothing; returns the telling commit's id."""
+
+    def transition(self, number: int) -> Transition:
+        """The record of a version as it stands now."""
+
+
+class Moved(Struct, frozen=True, kw_only=True):
+    """What a move has made of a session."""
+
+    history: History
+    event: ev.MainMoved
+
+
+def read_history(reader: SessionReader) -> History:
+    """Every transition as it stands, and where `main` is."""
+    overview = reader.overview()
+    return History(
+        transitions=reader.transitions(), main=overview.main, undone=frozenset(overview.undone)
+    )
+
+
+def move_of(history: History, wish: AnyMove, at: str) -> Move:
+    """What a wish would do to `main`. Raises WorkbenchError where it cannot be done."""
+    main = history.main
+    if main is None:
+        raise WorkbenchError("the session has no accepted kernel to go from")
+    if wish.number not in {t.number for t in history.transitions}:
+        raise WorkbenchError(
+            f"the session has no version v{wish.number}", todo="`workbench log` lists its versions"
+        )
+    move = _undo(history, main, wish) if isinstance(wish, Undo) else _branch(history, main, wish)
+    best = history.moved(move, _restored(history, move)).best
+    move = structs.replace(move, best=move.to if best is None else best.number)
+    return structs.replace(move, reason=wish.reason.strip(), at=at)
+
+
+def _undo(history: History, main: int, wish: AnyMove) -> Move:
+    line = history.line(main)
+    if wish.number not in line:
+        raise WorkbenchError(
+            f"v{wish.number} is not on the accepted line, so there is nothing to take back",
+            todo=f"the last accepted step is v{main}",
+        )
+    at = line.index(wish.number)
+    if at == 0:
+        raise WorkbenchError(
+            f"v{wish.number} is the seed, and nothing was before it",
+            todo="start from another kernel with `workbench run PROBLEM --kernel FILE`",
+        )
+    return Move(kind="undo", before=main, to=line[at - 1], best=main, undone=line[at:])
+
+
+def _branch(history: History, main: int, wish: AnyMove) -> Move:
+    target = history.get(wish.number)
+    if wish.number == main:
+        raise WorkbenchError(f"main is at v{main} already")
+    stands = target.decision.answer is Answer.ACCEPTED or wish.number in history.undone
+    if not stands:
+        raise _not_accepted(target)
+    restored = tuple(n for n in history.line(wish.number) if n in history.undone)
+    return Move(kind="branch", before=main, to=wish.number, best=main, restored=restored)
+
+
+def _not_accepted(target: Transition) -> WorkbenchError:
+    number, answer = target.number, target.decision.answer
+    if answer is Answer.PENDING:
+        return WorkbenchError(f"v{number} waits for your decision", todo="accept it, or veto it")
+    if answer is Answer.VETOED:
+        return WorkbenchError(
+            f"v{number} was vetoed, and main only goes to what was accepted",
+            todo=f"`git show refs/attempts/{number:04d}:kernel.py > k.py` in the session's folder, "
+            "then `workbench submit SESSION k.py` gates it again",
+        )
+    return WorkbenchError(
+        f"v{number} did not pass the gate ({target.gate.stage}), and main only goes to what did",
+        todo="`workbench log` says which versions were accepted",
+    )
+
+
+def _restored(history: History, move: Move) -> list[Transition]:
+    """Those that would stand again, for choosing the best among them."""
+    found = [history.get(number) for number in move.restored]
+    return [
+        structs.replace(t, decision=structs.replace(t.decision, answer=Answer.ACCEPTED))
+        for t in found
+    ]
+
+
+def carry_out(store: MovesMain, history: History, wish: AnyMove, at: str) -> Moved:
+    """Do it, durably. Raises WorkbenchError where it cannot be done; then nothing has changed."""
+    move = move_of(history, wish, at)
+    commit = store.move_main(move)
+    restored = [store.transition(number) for number in move.restored]
+    says = f"{move.says()}: {move.reason}" if move.reason else move.says()
+    event = ev.MainMoved(
+        before=move.before, to=move.to, undone=move.undone, commit=commit, says=says
+    )
+    return Moved(history=history.moved(move, restored), event=event)
+
+
+def move_alone(path: Path, wish: AnyMove, at: str) -> str:
+    """Do it in a session that no engine runs; says what was done.
+
+    Raises WorkbenchError where it cannot be done, an engine holds the session, or a version waits.
+    """
+    store = SessionStore.open(path)
+    with (
+        EngineLock(lock_path(store), session=path.name),
+        Journal(events_path(store)) as journal,
+    ):
+        store.recover()
+        history = read_history(store)
+        waiting = history.pending
+        if waiting is not None:
+            raise WorkbenchError(
+                f"v{waiting.number} waits for your decision first",
+                where=f"session {path.name}",
+                todo=f"workbench resume {path.name}, then accept or veto it",
+            )
+        event = structs.replace(carry_out(store, history, wish, at).event, at=at)
+        journal.append(
+            lambda seq: msgspec.json.encode(structs.replace(event, seq=seq)), durable=True
+        )
+    return event.says

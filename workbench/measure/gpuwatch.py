@@ -20,9 +20,10 @@ IDLE, APPLICATION_CLOCKS, DISPLAY_CLOCKS = 0x1, 0x2, 0x100
 """NVML's reasons for clocks below the maximum that are no throttling: nothing runs, or somebody
 set the clocks."""
 _HARMLESS = IDLE | APPLICATION_CLOCKS | DISPLAY_CLOCKS
+_POWER_CAP = 0x4
 _HELD_BY = {
     0x2: "application clocks",
-    0x4: "the power cap",
+    _POWER_CAP: "the power cap",
     0x8: "hardware slowdown",
     0x10: "another GPU's clocks",
     0x20: "temperature (software)",
@@ -192,10 +193,20 @@ def hot(throttle_reasons: int | None) -> bool:
     return bool((throttle_reasons or 0) & _HOT)
 
 
-def unsteady(states: Sequence[GpuState]) -> str:
-    """Why calls between which these were read do not compare; empty when they do."""
+def capped(states: Sequence[GpuState]) -> bool:
+    """Whether the power cap, and nothing else, held the clocks down in one of these."""
+    held = [(state.throttle_reasons or 0) & ~_HARMLESS for state in states]
+    return any(held) and all(one in {0, _POWER_CAP} for one in held)
+
+
+def unsteady(states: Sequence[GpuState], *, hot: bool = False) -> str:
+    """Why calls between which these were read do not compare; empty when they do.
+
+    `hot` takes the power cap as given: only clocks that moved are then a reason.
+    """
+    given = _HARMLESS | _POWER_CAP if hot else _HARMLESS
     for state in states:
-        held_down = (state.throttle_reasons or 0) & ~_HARMLESS
+        held_down = (state.throttle_reasons or 0) & ~given
         if held_down:
             return f"the GPU's clocks are held down by {', '.join(held_by(held_down))}"
     clocks = [state.sm_clock_mhz for state in states if state.sm_clock_mhz]

@@ -95,6 +95,8 @@ class PairSamples(Struct, frozen=True, kw_only=True):
     """Microseconds by side (`candidate`, `parent`, `seed`, `reference`); equal places pair up."""
     dropped: int = 0
     """Pairs that the clocks spoilt."""
+    capped: int = 0
+    """Pairs of these that were taken under the GPU's power cap."""
     checked: int = 0
     """Timed outputs that were compared with an answer."""
     gpu_seconds: float = 0.0

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from msgspec import structs
 
 from workbench.gate.records import Blame, Finding
+from workbench.gate.timing.cooling import Cooling
 from workbench.gate.timing.turns import (
     Disagreement,
     Side,
@@ -18,7 +19,7 @@ from workbench.gate.timing.turns import (
     disagreement,
     implausible,
 )
-from workbench.measure.gpuwatch import GpuState, Watch, unsteady
+from workbench.measure.gpuwatch import GpuState, Watch, capped, unsteady
 from workbench.measure.rounds import Round, Warmth, rounds
 
 MOST_DROPPED = 0.3
@@ -41,7 +42,8 @@ class PairedRun:
     """One run: the same sides in the same workers from warm-up to the last pair.
 
     `fresh` moves the named sides on to contents that none has seen. Clocks are read before and
-    after every round, and a round in which they moved makes no pair. Methods raise SideFault and
+    after every round, and a round in which they moved makes no pair; what the power cap spoils
+    makes the run rest between rounds (`cooling`). Methods raise SideFault and
     Noisy.
     """
 
@@ -69,6 +71,11 @@ class PairedRun:
         self.bare: dict[str, list[Turn]] = {side.name: [] for side in sides}
         self.checked: Counter[str] = Counter()
         self.dropped = 0
+        self.capped = 0
+        """Pairs that were taken under the power cap, because no rest kept the GPU below it."""
+        self._cooling = Cooling()
+        self._cooled = 0
+        """Of the dropped, those after which the run rests longer."""
         self.round_seconds = 0.0
         """Of the last warm-up round."""
 
@@ -108,6 +115,8 @@ class PairedRun:
     def _round(self) -> None:
         plan = next(self._rounds)
         self._fresh([side.name for side in self._sides])
+        if self._cooling.rest(self.round_seconds):
+            self._state = None
         before = self._state or self._watch.state()
         turns: dict[str, Turn] = {}
         for place in plan.order:
@@ -119,9 +128,10 @@ class PairedRun:
         if plan.bare:
             for name, turn in turns.items():
                 self.bare[name].append(turn)
-        elif why := unsteady((before, self._state)):
-            self._drop(why)
+        elif why := unsteady((before, self._state), hot=self._cooling.hot):
+            self._drop(why, (before, self._state))
         else:
+            self.capped += capped((before, self._state))
             for name, turn in turns.items():
                 self.held[name].append(turn)
                 self.samples[name].append(turn.reading.us)
@@ -148,8 +158,12 @@ class PairedRun:
                     structs.replace(worst, code="profile.timed-output-wrong", evidence=evidence),
                 )
 
-    def _drop(self, why: str) -> None:
+    def _drop(self, why: str, states: Sequence[GpuState]) -> None:
         self.dropped += 1
-        tried = self.pairs + self.dropped
-        if tried >= _FEW and self.dropped > MOST_DROPPED * tried:
+        if self._cooling.spoilt(states):
+            self._cooled += 1
+            return
+        spoilt = self.dropped - self._cooled
+        tried = self.pairs + spoilt
+        if tried >= _FEW and spoilt > MOST_DROPPED * tried:
             raise Noisy(f"{self.dropped} of {tried} pairs were dropped: {why}")

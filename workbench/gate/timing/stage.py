@@ -268,6 +268,12 @@ class _Sitting:
                     allowed = affordable(wanted, run.round_seconds)
                     self._pair_up(run, rival, sides, allowed)
                     self._look_around(watch)
+                    if run.capped:
+                        says = (
+                            f"{run.capped} of {run.pairs} pairs ran under the GPU's power cap: "
+                            "what they say holds at the clocks that it leaves"
+                        )
+                        self._note("profile.power-cap", says)
                     seconds = time.monotonic() - began
                     self._limit = timer.roof.limit()
                 finally:
@@ -380,6 +386,7 @@ class _Sitting:
                 run=name,
                 us={side: tuple(round(x, 3) for x in us) for side, us in run.samples.items()},
                 dropped=run.dropped,
+                capped=run.capped,
                 checked=sum(run.checked.values()),
                 gpu_seconds=round(seconds, 3),
             )

@@ -75,6 +75,8 @@ class StageReport(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     """Empty when passed, unless something deserves a look."""
     seconds: float = 0.0
+    parts: dict[str, float] = {}
+    """Where the seconds went, by part. Parts that ran side by side add up to more than `seconds`."""
     isolation: str = NO_CODE_RAN
     """In force while candidate code ran: `bubblewrap`, `landlock+seccomp` or `process only`."""
 

@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 
 from workbench.errors import WorkbenchError
-from workbench.isolation.records import Limits
 from workbench.isolation.zygote import Fork, Setup
 
 _START_SECONDS = 180.0
@@ -70,9 +69,9 @@ class Forkserver:
             )
         self._door.settimeout(_FORK_SECONDS)
 
-    def fork(self, scratch: Path, limits: Limits, descriptors: Sequence[int]) -> int:
+    def fork(self, wanted: Fork, descriptors: Sequence[int]) -> int:
         """A pidfd of a new worker's keeper, which holds `descriptors`. Raises ForkserverGone."""
-        request = msgspec.msgpack.encode(Fork(scratch=str(scratch), limits=limits))
+        request = msgspec.msgpack.encode(wanted)
         try:
             with self._lock:
                 socket.send_fds(self._door, [request], descriptors)

@@ -96,6 +96,8 @@ class Worker:
         self._closing = threading.Lock()
         self._closed = False
         self._busy = threading.RLock()
+        self.spent: dict[str, float] = {}
+        """Seconds that calls took on the judge's clock, by the name of their job."""
 
     def greet(self) -> None:
         """Spend the worker's nonce on its first word. The workshop does this, once.
@@ -175,7 +177,12 @@ class Worker:
         nonce = secrets.token_bytes(NONCE_BYTES)
         pieces = frame(nonce, Call(job=job, body=request, blobs=heads(tensors)), tensors)
         seconds = self._limits.wall_seconds if deadline is None else deadline
-        message, data = self._exchange(pieces, nonce, self._limits.reply_bytes, seconds)
+        began = time.monotonic()
+        try:
+            message, data = self._exchange(pieces, nonce, self._limits.reply_bytes, seconds)
+        finally:
+            name = job.rpartition(":")[2]
+            self.spent[name] = self.spent.get(name, 0.0) + time.monotonic() - began
         match message:
             case Answer(body=body, blobs=described):
                 try:

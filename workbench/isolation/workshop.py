@@ -7,7 +7,9 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,7 +17,9 @@ from typing import Self
 from msgspec import structs
 
 from workbench.errors import WorkbenchError
+from workbench.isolation.ahead import MadeAhead
 from workbench.isolation.bubblewrap import program, wrapping
+from workbench.isolation.easing import eased, next_step
 from workbench.isolation.flavors import environment_of, setup_of, visible_device
 from workbench.isolation.forkserver import Forkserver, ForkserverGone
 from workbench.isolation.gpumemory import GpuMemory
@@ -24,13 +28,8 @@ from workbench.isolation.outcome import WorkerFault
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.scratch import ScratchRoot
 from workbench.isolation.worker import DeviceFault, Worker
-from workbench.isolation.zygote import Setup
+from workbench.isolation.zygote import Fork, Setup
 
-_EASIER: tuple[dict[str, bool | str], ...] = (
-    {"namespaces": False, "wrapped": False, "unwrapped_because": "the GPU did not start in it"},
-    {"device_first": True},
-)
-"""Tried in turn when a GPU driver does not start in the full sandbox; `Worker.layers` says so."""
 _DEFAULTS = Limits()
 _REMEMBERED = 64
 """Workers whose processes are remembered after their end."""
@@ -40,11 +39,13 @@ class Workshop:
     """Makes workers. A context manager; safe to use from several threads; needs no torch itself.
 
     `device_index` counts among the GPUs that this process may see; None computes on the CPU.
-    `preload` names job modules that every zygote imports, so that no worker has to. `hidden`
-    names folders that workers must not read although they lie within the toolchain (all outside
-    it is hidden anyway). `share_device_memory` lets CUDA tensors cross by handle, at the price of
-    namespaces on the flavors with a GPU. `wrap` puts forkservers into bubblewrap where it works;
-    `namespaces` gives each worker its own where the kernel does. Both say so in `Worker.layers`.
+    `preload` names job modules that every zygote imports, so that no worker has to; a
+    `module:job`, of our own code only, also runs once on the GPU, and what it compiled is in the
+    caches of later workers. `hidden` names folders that workers must not read although they lie
+    within the toolchain (all outside it is hidden anyway). `share_device_memory` lets CUDA tensors
+    cross by handle, at the price of namespaces on the flavors with a GPU. `wrap` puts forkservers
+    into bubblewrap where it works; `namespaces` gives each worker its own where the kernel does.
+    Both say so in `Worker.layers`.
     """
 
     def __init__(
@@ -58,7 +59,10 @@ class Workshop:
         namespaces: bool = True,
     ) -> None:
         self._device_index = device_index
-        self._preload = tuple(preload)
+        self._preload = tuple(name.partition(":")[0] for name in preload)
+        self._ahead_jobs = tuple(name for name in preload if ":" in name)
+        self._ahead: MadeAhead | None = None
+        self._making_ahead = threading.Lock()
         self._hidden = tuple(str(path.resolve()) for path in hidden)
         self._share = share_device_memory
         self._namespaces = namespaces
@@ -67,6 +71,8 @@ class Workshop:
         self._starting = {flavor: threading.Lock() for flavor in Flavor}
         self._forkservers: dict[Flavor, Forkserver] = {}
         self._closed = False
+        self._easing = 0
+        """The step of `easing` at which this machine's GPU starts, as far as it was tried."""
         self._workers: list[Worker] = []
         self._ended: deque[tuple[float, list[int]]] = deque(maxlen=_REMEMBERED)
         self._gpu: GpuMemory | None = None
@@ -82,11 +88,34 @@ class Workshop:
 
         Raises WorkbenchError when the forkserver, the worker or its GPU does not start.
         """
+        if flavor is Flavor.CUDA:
+            self._make_ahead()
+        return self._eased(flavor, limits)
+
+    @contextmanager
+    def workers(self, *wanted: tuple[Flavor, Limits]) -> Iterator[list[Worker]]:
+        """Workers of these flavors, started side by side: a GPU takes half a second to start.
+
+        Raises WorkbenchError as `worker` does, when those that did start are closed.
+        """
+        with ExitStack() as kept:
+            with ThreadPoolExecutor(len(wanted)) as pool:
+                asked = [pool.submit(self.worker, *one) for one in wanted]
+                faults = [future.exception() for future in asked]
+            found = [kept.enter_context(f.result()) for f in asked if f.exception() is None]
+            for fault in faults:
+                if fault is not None:
+                    raise fault
+            yield found
+
+    def _eased(self, flavor: Flavor, limits: Limits) -> Worker:
+        """A worker, in the strictest sandbox in which its GPU starts."""
         while True:
+            tried = self._easing
             try:
                 return self._started(flavor, limits)
             except DeviceFault as fault:
-                if not self._ease(flavor):
+                if not self._ease(flavor, tried):
                     raise WorkbenchError(
                         "the GPU did not start in a worker",
                         where=str(fault),
@@ -127,11 +156,30 @@ class Workshop:
     def _warm(self, flavor: Flavor) -> None:
         with contextlib.suppress(WorkbenchError):
             self._warmed(flavor)
+            if flavor is Flavor.CUDA:
+                self._make_ahead()
+
+    def _make_ahead(self) -> None:
+        """Once: let our own code compile in a worker of its own, and keep what it made."""
+        with self._making_ahead:
+            if self._ahead is not None or not self._ahead_jobs:
+                return
+            made = MadeAhead(self._scratch.folder("ahead"))
+            # Where it fails, workers compile for themselves, and say what is wrong then.
+            with self._eased(Flavor.CUDA, _DEFAULTS) as worker, contextlib.suppress(WorkerFault):
+                for job in self._ahead_jobs:
+                    worker.call(job, {})
+                made.take(worker.scratch)
+            self._ahead = made
 
     def _warmed(self, flavor: Flavor) -> Forkserver:
         with self._starting[flavor]:
             if self._closed:
                 raise WorkbenchError("the workshop is closed")
+            found = self._forkservers.get(flavor)
+            if found is not None and _wrapped_in_vain(found, self._easing):
+                del self._forkservers[flavor]
+                found.close()
             if flavor not in self._forkservers:
                 setup = setup_of(
                     flavor,
@@ -173,6 +221,10 @@ class Workshop:
     def _forked(self, flavor: Flavor, limits: Limits) -> Worker:
         forkserver = self._warmed(flavor)
         scratch = self._scratch.folder(flavor)
+        plan = eased(forkserver.setup.confinement, self._easing)
+        wanted = Fork(scratch=str(scratch), limits=limits, confinement=plan)
+        if self._ahead is not None and plan.gpu:
+            self._ahead.give(scratch)
         channel, their_channel = socket.socketpair()
         leash, their_leash = socket.socketpair()
         out, their_out = os.pipe()
@@ -180,7 +232,7 @@ class Workshop:
         link = Link(channel, out, err, leash, keep_bytes=limits.output_bytes)
         given = (their_channel.fileno(), their_out, their_err, their_leash.fileno())
         try:
-            pidfd = forkserver.fork(scratch, limits, given)
+            pidfd = forkserver.fork(wanted, given)
         except ForkserverGone:
             link.close()
             self._drop(forkserver)
@@ -190,7 +242,6 @@ class Workshop:
             their_leash.close()
             os.close(their_out)
             os.close(their_err)
-        plan = forkserver.setup.confinement
         return Worker(
             link,
             pidfd,
@@ -211,9 +262,10 @@ class Workshop:
         """Wrapped where bubblewrap is there and works, which shows by trying; else bare."""
         environment = environment_of(setup, self._device_index)
         log = self._scratch.path / f"{setup.flavor}.log"
-        because = setup.confinement.unwrapped_because or self._unwrapped_because
-        if not because and (bwrap := program()):
-            wrapped = _confined(setup, wrapped=True)
+        wrapped, bwrap = _confined(setup, wrapped=True), program()
+        because = self._unwrapped_because or ("" if bwrap else "not installed")
+        because = because or eased(wrapped.confinement, self._easing).unwrapped_because
+        if bwrap and not because:
             prefix = wrapping(
                 bwrap, wrapped.confinement, self._scratch.path, self._preloaded_files()
             )
@@ -221,7 +273,7 @@ class Workshop:
                 return Forkserver(wrapped, environment=environment, prefix=prefix, log=log)
             except WorkbenchError as fault:
                 because = self._unwrapped_because = f"it failed: {fault.where}"
-        bare = _confined(setup, wrapped=False, unwrapped_because=because or "not installed")
+        bare = _confined(setup, wrapped=False, unwrapped_because=because)
         return Forkserver(bare, environment=environment, prefix=(), log=log)
 
     def _preloaded_files(self) -> list[str]:
@@ -236,24 +288,18 @@ class Workshop:
                 del self._forkservers[flavor]
         forkserver.close()
 
-    def _ease(self, flavor: Flavor) -> bool:
-        """Restart a flavor's forkserver with the next step of `_EASIER`; False after the last."""
-        forkserver = self._warmed(flavor)
-        now = forkserver.setup.confinement
-        for step in _EASIER:
-            easier = structs.replace(now, **step)
-            if (easier.namespaces, easier.wrapped, easier.device_first) != (
-                now.namespaces,
-                now.wrapped,
-                now.device_first,
-            ):
-                break
-        else:
-            return False
-        self._drop(forkserver)
-        with self._starting[flavor]:
-            eased = structs.replace(forkserver.setup, confinement=easier)
-            self._forkservers[flavor] = self._forkserver(eased)
+    def _ease(self, flavor: Flavor, tried: int) -> bool:
+        """Go on to the next easier sandbox, for all workers with a GPU; False after the last.
+
+        Only a forkserver in bubblewrap has to be started anew; any other takes it with a fork.
+        """
+        plan = self._warmed(flavor).setup.confinement
+        with self._lock:
+            if self._easing == tried:
+                step = next_step(plan, tried)
+                if step is None:
+                    return False
+                self._easing = step
         return True
 
     def close(self) -> None:
@@ -287,3 +333,8 @@ class Workshop:
 
 def _confined(setup: Setup, **changes: bool | str) -> Setup:
     return structs.replace(setup, confinement=structs.replace(setup.confinement, **changes))
+
+
+def _wrapped_in_vain(forkserver: Forkserver, step: int) -> bool:
+    plan = forkserver.setup.confinement
+    return plan.wrapped and not eased(plan, step).wrapped

@@ -57,6 +57,8 @@ class Fork(Struct, frozen=True, kw_only=True):
 
     scratch: str
     limits: Limits
+    confinement: Confinement
+    """The setup's, or an easier one where the GPU needs it."""
 
 
 class _Birth(NamedTuple):
@@ -97,7 +99,8 @@ def main() -> None:
         if not raw:
             return
         request = msgspec.msgpack.decode(raw, type=Fork)
-        pidfd = _bear(door, _Birth(setup, request, grants, spaces, threads, *descriptors))
+        allowed = spaces if request.confinement.namespaces else 0
+        pidfd = _bear(door, _Birth(setup, request, grants, allowed, threads, *descriptors))
         socket.send_fds(door, [b"forked"], [pidfd])
         for descriptor in (pidfd, *descriptors):
             os.close(descriptor)
@@ -146,7 +149,7 @@ def _work(birth: _Birth, *, private_proc: bool) -> NoReturn:
     scratch = Path(birth.request.scratch)
     _settle(scratch)
     _limit(limits, birth.spaces)
-    plan = setup.confinement
+    plan = birth.request.confinement
     fault = start_device(setup.device, limits) if plan.device_first else ""
     layers = confine(plan, birth.grants, scratch, spaces=birth.spaces, private_proc=private_proc)
     if not plan.device_first:

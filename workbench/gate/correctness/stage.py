@@ -6,28 +6,32 @@ protocol is in `cases` (which calls), `structure` and `numbers` (which rules).
 """
 
 import os
+import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from typing import Protocol
+from contextlib import ExitStack
+from typing import Self
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from workbench.errors import WorkbenchError
-from workbench.gate.correctness.asking import Ended, opening
-from workbench.gate.correctness.cases import SEED_BYTES, Effort, derive
-from workbench.gate.correctness.dialogue import Dialogue
+from workbench.gate.correctness.cases import SEED_BYTES, Effort
 from workbench.gate.correctness.full.stage import FullLook
-from workbench.gate.correctness.numbers import FLAG
-from workbench.gate.correctness.protocol import OpenReference
-from workbench.gate.correctness.trial import MOST_CONFIGS, Trial, TrialSettings, Wrong
+from workbench.gate.correctness.judging import (
+    CorrectnessSettings,
+    Findings,
+    HasSource,
+    Listen,
+    ShapeEffort,
+    nobody,
+)
+from workbench.gate.parts import Parts
 from workbench.gate.problem.records import ProblemReport
-from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
+from workbench.gate.records import Blame, Finding, Outcome, StageReport
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
-from workbench.problems.records import Problem, Shape
+from workbench.problems.records import Problem
 
 JOB_MODULES = (
     "workbench.gate.correctness.reference_job",
@@ -35,51 +39,8 @@ JOB_MODULES = (
 )
 """Worth preloading in a workshop's forkservers."""
 
-_ORDERS = 2
-"""Calls with the programs apart and in other orders, in the interpreter (ours)."""
-
 _REFERENCE_LIMITS = Limits(memory_bytes=32 << 30, reply_bytes=8 << 30)
 """The problem's own code may draw many GB on the host before they go to a GPU."""
-
-_ONLY_INTERPRETER_SEES = ("correctness.out-of-bounds", "correctness.race")
-
-Listen = Callable[[int, int, str], None]
-"""`listen(done, total, shape)` after every call."""
-
-
-class HasSource(Protocol):
-    """A candidate, as far as this stage looks at it."""
-
-    @property
-    def source(self) -> str:
-        """Text of the candidate's file."""
-
-
-class ShapeEffort(Struct, frozen=True, kw_only=True):
-    """How many calls one shape gets."""
-
-    shape: str
-    effort: Effort
-
-
-class CorrectnessSettings(Struct, frozen=True, kw_only=True):
-    """What the stage is asked to do."""
-
-    shapes: tuple[ShapeEffort, ...]
-    seed: bytes = b""
-    """Of everything that is drawn; empty: from the system, told in every finding for replay."""
-    device_index: int | None = None
-    """None: the candidate runs in Triton's interpreter."""
-    target: str = "sm90"
-    """The GPU that host code believes in, where there is none."""
-    call_seconds: float = 60.0
-    """Deadline of one call of the candidate (gate protocol, section 10)."""
-    open_seconds: float = 60.0
-    """Deadline for loading and building it."""
-    repeats: int = 20
-    """Calls on identical inputs on a GPU, to see races (gate protocol, section 8)."""
-    memory_bytes: int = 4 << 30
-    """Host memory of the candidate's worker."""
 
 
 def usual_shapes(
@@ -113,30 +74,137 @@ def run(
     problem: Problem,
     settings: CorrectnessSettings,
     workshop: Workshop,
-    listen: Listen = lambda done, total, shape: None,  # noqa: ARG005  # nobody listens
+    listen: Listen = nobody,
 ) -> StageReport:
     """Judge the candidate's outputs at every shape that `settings` names.
 
-    Stops at the first call that is wrong. On a GPU the interpreter then checks bounds and races at
-    the smallest shape, where it can run the kernels. Never raises for what a candidate or a problem
-    does: a fault of the reference leaves the stage unproven. Raises WorkbenchError when no worker
-    starts.
+    Stops at the first call that is wrong. On a GPU the interpreter checks bounds and races at the
+    smallest shape meanwhile, where it can run the kernels; what it finds counts where the GPU found
+    nothing. Never raises for what a candidate or a problem does: a fault of the reference leaves
+    the stage unproven. Raises WorkbenchError when no worker starts.
     """
     began = time.monotonic()
     seed = settings.seed or os.urandom(SEED_BYTES)
-    interpreted = settings.device_index is None
-    if not interpreted and not workshop.shares_device_memory:
-        raise WorkbenchError("correctness on a GPU needs a workshop that shares device memory")
-    flavor = Flavor.INTERPRET if interpreted else Flavor.CUDA
-    limits = Limits(wall_seconds=settings.call_seconds, memory_bytes=settings.memory_bytes)
-    judge = _Judge(candidate, problem, structs.replace(settings, seed=seed), listen)
-    with _side_by_side(workshop, {Flavor.REFERENCE: _REFERENCE_LIMITS, flavor: limits}) as workers:
-        reference, tried = workers
+    settings = structs.replace(settings, seed=seed)
+    if settings.device_index is None:
+        sitting = _in_the_interpreter(candidate, problem, settings, workshop, listen)
+    else:
+        if not workshop.shares_device_memory:
+            raise WorkbenchError("correctness on a GPU needs a workshop that shares device memory")
+        sitting = _on_the_gpu(candidate, problem, settings, workshop, listen)
+    judge, parts, isolation = sitting
+    report = judge.report(time.monotonic() - began, isolation)
+    return structs.replace(report, parts=parts.told())
+
+
+_Sat = tuple["Findings", Parts, str]
+"""What was found, where the time went, and what confined the candidate."""
+
+
+def _in_the_interpreter(
+    candidate: HasSource,
+    problem: Problem,
+    settings: CorrectnessSettings,
+    workshop: Workshop,
+    listen: Listen,
+) -> _Sat:
+    judge, parts = Findings(candidate, problem, settings, listen), Parts()
+    asked = ((Flavor.REFERENCE, _REFERENCE_LIMITS), (Flavor.INTERPRET, _limits(settings)))
+    with ExitStack() as stack:
+        with parts.of("starting workers"):
+            reference, tried = stack.enter_context(workshop.workers(*asked))
         judge.try_all(reference, tried)
-        if not interpreted and not judge.findings:
-            with workshop.worker(Flavor.INTERPRET, limits) as second:
-                judge.look_for_bad_accesses(reference, second)
-        return judge.report(time.monotonic() - began, tried.isolation)
+        parts.add_calls("reference", reference.spent)
+        parts.add_calls("candidate", tried.spent)
+        return judge, parts, tried.isolation
+
+
+def _on_the_gpu(
+    candidate: HasSource,
+    problem: Problem,
+    settings: CorrectnessSettings,
+    workshop: Workshop,
+    listen: Listen,
+) -> _Sat:
+    """The calls on the GPU, and beside them the interpreter's look with a reference of its own."""
+    judge, parts = Findings(candidate, problem, settings, listen), Parts()
+    asked = ((Flavor.REFERENCE, _REFERENCE_LIMITS), (Flavor.CUDA, _limits(settings)))
+    with ExitStack() as stack:
+        beside = stack.enter_context(_Beside(candidate, problem, settings, workshop))
+        with parts.of("starting workers"):
+            reference, tried = stack.enter_context(workshop.workers(*asked))
+        judge.try_all(reference, tried)
+        if not judge.findings:
+            with parts.of("waiting for the interpreter"):
+                looked = beside.result()
+            if looked.no_reference:
+                # Two of them may be more than the GPU holds: once more, with the one that is there.
+                looked = Findings(candidate, problem, settings, listen)
+                with workshop.worker(Flavor.INTERPRET, _limits(settings)) as second:
+                    looked.look_for_bad_accesses(reference, second)
+            judge.take_over(looked)
+        parts.add_calls("reference", reference.spent)
+        parts.add_calls("candidate", tried.spent)
+        parts.add("interpreter, beside", beside.seconds)
+        return judge, parts, tried.isolation
+
+
+class _Beside:
+    """The interpreter's look for bad accesses, in a thread; a context manager.
+
+    Whoever leaves it before it is done waits for no more than the end of its processes.
+    """
+
+    def __init__(
+        self,
+        candidate: HasSource,
+        problem: Problem,
+        settings: CorrectnessSettings,
+        workshop: Workshop,
+    ) -> None:
+        self._found = Findings(candidate, problem, settings)
+        self._asked = ((Flavor.REFERENCE, _REFERENCE_LIMITS), (Flavor.INTERPRET, _limits(settings)))
+        self._workshop = workshop
+        self._pool = ThreadPoolExecutor(1)
+        self._workers: list[Worker] = []
+        self._over = threading.Lock()
+        self._left = False
+        self.seconds = 0.0
+
+    def __enter__(self) -> Self:
+        self._future = self._pool.submit(self._look)
+        return self
+
+    def _look(self) -> Findings:
+        began = time.monotonic()
+        try:
+            with self._workshop.workers(*self._asked) as (reference, second):
+                with self._over:
+                    self._workers += (reference, second)
+                    if self._left:
+                        return self._found
+                self._found.look_for_bad_accesses(reference, second)
+        except WorkbenchError:
+            # No worker started; where that is no passing want, the next one to be asked says so.
+            self._found.no_reference = True
+        self.seconds = time.monotonic() - began
+        return self._found
+
+    def result(self) -> Findings:
+        """What it found."""
+        return self._future.result()
+
+    def __exit__(self, *_: object) -> None:
+        with self._over:
+            self._left = True
+        if not self._future.done():
+            for worker in self._workers:
+                worker.close()
+        self._pool.shutdown()
+
+
+def _limits(settings: CorrectnessSettings) -> Limits:
+    return Limits(wall_seconds=settings.call_seconds, memory_bytes=settings.memory_bytes)
 
 
 def with_full(report: StageReport, looked: FullLook) -> StageReport:
@@ -159,166 +227,3 @@ def with_full(report: StageReport, looked: FullLook) -> StageReport:
     )
     says = f"{report.says}; {looked.says}" if report.outcome is Outcome.PASSED else report.says
     return structs.replace(report, says=says, findings=(*report.findings, note))
-
-
-@contextmanager
-def _side_by_side(workshop: Workshop, wanted: dict[Flavor, Limits]) -> Iterator[list[Worker]]:
-    """Workers of these flavors, started at the same time: a GPU takes half a second to start."""
-    with ExitStack() as kept:
-        with ThreadPoolExecutor(len(wanted)) as pool:
-            asked = [pool.submit(workshop.worker, *one) for one in wanted.items()]
-            faults = [future.exception() for future in asked]
-        workers = [kept.enter_context(f.result()) for f in asked if f.exception() is None]
-        for fault in faults:
-            if fault is not None:
-                raise fault
-        yield workers
-
-
-class _Judge:
-    """One candidate's stage: what has been asked, and what was found."""
-
-    def __init__(
-        self,
-        candidate: HasSource,
-        problem: Problem,
-        settings: CorrectnessSettings,
-        listen: Listen,
-    ) -> None:
-        self._source = candidate.source
-        self._problem = problem
-        self._settings = settings
-        self._listen = listen
-        self._trials: list[Trial] = []
-        self._notes: list[Finding] = []
-        self.findings: list[Finding] = []
-
-    def try_all(self, reference: Worker, tried: Worker) -> None:
-        """Ask about every shape, until something is wrong."""
-        settings = self._settings
-        interpreted = settings.device_index is None
-        dialogue = Dialogue(
-            reference, tried, lends=not interpreted, open_seconds=settings.open_seconds
-        )
-        for one in settings.shapes:
-            repeats = settings.repeats if one.effort is Effort.ALL else 0
-            self._try(
-                dialogue,
-                TrialSettings(
-                    shape=one.shape,
-                    effort=one.effort,
-                    seed=settings.seed,
-                    interpreted=interpreted,
-                    repeats=_ORDERS if interpreted else repeats,
-                    target=settings.target,
-                ),
-            )
-            if interpreted and self._trials[1:] and self._too_slow_there():
-                return
-            if self.findings:
-                return
-
-    def _too_slow_there(self) -> bool:
-        """Whether a shape beyond the first one only took the interpreter too long: then it says
-        nothing of the kernel, which was right at the smallest.
-        """
-        if [finding.code for finding in self.findings] != ["correctness.timed-out"]:
-            return False
-        (late,), self.findings = self.findings, []
-        says = f"shape {late.evidence.get('shape')} was not checked: the interpreter is too slow"
-        self._notes.append(
-            structs.replace(
-                late, code="correctness.shape-unchecked", says=says, blame=Blame.MACHINE
-            )
-        )
-        self._trials.pop()
-        return True
-
-    def look_for_bad_accesses(self, reference: Worker, tried: Worker) -> None:
-        """Run a few calls in the interpreter, which sees every address and every race.
-
-        What else goes wrong there is the interpreter's: the GPU has already answered.
-        """
-        dialogue = Dialogue(reference, tried, lends=False, open_seconds=self._settings.open_seconds)
-        self._try(
-            dialogue,
-            TrialSettings(
-                shape=self._settings.shapes[0].shape,
-                effort=Effort.FEW,
-                seed=self._settings.seed,
-                interpreted=True,
-                repeats=1,
-                ghost=False,
-                target=self._settings.target,
-            ),
-        )
-        found, self.findings = self.findings, []
-        self.findings = [f for f in found if f.code in _ONLY_INTERPRETER_SEES]
-        if found and not self.findings:
-            says = f"bounds and races were not checked in the interpreter: {found[0].says}"
-            self._notes.append(
-                Finding(code="correctness.bounds-unchecked", says=says, blame=Blame.MACHINE)
-            )
-
-    def _try(self, dialogue: Dialogue, settings: TrialSettings) -> None:
-        trial = Trial(
-            dialogue,
-            settings,
-            lambda done, total: self._listen(done, total, settings.shape),
-        )
-        self._trials.append(trial)
-        try:
-            shape = self._problem.shape(settings.shape)
-            trial.run(self._opening(shape, lends=dialogue.lends), self._source)
-        except Wrong as wrong:
-            self.findings += wrong.findings
-        except Ended as end:
-            seed = settings.seed.hex()
-            place: Evidence = {"shape": settings.shape, "seed": seed, "call": trial.calls}
-            evidence = {**end.finding.evidence, **place}
-            self.findings.append(structs.replace(end.finding, evidence=evidence))
-
-    def _opening(self, shape: Shape, *, lends: bool) -> OpenReference:
-        seed = derive(self._settings.seed, shape.name, "build")
-        return opening(self._problem, shape, seed, lends=lends)
-
-    def report(self, seconds: float, isolation: str) -> StageReport:
-        """The stage's answer."""
-        worst = max((trial.worst for trial in self._trials), default=0.0)
-        if self.findings:
-            blames = {finding.blame for finding in self.findings}
-            failed = Blame.CANDIDATE in blames
-            outcome, says = Outcome.FAILED if failed else Outcome.UNPROVEN, self.findings[0].says
-        else:
-            outcome, says = Outcome.PASSED, self._passed(worst)
-        notes = [*self._notes, *self._skipped_configs()]
-        if outcome is Outcome.PASSED and worst > FLAG:
-            notes.append(
-                Finding(
-                    code="correctness.small-margin",
-                    says=f"the worst error is {worst:.2f} of the bound",
-                    evidence={"margin": worst},
-                )
-            )
-        return StageReport(
-            stage=Stage.CORRECTNESS,
-            outcome=outcome,
-            says=says,
-            findings=(*self.findings, *notes),
-            seconds=seconds,
-            isolation=isolation,
-        )
-
-    def _skipped_configs(self) -> list[Finding]:
-        skipped = max((trial.skipped_configs for trial in self._trials), default=0)
-        if not skipped:
-            return []
-        says = f"{skipped} configurations of an autotuned kernel were not run"
-        evidence: Evidence = {"skipped": skipped, "run": MOST_CONFIGS}
-        code = "correctness.configs-skipped"
-        return [Finding(code=code, says=says, blame=Blame.MACHINE, evidence=evidence)]
-
-    def _passed(self, worst: float) -> str:
-        calls = sum(trial.calls for trial in self._trials)
-        names = ", ".join(dict.fromkeys(trial.shape for trial in self._trials))
-        return f"{calls} calls at {names}, worst error {worst:.2g} of the bound"

@@ -53,7 +53,7 @@ from workbench.measure.rounds import affordable
 from workbench.problems.records import Problem
 
 JOB_MODULES = (
-    "workbench.gate.timing.empty_job",
+    "workbench.gate.timing.empty_job:ahead",
     "workbench.gate.timing.ring_job",
     "workbench.gate.correctness.candidate_job",
     ceilings.JOB_MODULE,

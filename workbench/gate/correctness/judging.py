@@ -1,0 +1,221 @@
+"""What one candidate was asked in the correctness stage, and what was found."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct, structs
+
+from workbench.gate.correctness.asking import Ended, opening
+from workbench.gate.correctness.cases import Effort, derive
+from workbench.gate.correctness.dialogue import Dialogue
+from workbench.gate.correctness.numbers import FLAG
+from workbench.gate.correctness.protocol import OpenReference
+from workbench.gate.correctness.trial import MOST_CONFIGS, Trial, TrialSettings, Wrong
+from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
+from workbench.isolation.worker import Worker
+from workbench.problems.records import Problem, Shape
+
+_ORDERS = 2
+"""Calls with the programs apart and in other orders, in the interpreter (ours)."""
+
+_ONLY_INTERPRETER_SEES = ("correctness.out-of-bounds", "correctness.race")
+
+Listen = Callable[[int, int, str], None]
+"""`listen(done, total, shape)` after every call."""
+
+
+def nobody(done: int, total: int, shape: str) -> None:
+    """Listens to nothing."""
+
+
+class HasSource(Protocol):
+    """A candidate, as far as this stage looks at it."""
+
+    @property
+    def source(self) -> str:
+        """Text of the candidate's file."""
+
+
+class ShapeEffort(Struct, frozen=True, kw_only=True):
+    """How many calls one shape gets."""
+
+    shape: str
+    effort: Effort
+
+
+class CorrectnessSettings(Struct, frozen=True, kw_only=True):
+    """What the stage is asked to do."""
+
+    shapes: tuple[ShapeEffort, ...]
+    seed: bytes = b""
+    """Of everything that is drawn; empty: from the system, told in every finding for replay."""
+    device_index: int | None = None
+    """None: the candidate runs in Triton's interpreter."""
+    target: str = "sm90"
+    """The GPU that host code believes in, where there is none."""
+    call_seconds: float = 60.0
+    """Deadline of one call of the candidate (gate protocol, section 10)."""
+    open_seconds: float = 60.0
+    """Deadline for loading and building it."""
+    repeats: int = 20
+    """Calls on identical inputs on a GPU, to see races (gate protocol, section 8)."""
+    memory_bytes: int = 4 << 30
+    """Host memory of the candidate's worker."""
+
+
+class Findings:
+    """One candidate's stage: what has been asked, and what was found."""
+
+    def __init__(
+        self,
+        candidate: HasSource,
+        problem: Problem,
+        settings: CorrectnessSettings,
+        listen: Listen = nobody,
+    ) -> None:
+        self._source = candidate.source
+        self._problem = problem
+        self._settings = settings
+        self._listen = listen
+        self.trials: list[Trial] = []
+        self.notes: list[Finding] = []
+        self.findings: list[Finding] = []
+        self.no_reference = False
+        """Nothing was looked at, because the reference did not answer."""
+
+    def try_all(self, reference: Worker, tried: Worker) -> None:
+        """Ask about every shape, until something is wrong."""
+        settings = self._settings
+        interpreted = settings.device_index is None
+        dialogue = Dialogue(
+            reference, tried, lends=not interpreted, open_seconds=settings.open_seconds
+        )
+        for one in settings.shapes:
+            repeats = settings.repeats if one.effort is Effort.ALL else 0
+            self._try(
+                dialogue,
+                TrialSettings(
+                    shape=one.shape,
+                    effort=one.effort,
+                    seed=settings.seed,
+                    interpreted=interpreted,
+                    repeats=_ORDERS if interpreted else repeats,
+                    target=settings.target,
+                ),
+            )
+            if interpreted and self.trials[1:] and self._too_slow_there():
+                return
+            if self.findings:
+                return
+
+    def _too_slow_there(self) -> bool:
+        """Whether a shape beyond the first one only took the interpreter too long: then it says
+        nothing of the kernel, which was right at the smallest.
+        """
+        if [finding.code for finding in self.findings] != ["correctness.timed-out"]:
+            return False
+        (late,), self.findings = self.findings, []
+        says = f"shape {late.evidence.get('shape')} was not checked: the interpreter is too slow"
+        self.notes.append(
+            structs.replace(
+                late, code="correctness.shape-unchecked", says=says, blame=Blame.MACHINE
+            )
+        )
+        self.trials.pop()
+        return True
+
+    def look_for_bad_accesses(self, reference: Worker, tried: Worker) -> None:
+        """Run a few calls in the interpreter, which sees every address and every race.
+
+        What else goes wrong there is the interpreter's: the GPU has already answered.
+        """
+        dialogue = Dialogue(reference, tried, lends=False, open_seconds=self._settings.open_seconds)
+        self._try(
+            dialogue,
+            TrialSettings(
+                shape=self._settings.shapes[0].shape,
+                effort=Effort.FEW,
+                seed=self._settings.seed,
+                interpreted=True,
+                repeats=1,
+                ghost=False,
+                target=self._settings.target,
+            ),
+        )
+        found, self.findings = self.findings, []
+        self.findings = [f for f in found if f.code in _ONLY_INTERPRETER_SEES]
+        if found and not self.findings:
+            self.no_reference = found[0].blame is Blame.PROBLEM
+            says = f"bounds and races were not checked in the interpreter: {found[0].says}"
+            self.notes.append(
+                Finding(code="correctness.bounds-unchecked", says=says, blame=Blame.MACHINE)
+            )
+
+    def take_over(self, other: "Findings") -> None:
+        """Add what another found."""
+        self.findings += other.findings
+        self.notes += other.notes
+        self.trials += other.trials
+
+    def _try(self, dialogue: Dialogue, settings: TrialSettings) -> None:
+        trial = Trial(
+            dialogue,
+            settings,
+            lambda done, total: self._listen(done, total, settings.shape),
+        )
+        self.trials.append(trial)
+        try:
+            shape = self._problem.shape(settings.shape)
+            trial.run(self._opening(shape, lends=dialogue.lends), self._source)
+        except Wrong as wrong:
+            self.findings += wrong.findings
+        except Ended as end:
+            seed = settings.seed.hex()
+            place: Evidence = {"shape": settings.shape, "seed": seed, "call": trial.calls}
+            evidence = {**end.finding.evidence, **place}
+            self.findings.append(structs.replace(end.finding, evidence=evidence))
+
+    def _opening(self, shape: Shape, *, lends: bool) -> OpenReference:
+        seed = derive(self._settings.seed, shape.name, "build")
+        return opening(self._problem, shape, seed, lends=lends)
+
+    def report(self, seconds: float, isolation: str) -> StageReport:
+        """The stage's answer."""
+        worst = max((trial.worst for trial in self.trials), default=0.0)
+        if self.findings:
+            blames = {finding.blame for finding in self.findings}
+            failed = Blame.CANDIDATE in blames
+            outcome, says = Outcome.FAILED if failed else Outcome.UNPROVEN, self.findings[0].says
+        else:
+            outcome, says = Outcome.PASSED, self._passed(worst)
+        notes = [*self.notes, *self._skipped_configs()]
+        if outcome is Outcome.PASSED and worst > FLAG:
+            notes.append(
+                Finding(
+                    code="correctness.small-margin",
+                    says=f"the worst error is {worst:.2f} of the bound",
+                    evidence={"margin": worst},
+                )
+            )
+        return StageReport(
+            stage=Stage.CORRECTNESS,
+            outcome=outcome,
+            says=says,
+            findings=(*self.findings, *notes),
+            seconds=seconds,
+            isolation=isolation,
+        )
+
+    def _skipped_configs(self) -> list[Finding]:
+        skipped = max((trial.skipped_configs for trial in self.trials), default=0)
+        if not skipped:
+            return []
+        says = f"{skipped} configurations of an autotuned kernel were not run"
+        evidence: Evidence = {"skipped": skipped, "run": MOST_CONFIGS}
+        code = "correctness.configs-skipped"
+        return [Finding(code=code, says=says, blame=Blame.MACHINE, evidence=evidence)]
+
+    def _passed(self, worst: float) -> str:
+        calls = sum(trial.calls for trial in self.trials)
+        names = ", ".join(dict.fromkeys(trial.shape for trial in self.trials))
+        return f"{calls} calls at {names}, worst error {worst:.2g} of the bound"

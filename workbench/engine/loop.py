@@ -163,7 +163,8 @@ class Engine:
                 await self._ask(pending)
             while True:
                 ended = await self._step()
-                if ended is not None:
+                # A move that was asked for in the last step may open a way on.
+                if ended is not None and not self._helm.waits():
                     return ended
         except Stopped:
             return ev.RunEnded(how="stopped", says=self._books.kept())

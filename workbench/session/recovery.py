@@ -43,8 +43,8 @@ def unfinished_steps(git: Plumbing, heads: dict[str, Summary]) -> list[Update]:
 def unfinished_move(git: Plumbing) -> list[Update]:
     """`main` and `best`, where the newest move is recorded and they have not followed it.
 
-    A move is written before they move; `main` that still stands at the version it came from has
-    not. After that it can be there again only by a newer move.
+    A move is written before they move. While `main` stands where the newest one came from or went
+    to, nothing was accepted since, so that both must be where it says.
     """
     refs = git.refs(MOVES)
     newest = max(refs, key=lambda ref: move_number(ref.name) or 0, default=None)
@@ -53,7 +53,9 @@ def unfinished_move(git: Plumbing) -> list[Update]:
     move = parse(newest)
     names = (MAIN, BEST, *(attempt_ref(number) for number in (move.before, move.to, move.best)))
     now = git.ids(*names)
-    if any(name not in now for name in names) or now[MAIN] != now[attempt_ref(move.before)]:
+    if any(name not in now for name in names):
+        return []
+    if now[MAIN] not in {now[attempt_ref(move.before)], now[attempt_ref(move.to)]}:
         return []
     wanted = {MAIN: now[attempt_ref(move.to)], BEST: now[attempt_ref(move.best)]}
     return [Update(name, id_, now[name]) for name, id_ in wanted.items() if now[name] != id_]

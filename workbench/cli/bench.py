@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from workbench.cli import (
+    bench_cards,
     bench_experts,
     bench_gate,
     bench_gpu,
@@ -35,6 +36,7 @@ def register(app: typer.Typer) -> None:
     bench_gpu.register(benches)
     bench_noise.register(benches)
     bench_offline.register(benches)
+    bench_cards.register(benches)
     bench_roundtrip.register(benches)
     app.add_typer(benches, name="bench", no_args_is_help=True)
 

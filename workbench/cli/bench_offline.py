@@ -1,4 +1,4 @@
-"""`bench offline` and `bench cards`: how far cards and edits come without a model or a person."""
+"""`bench offline`: how far cards and edits come without a model or a person."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,14 +11,12 @@ from workbench.cli.say import note
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from workbench.bench.cards import Trial
     from workbench.bench.offline import OfflineRow
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to `bench`."""
+    """Add the command to `bench`."""
     app.command(epilog="Example: workbench bench offline softmax gemm --steps 6 --wall 90")(offline)
-    app.command(epilog="Example: workbench bench cards gemm --card tile-descriptors")(cards)
 
 
 Problems = Annotated[
@@ -92,44 +90,7 @@ def _table(found: "Iterable[OfflineRow]", file: Path | None, *, json: bool) -> N
             emit.text(line)
 
 
-def cards(
-    problems: Problems = None,
-    card: Annotated[
-        list[str] | None, typer.Option(help="Only this card; may be given again.")
-    ] = None,
-    depth: Annotated[
-        int, typer.Option(min=1, help="Bases a problem: the seed, then the best made of it.")
-    ] = 2,
-    file: Annotated[
-        Path | None, typer.Option("--json-file", metavar="FILE", help="Write every trial as JSON.")
-    ] = None,
-    device: options.Device = "auto",
-    target: options.Target = "",
-    json: options.Json = False,
-) -> None:
-    """Try every card where its conditions hold and its edit fits, each through the whole gate.
-
-    A card's evidence and risks come from this: what it gained, and where and how it failed.
-    """
-    from workbench.bench.cards import CardsAsk, told, try_cards
-    from workbench.engine.devices import choose_place
-
-    ask = CardsAsk(problems=tuple(problems or ()), cards=tuple(card or ()), depth=depth)
-    trials: list[Trial] = []
-    for trial in try_cards(ask, choose_place(device, target), note):
-        trials.append(trial)
-        if file is not None:
-            _write(file, trials)
-        if json:
-            emit.json(trial)
-        else:
-            note(f"{trial.problem}: {trial.card}, {trial.says}")
-    if not json:
-        for line in told(trials):
-            emit.text(line)
-
-
-def _write(file: Path, rows: "list[OfflineRow] | list[Trial]") -> None:
+def _write(file: Path, rows: "list[OfflineRow]") -> None:
     """The table so far, so that a machine that goes away leaves what it had."""
     import msgspec
 

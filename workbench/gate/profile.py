@@ -113,15 +113,21 @@ def run_modeled(  # noqa: PLR0913 -- what is modeled, where, and what is known a
 
 
 def traces_of(
-    candidate: Candidate, compiled: Compiled, shape: ShapeReport, target: str, workshop: Workshop
+    candidate: Candidate,
+    compiled: Compiled,
+    shape: ShapeReport,
+    target: str,
+    workshop: Workshop,
+    *,
+    seed: bytes = b"",
 ) -> tuple[LaunchTrace, ...]:
     """What its launches do at a shape, for facts; empty where they cannot be traced.
 
-    Raises WorkbenchError when no worker starts.
+    `seed` draws which programs are looked at. Raises WorkbenchError when no worker starts.
     """
     limits = Limits(wall_seconds=_SECONDS, memory_bytes=_MEMORY)
     with workshop.worker(Flavor.INTERPRET, limits) as worker:
-        traced = _traced(worker, candidate, compiled, shape, target)
+        traced = _traced(worker, candidate, compiled, shape, target, seed)
     return () if isinstance(traced, Finding) else traced.traces
 
 

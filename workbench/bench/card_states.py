@@ -1,0 +1,136 @@
+"""Kernels that cards can be tried on: seeds, other plain forms, experts, and what sessions kept."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.kernels.edits.base import EditRefused
+from workbench.kernels.edits.registry import EDITS
+from workbench.kernels.source import normalized_sha256, read_source
+from workbench.problems.records import Problem
+from workbench.session.bundle import recorded
+from workbench.session.reader import SessionReader
+from workbench.session.records import Answer
+from workbench.skills.records import Parameter
+
+_MADE = Path(__file__).with_name("card_states.toml")
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """A right kernel of a problem."""
+
+    problem: str
+    name: str
+    """`seed`, `expert`, the name of another plain form, of one that edits made, or of a session."""
+    source: str
+
+
+class _Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One edit on the way to a made state."""
+
+    edit: str
+    parameters: dict[str, Parameter] = {}
+    kernel: str = ""
+    """The first launched one that it fits where nothing is said."""
+
+
+class _Made(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A state that edits make of another."""
+
+    problem: str
+    name: str
+    base: str = "seed"
+    """A state of the same problem, or `PROBLEM/STATE`."""
+    step: tuple[_Step, ...] = ()
+
+
+class _File(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    state: tuple[_Made, ...]
+
+
+def states_of(problem: Problem, sessions: Sequence[Path] = ()) -> tuple[State, ...]:
+    """Every state of a problem, the plain ones first; equal texts count once.
+
+    `sessions` are folders or bundles; of those about this very problem the accepted kernels count.
+    Raises WorkbenchError for one that cannot be read, and for a made state that no longer can be.
+    """
+    found = [*_written(problem), *_from_sessions(problem, sessions)]
+    seen: dict[str, State] = {}
+    for state in found:
+        seen.setdefault(normalized_sha256(state.source), state)
+    return tuple(seen.values())
+
+
+def _written(problem: Problem) -> Iterator[State]:
+    folder = problem.path.parent
+    forms = sorted((folder / "states").glob("*.py")) if problem.seed is not None else []
+    plain = {} if problem.seed is None else {"seed": problem.seed}
+    named = {**plain, **{path.stem: path for path in forms}}
+    texts = {name: path.read_text(encoding="utf-8") for name, path in named.items()}
+    for name, text in texts.items():
+        yield State(problem=problem.name, name=name, source=text)
+    if problem.seed is not None:
+        yield from _made(problem, texts)
+    if problem.expert is not None:
+        text = problem.expert.read_text(encoding="utf-8")
+        yield State(problem=problem.name, name="expert", source=text)
+
+
+@cache
+def _recipes() -> tuple[_Made, ...]:
+    return msgspec.toml.decode(_MADE.read_bytes(), type=_File).state
+
+
+def _made(problem: Problem, texts: dict[str, str]) -> Iterator[State]:
+    """The states that edits make; later ones may start from earlier ones."""
+    known = dict(texts)
+    for made in _recipes():
+        if made.problem != problem.name:
+            continue
+        text = known[made.base] if made.base in known else _foreign(problem, made.base)
+        for step in made.step:
+            text = _applied(text, step, made)
+        known[made.name] = text
+        yield State(problem=problem.name, name=made.name, source=text)
+
+
+def _foreign(problem: Problem, name: str) -> str:
+    other, _, form = name.partition("/")
+    folder = problem.path.parent.parent / other
+    path = folder / "seed.py" if form == "seed" else folder / "states" / f"{form}.py"
+    return path.read_text(encoding="utf-8")
+
+
+def _applied(text: str, step: _Step, made: _Made) -> str:
+    edit = EDITS[step.edit]
+    why = "it launches nothing"
+    for kernel in (step.kernel,) if step.kernel else read_source(text).launched:
+        for anchor in edit.anchors(text, kernel):
+            try:
+                return edit.apply(text, kernel, {**anchor.parameters, **step.parameters}).source
+            except EditRefused as refused:
+                why = refused.why
+        why = edit.refusal(text, kernel) or why
+    raise WorkbenchError(
+        f"the edit `{step.edit}` no longer fits the state `{made.name}` of {made.problem}: {why}",
+        where=str(_MADE),
+    )
+
+
+def _from_sessions(problem: Problem, sessions: Iterable[Path]) -> Iterator[State]:
+    for path in sessions:
+        with recorded(path) as reader:
+            if reader.problem().source == problem.source:
+                yield from _kept(reader, problem.name)
+
+
+def _kept(reader: SessionReader, problem: str) -> Iterator[State]:
+    name = reader.settings().name
+    for version in reader.summaries():
+        if version.answer is Answer.ACCEPTED:
+            source = reader.source(version.number)
+            yield State(problem=problem, name=f"{name} v{version.number}", source=source)

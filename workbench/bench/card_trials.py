@@ -1,0 +1,167 @@
+"""What became of one card on one kernel, kept line by line: a machine that ends loses nothing."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.gate.records import Verdict
+from workbench.measure.records import Time
+from workbench.measure.trust import why_not_trusted
+from workbench.skills.records import EvidenceRow, Parameter
+
+SAME = 0.002
+"""Modeled times nearer than this are the same: the model does not see what the edit changes (it is
+deterministic on one sample of programs, so this is no noise)."""
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """One candidate that one card made, and the gate's answer."""
+
+    card: str
+    problem: str
+    state: str
+    """What it was tried on."""
+    family: str
+    target: str
+    device: str
+    """Name of the GPU, or `cpu`."""
+    kernel: str
+    edit: str
+    parameters: dict[str, Parameter]
+    unknown: tuple[str, ...] = ()
+    """Conditions that an unknown fact left open."""
+    risks: tuple[str, ...] = ()
+    """Known risks that were there."""
+    facts: dict[str, int | float | str | tuple[str, ...]] = {}
+    """What was known of the kernel it was tried on; what is unknown is left out."""
+    verdict: Verdict
+    code: str
+    says: str
+    before: Time | None = None
+    after: Time | None = None
+    sha256: str
+    parent: str
+    """Text of the kernel it was tried on."""
+    source: str
+    """Text of the candidate."""
+
+    @property
+    def helped(self) -> bool:
+        """Whether the gate took it, with a time below its parent's."""
+        ratio = self.ratio
+        return self.verdict is Verdict.ACCEPTED and ratio is not None and ratio > 1.0
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster it became; None where it was not timed."""
+        if self.before is None or self.after is None or self.before.kind is not self.after.kind:
+            return None
+        return self.before.microseconds / self.after.microseconds
+
+    @property
+    def kind(self) -> Literal["modeled", "measured"]:
+        """Of its times, or of what would have timed it."""
+        measured = self.device != "cpu"
+        return "measured" if measured else "modeled"
+
+
+def keep(file: Path, trial: Trial) -> None:
+    """Append a trial; on disk when this returns."""
+    try:
+        with file.open("ab") as lines:
+            lines.write(msgspec.json.encode(trial) + b"\n")
+    except OSError as fault:
+        raise WorkbenchError(
+            f"the trial cannot be written: {fault.strerror}", where=str(file)
+        ) from fault
+
+
+def read_trials(file: Path) -> list[Trial]:
+    """The trials of a file that `keep` wrote; a last line cut off by a machine's end is left out.
+
+    Raises WorkbenchError, with the line, for what is none.
+    """
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except OSError as fault:
+        raise WorkbenchError(
+            f"the trials cannot be read: {fault.strerror}", where=str(file)
+        ) from fault
+    found: list[Trial] = []
+    whole = lines[:-1]
+    for number, line in enumerate(whole, start=1):
+        try:
+            found.append(msgspec.json.decode(line, type=Trial))
+        except msgspec.DecodeError as fault:
+            raise WorkbenchError(
+                f"this is no trial: {fault}",
+                where=f"{file}, line {number}",
+                todo="name a file that `workbench bench cards --jsonl` wrote",
+            ) from fault
+    return found
+
+
+def evidence_of(trial: Trial) -> EvidenceRow | None:
+    """The trial as a card keeps it; None where it says nothing of the card.
+
+    A doubt of the gate is none of the card's, and neither is a modeled time where the model was not
+    shown to rank such kernels or does not see the change. What is wrong is wrong everywhere.
+    """
+    if trial.verdict is Verdict.UNPROVEN:
+        return None
+    ratio = trial.ratio
+    if trial.kind == "modeled" and ratio is not None:
+        unseen = abs(ratio - 1.0) < SAME
+        if unseen or why_not_trusted(trial.family, trial.target):
+            return None
+    timed = ratio is not None and trial.before is not None and trial.after is not None
+    accepted = trial.verdict is Verdict.ACCEPTED
+    return EvidenceRow(
+        session=f"bench cards {trial.problem}, {trial.state}",
+        commit=trial.sha256[:12],
+        device=trial.device if trial.kind == "measured" else trial.target,
+        kind=trial.kind,
+        before_us=_rounded(trial.before) if timed else None,
+        after_us=_rounded(trial.after) if timed else None,
+        verdict="accepted" if accepted else "rejected",
+        problem=trial.problem,
+        family=trial.family,
+        target=trial.target,
+        says="" if accepted else f"{trial.code}: {trial.says}",
+    )
+
+
+def _rounded(time: Time | None) -> float | None:
+    return None if time is None else round(time.microseconds, 1)
+
+
+def told(trials: Iterable[Trial]) -> list[str]:
+    """A line for each card: where it helped, by how much, and where and how it did not."""
+    by_card: dict[str, list[str]] = {}
+    for trial in trials:
+        by_card.setdefault(trial.card, []).append(f"{trial.problem} {trial.state} {_word(trial)}")
+    return [f"{card:<22} {'; '.join(said)}" for card, said in sorted(by_card.items())]
+
+
+def _word(trial: Trial) -> str:
+    if trial.ratio is not None:
+        doubt = "" if trial.kind == "measured" or evidence_of(trial) else "?"
+        return f"{trial.ratio:.2f}x{doubt}"
+    return trial.code.partition(".")[2] or trial.code or str(trial.verdict)
+
+
+def speed_kind(trials: Sequence[Trial]) -> str:
+    """What the ratios of a table are, in words."""
+    kinds = {trial.kind for trial in trials if trial.ratio is not None}
+    if kinds == {"modeled"}:
+        return (
+            "modeled, no GPU; ? marks ratios that are no evidence: the model does not see the"
+            " change, or was not shown to rank such kernels"
+        )
+    if kinds == {"measured"}:
+        return "measured, paired with the kernel each was tried on"
+    return "measured and modeled" if kinds else "nothing was timed"

@@ -1,0 +1,125 @@
+"""`bench cards`: every card tried where it fits, and what that says written into the cards."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from workbench.cli import emit, options
+from workbench.cli.say import note
+from workbench.errors import WorkbenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from workbench.bench.card_trials import Trial
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `bench`."""
+    app.command(epilog="Example: workbench bench cards gemm --card tile-descriptors")(cards)
+
+
+def cards(
+    problems: Annotated[
+        list[str] | None,
+        typer.Argument(help="Shipped problems [default: all].", metavar="PROBLEM"),
+    ] = None,
+    card: Annotated[
+        list[str] | None, typer.Option(help="Only this card; may be given again.")
+    ] = None,
+    session: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Folder or bundle whose kernels are tried on too."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--every", help="Also cards that have their evidence already.")
+    ] = False,
+    each: Annotated[int, typer.Option(min=1, help="Problems that a card is tried on.")] = 2,
+    again: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Repeat here the trials of FILE that were right."),
+    ] = None,
+    wall: Annotated[
+        float | None, typer.Option(min=0, help="Seconds after which no timing begins.")
+    ] = None,
+    jsonl: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Append every trial as it ends.")
+    ] = None,
+    kept: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Run nothing: read kept trials.")
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Add what the trials say to the cards' files.")
+    ] = False,
+    device: options.Device = "auto",
+    target: options.Target = "",
+    json: options.Json = False,
+) -> None:
+    """Try cards that lack evidence where conditions hold and edits fit, through the whole gate.
+
+    Recording, compiling and comparing go side by side; on a GPU only the pairs have it alone.
+    A trial that says nothing of a card is no evidence: one that is unproven, or a modeled time
+    where the model does not see the change or was not shown to rank such kernels.
+    """
+    from workbench.bench.card_trials import keep, read_trials, speed_kind
+    from workbench.bench.cards import CardsAsk, try_cards
+    from workbench.engine.devices import choose_place
+
+    trials: list[Trial] = []
+    if kept is not None:
+        trials = read_trials(kept)
+        if card:
+            trials = [trial for trial in trials if trial.card in card]
+    else:
+        ask = CardsAsk(
+            problems=tuple(problems or ()),
+            cards=tuple(card or ()),
+            sessions=tuple(session or ()),
+            again=tuple(read_trials(again)) if again is not None else (),
+            every=every,
+            problems_each=each,
+            wall_seconds=wall,
+        )
+        for trial in try_cards(ask, choose_place(device, target), note):
+            trials.append(trial)
+            if jsonl is not None:
+                keep(jsonl, trial)
+            if not json:
+                note(f"{trial.card} on {trial.problem}, {trial.state}: {trial.says}")
+    _show(trials, json=json)
+    if write:
+        for line in _written(trials):
+            note(line)
+    if not json:
+        emit.text(speed_kind(trials))
+
+
+def _show(trials: "list[Trial]", *, json: bool) -> None:
+    from workbench.bench.card_trials import told
+
+    if json:
+        for trial in trials:
+            emit.json(trial)
+    else:
+        for line in told(trials):
+            emit.text(line)
+
+
+def _written(trials: "list[Trial]") -> "Iterator[str]":
+    """Append evidence to the cards, a line each for what was added."""
+    from workbench.bench.card_trials import evidence_of
+    from workbench.skills.library import load_library
+    from workbench.skills.writing import add_evidence
+
+    skills = load_library().skills
+    for name in dict.fromkeys(trial.card for trial in trials):
+        if name not in skills:
+            raise WorkbenchError(f"there is no card `{name}` any more", todo="leave it out")
+        rows = [row for t in trials if t.card == name and (row := evidence_of(t)) is not None]
+        added = add_evidence(skills[name].path, rows)
+        silent = sum(t.card == name for t in trials) - len(rows)
+        yield (
+            f"{name}: {added.evidence} rows added to {added.path}; {added.known} it had already;"
+            f" {silent} trials say nothing"
+        )

@@ -3,9 +3,8 @@
 import difflib
 import tomllib
 from functools import cache
-from math import isnan
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -17,6 +16,10 @@ PATH = Path(__file__).with_name("ladder.toml")
 YOURS = "your ladder.toml"
 """Source of a bare number in a person's own file."""
 
+_ROUNDING = 1e-6
+"""Of shares that are written as decimals."""
+
+T = TypeVar("T")
 _NotNegative = Annotated[float, Meta(ge=0)]
 
 
@@ -131,25 +134,24 @@ def _replaced(was: Any, value: Any, path: Path, here: str) -> Any:  # noqa: ANN4
 
 
 def _checked(tables: dict[str, Any], path: Path) -> LadderFile:
-    try:
-        file = msgspec.convert(tables, LadderFile)
-    except msgspec.ValidationError as fault:
-        value = _at(tables, str(fault))
-        raise WorkbenchError(f"the ladder cannot be used: {fault}{value}", where=str(path)) from (
-            fault
-        )
-    for key, number in _numbers(file):
-        if isnan(number.value):
-            raise WorkbenchError(f"`{key} = nan` is no number", where=str(path))
-    shares = sum(rung.share.value for rung in file.rung.values())
-    if abs(shares - 1) > 1e-6:
-        says = " + ".join(f"{rung.share.value:g}" for rung in file.rung.values())
+    if tables["format"] != 1:
+        raise WorkbenchError(f"`format = {tables['format']!r}` is not 1", where=str(path))
+    rungs = {
+        name: _converted(table, RungSpec, f"rung.{name}", path)
+        for name, table in tables["rung"].items()
+    }
+    file = LadderFile(
+        format=1, rung=rungs, search=_converted(tables["search"], SearchSpec, "search", path)
+    )
+    shares = [rung.share.value for rung in rungs.values()]
+    if abs(sum(shares) - 1) > _ROUNDING:
+        says = " + ".join(f"{share:g}" for share in shares)
         raise WorkbenchError(
-            f"`share` of the rungs is {says} = {shares:g}, not 1",
+            f"`share` of the rungs is {says} = {sum(shares):g}, not 1",
             where=str(path),
             todo="what one rung gets more, the others get less",
         )
-    for name, rung in file.rung.items():
+    for name, rung in rungs.items():
         if rung.prune_below.value > rung.promote_above.value:
             raise WorkbenchError(
                 f"`rung.{name}.prune_below` = {rung.prune_below.value:g} is above `promote_above`"
@@ -159,24 +161,15 @@ def _checked(tables: dict[str, Any], path: Path) -> LadderFile:
     return file
 
 
-def _numbers(file: LadderFile) -> list[tuple[str, Number]]:
-    """Every number by its key."""
-    places: list[tuple[str, Struct]] = [(f"rung.{name}", rung) for name, rung in file.rung.items()]
-    found = []
-    for at, spec in (*places, ("search", file.search)):
-        for field in spec.__struct_fields__:
-            value = getattr(spec, field)
-            if isinstance(value, Number):
-                found.append((f"{at}.{field}", value))
-    return found
-
-
-def _at(tables: dict[str, Any], message: str) -> str:
-    """The value at the `$.path` of a decoder's message, in words; empty where there is none."""
-    _, _, path = message.partition("at `$.")
-    value: Any = tables
-    for key in path.rstrip("`").split("."):
-        if not isinstance(value, dict) or key not in value:
-            return ""
-        value = value[key]
-    return f", it is {value!r}"
+def _converted(table: dict[str, Any], kind: type[T], at: str, path: Path) -> T:
+    """A table as a record; the decoder's own path starts at `at`."""
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as fault:
+        what, _, inside = str(fault).partition(" - at `$.")
+        keys = inside.rstrip("`").split(".") if inside else []
+        value: object = table
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        key = ".".join([at, *keys]).removesuffix(".value")
+        raise WorkbenchError(f"`{key} = {value!r}`: {what}", where=str(path)) from fault

@@ -17,9 +17,10 @@ from workbench.kernels.source import normalized_sha256, read_source
 from workbench.measure.ncu.facts import ncu_facts
 from workbench.search.grid import Axes, Point, patience, points
 from workbench.search.line import Line, bound_to, line_of
+from workbench.search.phase import Phase, phase_of, rested
 from workbench.search.profile import session_facts
 from workbench.search.ranking import Choice, Ranked, in_order, methods_of, rank
-from workbench.search.records import NoProposal, Proposal, ProposerState, Tried
+from workbench.search.records import NoProposal, Proposal, ProposerState, Tried, search_of
 from workbench.search.scope import blocked
 from workbench.skills.card import Skill
 from workbench.skills.conditions import Unknown, check, evaluate_value, parse_value
@@ -73,13 +74,20 @@ def propose(state: ProposerState) -> Proposal | NoProposal:
         for card, why in one.refused.items()
     ]
     ranked = in_order([r for one in kernels.values() for r in one.ranked])
-    for candidate in ranked:
+    rest = rested(line, search_of(state))
+    for place, candidate in enumerate(ranked):
         found = _first_new(candidate, state, line, kernels[candidate.choice.kernel], trail)
         if found is not None:
-            return found
+            return _in_phase(found, *phase_of(ranked[place:], rest))
     policy = [line for one in kernels.values() for line in told(one.record)]
     reason = _nothing_left(state, [r.choice for r in ranked])
     return NoProposal(reason=reason, trail=(*policy, *trail))
+
+
+def _in_phase(found: Proposal, phase: Phase, why: str) -> Proposal:
+    """The proposal with the phase that it was chosen in."""
+    trail = (f"phase {phase}: {why}", *found.plan.trail)
+    return structs.replace(found, plan=structs.replace(found.plan, phase=phase.value, trail=trail))
 
 
 def consider(state: ProposerState, line: Line) -> Iterator[Considered]:

@@ -7,7 +7,8 @@ from msgspec import Struct
 from workbench.kernels.edits.base import Edit
 from workbench.search.expectation import Expected, expected_gain, size_word
 from workbench.search.line import Line
-from workbench.search.records import ProposerState, Tried
+from workbench.search.phase import rested
+from workbench.search.records import ProposerState, Tried, search_of
 from workbench.skills.card import Skill
 from workbench.skills.policy import Ruling
 from workbench.skills.policy_table import PolicyTable
@@ -37,6 +38,10 @@ class Ranked(Struct, frozen=True, kw_only=True):
     case: int
     """Place of the case that allows it."""
     level: int
+    coarse: bool
+    """Whether it chooses what others tune."""
+    later: bool
+    """Whether it tunes while the search still chooses: such cards come after all coarse ones."""
     draft: bool
     risky: bool
     kernel: int
@@ -44,9 +49,9 @@ class Ranked(Struct, frozen=True, kw_only=True):
     says: str
 
     @property
-    def key(self) -> tuple[bool, bool, bool, int, int, bool, float, int, bool, int, str]:
-        """What a person asked for; conditions that are known; no setback here; the case; coarse to
-        fine; evidence; the expected gain. A known risk only breaks ties.
+    def key(self) -> tuple[bool, bool, bool, bool, int, int, bool, float, int, bool, int, str]:
+        """What a person asked for; conditions that are known; no setback here; the phase; the case;
+        coarse to fine; evidence; the expected gain. A known risk only breaks ties.
 
         On an H200, a risk that came before the order kept three-product TF32, worth 1.5x and more
         for fp32 attention, behind every small step: the gate is what tells whether a risk is met.
@@ -56,6 +61,7 @@ class Ranked(Struct, frozen=True, kw_only=True):
             not self.pinned,
             self.unknown,
             self.setback,
+            self.later,
             self.case,
             self.level,
             self.draft,
@@ -82,6 +88,7 @@ def rank(
     expected = expected_gain(card, table, state.family, state.target.name, trials)
     case = ruling.place(methods_of(choice.skill, table))
     level = table.level_of(card.order)
+    coarse = table.coarse(level)
     ranked = Ranked(
         choice=choice,
         ruling=ruling,
@@ -91,6 +98,8 @@ def rank(
         setback=had_setback(trials),
         case=case,
         level=level,
+        coarse=coarse,
+        later=not (coarse or rested(line, search_of(state))),
         draft=choice.skill.standing == "draft",
         risky=any(r.truth is Truth.YES for r in choice.risks),
         kernel=place,

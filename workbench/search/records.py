@@ -6,6 +6,7 @@ from workbench.kernels.records import Launch, LaunchTrace
 from workbench.kernels.target import Target
 from workbench.measure.ncu.records import NcuRecord
 from workbench.measure.records import Time
+from workbench.search.ladder import SearchSpec, shipped_ladder
 from workbench.skills.library import Library
 from workbench.skills.records import Parameter, Plan
 
@@ -51,6 +52,13 @@ class ProposerState(Struct, frozen=True, kw_only=True):
     """Least work and compulsory traffic at the shape whose speed counts."""
     history: tuple[Tried, ...] = ()
     """Every transition of the session, by rising number; the seed and the incumbent are in it."""
+    search: SearchSpec | None = None
+    """When a phase has come to rest; as shipped when None."""
+
+
+def search_of(state: ProposerState) -> SearchSpec:
+    """The rules of the search that a state belongs to."""
+    return shipped_ladder().search if state.search is None else state.search
 
 
 class Proposal(Struct, frozen=True, kw_only=True):

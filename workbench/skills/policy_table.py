@@ -82,6 +82,8 @@ class Level(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: str
     below: int | None = None
     """Cards whose `order` is below it; None for all that are left."""
+    coarse: bool = False
+    """Whether its cards choose an algorithm or a decomposition, which others then tune."""
 
 
 class Defaults(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -156,6 +158,10 @@ class PolicyTable(Struct, frozen=True, kw_only=True):
             if level.below is None or order < level.below:
                 return place
         return len(self.file.level)
+
+    def coarse(self, level: int) -> bool:
+        """Whether a level chooses what others tune."""
+        return level < len(self.file.level) and self.file.level[level].coarse
 
 
 @cache

@@ -203,3 +203,5 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Of a step that a model wrote: the skill it chose, a card's id or a method of the policy."""
     repairs: int | None = None
     """The refused version that this one mends."""
+    phase: str = ""
+    """`coarse` while algorithms are chosen, `fine` while they are tuned; empty without a card."""

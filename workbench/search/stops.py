@@ -1,0 +1,30 @@
+"""When a search has nothing left to gain: it came to rest, or it came near the limit. Pure."""
+
+from collections.abc import Sequence
+from math import prod
+
+from workbench.search.ladder import SearchSpec
+
+
+def at_rest(gains: Sequence[float], spec: SearchSpec) -> str:
+    """Why the last rounds gained too little to go on; empty when they did, or are too few.
+
+    `gains` are what each round made the best faster by, as a ratio: 1 where it did not. The rule
+    is KernelAgent's (spec C4).
+    """
+    rounds, least = int(spec.plateau_rounds.value), spec.plateau_gain.value
+    last = gains[-rounds:] if rounds else ()
+    if len(last) < rounds or not rounds or prod(last) >= least:
+        return ""
+    return f"{rounds} rounds in a row made the best less than {100 * (least - 1):.2g} % faster"
+
+
+def near_limit(share: float | None, spec: SearchSpec) -> str:
+    """Why a kernel is as fast as it needs to be; empty when it is not, or nobody knows.
+
+    `share` is `Limit.share` of a time of the same kind: 1 is all that the device can do.
+    """
+    if share is None or share < spec.near_limit.value:
+        return ""
+    least = 100 * spec.near_limit.value
+    return f"the best reaches {100 * share:.3g} % of the limit, at least {least:.3g} %"

@@ -20,6 +20,7 @@ import msgspec
 from workbench.errors import WorkbenchError
 from workbench.session import toml
 from workbench.session.check import check_session
+from workbench.session.code import CODE, coded
 from workbench.session.creation import settle, skeleton, taken, write_start
 from workbench.session.journal import sync_folder
 from workbench.session.layout import BEST, MAIN, START_FILES, numbered, on_main
@@ -52,7 +53,7 @@ def export_bundle(store: SessionReader, file: Path) -> None:
             where=str(file),
             todo="choose another name, or move the file away",
         )
-    refs = store.git.ref_ids("refs/attempts", "refs/pending", MOVES, MAIN, BEST)
+    refs = store.git.ref_ids("refs/attempts", "refs/pending", MOVES, CODE, MAIN, BEST)
     names = [name for name in refs if _ours(name)]
     if not any(map(numbered, names)):
         raise WorkbenchError(
@@ -160,8 +161,9 @@ def _read_header(stream: BinaryIO, file: Path) -> dict[str, str]:
 
 
 def _ours(name: str) -> bool:
-    """Whether a reference travels: a version, a move, `main` or `best`."""
-    return name in {MAIN, BEST} or numbered(name) is not None or move_number(name) is not None
+    """Whether a reference travels: a version, a move, generated code, `main` or `best`."""
+    ours = numbered(name) is not None or move_number(name) is not None or coded(name)
+    return ours or name in {MAIN, BEST}
 
 
 def _take_in(git: Plumbing, stream: BinaryIO, heads: dict[str, str]) -> None:

@@ -4,15 +4,16 @@ For a bundle from somewhere else this is the customs: what passes has the form t
 itself would have written, so that no later reader meets a surprise.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from workbench.errors import WorkbenchError
 from workbench.session import toml, trailers
+from workbench.session.code import CODE, coded, read
 from workbench.session.layout import BEST, FILES, MAIN, Numbered, numbered
 from workbench.session.moves import MOVES, move_number, parse
-from workbench.session.plumbing import Found, Ref
+from workbench.session.plumbing import DamagedError, Found, Ref
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Transition
 
@@ -33,9 +34,21 @@ def check_session(session: SessionReader) -> tuple[Fault, ...]:
     try:
         session.git.run("fsck", "--full", "--strict", "--no-dangling", "--no-progress")
         refs = session.git.refs("refs/attempts", "refs/pending", MOVES, MAIN, BEST)
+        code = session.git.ref_ids(CODE)
     except WorkbenchError as fault:
         return (Fault(where="repository", says=fault.what),)
-    return tuple(_Check(session, refs).faults())
+    return (*_Check(session, refs).faults(), *_code_faults(session, code))
+
+
+def _code_faults(session: SessionReader, refs: Iterable[str]) -> Iterator[Fault]:
+    for ref in refs:
+        if not coded(ref):
+            yield Fault(where=ref, says="the name is none of the workbench's")
+            continue
+        try:
+            read(session.git, [ref.removeprefix(f"{CODE}/")])
+        except DamagedError as fault:
+            yield Fault(where=ref, says=fault.detail)
 
 
 class _Check:

@@ -25,7 +25,7 @@ _NUMBERED = re.compile(r"refs/(attempts|pending)/(\d{4,9})")
 _REAL_FOLDERS = (".git", ".git/objects", ".git/refs", ".git/workbench")
 _NO_SYMLINKS = (
     *("HEAD", "config", "index", "packed-refs", "logs", "info", "objects/info", "objects/pack"),
-    *("refs/heads", "refs/attempts", "refs/pending", "refs/session", "refs/moves"),
+    *("refs/heads", "refs/attempts", "refs/pending", "refs/session", "refs/moves", "refs/code"),
     *("workbench/events.jsonl", "workbench/exchange.jsonl", "workbench/engine.lock"),
     *("workbench/scratch", "workbench/shown", "workbench/start.json", "workbench/engine.log"),
 )
@@ -98,6 +98,6 @@ def not_a_session(folder: Path, why: str) -> WorkbenchError:
 def lock_files(git_dir: Path) -> list[Path]:
     """Locks that a killed git command may have left on the references that we move."""
     found = [git_dir / name for name in _LOCKS]
-    for folder in ("heads", "attempts", "pending", "session", "moves"):
+    for folder in ("heads", "attempts", "pending", "session", "moves", "code"):
         found += (git_dir / "refs" / folder).glob("*.lock")
     return [path for path in found if path.exists()]

@@ -17,12 +17,15 @@ from workbench.engine.measuring import flavors, profiler_of, timer_of
 from workbench.engine.seeds import find_seed
 from workbench.engine.talks import Talks
 from workbench.errors import WorkbenchError
+from workbench.gate import compile as compiling
 from workbench.gate.candidate import Candidate, candidate_of
+from workbench.gate.compile import Compiled
 from workbench.gate.counters import NcuProfiler, Profiler
 from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
+from workbench.gate.policy import check as policy
 from workbench.gate.problem.affordable import scaled_down, sizes, with_small_shape
 from workbench.gate.problem.inspect import ProblemReport, inspect_problem
-from workbench.gate.records import GateReport
+from workbench.gate.records import GateReport, Outcome
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
@@ -167,6 +170,15 @@ class SessionWorkplace:
             was=plan.was if plan else {},
             speed=speed.ratio if speed else None,
         )
+
+    def compiled(self, source: str) -> Compiled:
+        """What a source is compiled into here, if the policy lets it run at all."""
+        candidate = candidate_of(source)
+        refused = policy.check_bytes(candidate.content, policy.input_kinds(self._problem.source))
+        if refused.outcome is not Outcome.PASSED:
+            return Compiled(report=refused)
+        full = self._facts.full
+        return compiling.run(candidate, full, self._settings.target, self._workshop)
 
     def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
         """The gate's report, with speeds against seed and reference of the same kind."""

@@ -1,5 +1,6 @@
 """All of stdout: text for a person or JSON for a machine, made from the same record."""
 
+import difflib
 import json as plain_json
 import os
 import sys
@@ -80,3 +81,9 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def unified(before: str, after: str, a: str, b: str) -> str:
+    """A unified diff with three lines of context, without a final newline."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), a, b, lineterm="")
+    return "\n".join(lines)

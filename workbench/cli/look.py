@@ -1,11 +1,11 @@
 """Commands that read a session: `status`, `sessions`, `log`, `diff`, `card`, `review`, `watch`."""
 
-import difflib
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workbench.cli import emit, options
+from workbench.cli.code import Again, Level, diff_code
 from workbench.cli.finding import client_of, version_number
 from workbench.cli.say import note
 
@@ -91,13 +91,21 @@ def diff(
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Compare their profiles instead of their source.")
     ] = False,
+    code: Annotated[
+        Level | None,
+        typer.Option("--code", help="Compare what the compiler made of them, at this level."),
+    ] = None,
+    again: Again = False,
     session: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
-    """Show how two versions differ: their source, or with --metrics every number of them."""
+    """Show how two versions differ: in source, in every number, or in generated code."""
     client = client_of(session, sessions)
     a, b = _pair(client, first, second)
+    if code is not None:
+        diff_code(client, (a, b), code, again=again, json=json)
+        return
     if metrics:
         _diff_metrics(client, a, b, json=json)
         return
@@ -105,7 +113,7 @@ def diff(
     before, after = (
         client.sources(b) if not second else (client.sources(a)[1], client.sources(b)[1])
     )
-    text = unified(before, after, f"v{a}", f"v{b}")
+    text = emit.unified(before, after, f"v{a}/kernel.py", f"v{b}/kernel.py")
     if json:
         emit.json({"a": a, "b": b, "diff": text})
     else:
@@ -131,14 +139,6 @@ def _diff_metrics(client: "SessionClient", a: int, b: int, *, json: bool) -> Non
         emit.json({"a": a, "b": b, "metrics": compare(one, other)})
     else:
         emit.text(side_by_side(one, other, (f"v{a}", f"v{b}")))
-
-
-def unified(before: str, after: str, a: str, b: str) -> str:
-    """A unified diff with three lines of context, without a final newline."""
-    lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), f"{a}/kernel.py", f"{b}/kernel.py", lineterm=""
-    )
-    return "\n".join(lines)
 
 
 def card(
@@ -182,14 +182,14 @@ def review(
     record = client.transition(pending)
     if json:
         before, after = client.sources(pending)
-        parent = f"v{record.parent}"
-        text = unified(before, after, parent, f"v{pending}")
+        text = emit.unified(before, after, f"v{record.parent}/kernel.py", f"v{pending}/kernel.py")
         emit.json({"pending": pending, "transition": record, "diff": text})
         return
     emit.text(card_text(record))
     if diff:
         before, after = client.sources(pending)
-        emit.text("\n" + unified(before, after, f"v{record.parent}", f"v{pending}"))
+        names = f"v{record.parent}/kernel.py", f"v{pending}/kernel.py"
+        emit.text("\n" + emit.unified(before, after, *names))
     emit.text(
         f"\naccept moves main to v{pending}: workbench accept {pending} --session {client.name}\n"
         f"veto keeps it under refs/attempts/{pending:04}: "

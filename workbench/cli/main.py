@@ -7,6 +7,7 @@ import typer
 
 from workbench.cli import (
     bench,
+    code,
     decide,
     doctor,
     gate,
@@ -52,7 +53,20 @@ def _options(
     del version, debug
 
 
-for _module in (run, learn, gate, look, decide, plan, knowledge, transfer, verify, doctor, bench):
+for _module in (
+    run,
+    learn,
+    gate,
+    look,
+    code,
+    decide,
+    plan,
+    knowledge,
+    transfer,
+    verify,
+    doctor,
+    bench,
+):
     _module.register(app)
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from workbench.engine.events import AnyEvent, DecisionTaken, MainMoved, TransitionCommitted
 from workbench.engine.fold import fold
+from workbench.engine.generated import VersionCode, code_of, compiled_again
 from workbench.engine.moving import move_alone
 from workbench.engine.opening import Opened
 from workbench.engine.view import Snapshot
@@ -85,6 +86,14 @@ class SessionClient:
         own = self._opened.store.source(number)
         parent = self.transition(number).parent
         return ("" if parent is None else self._opened.store.source(parent)), own
+
+    def code(self, number: int) -> VersionCode:
+        """What is kept of a version's generated code; reads git."""
+        return code_of(self._opened.store, self.transition(number))
+
+    def code_again(self, number: int) -> VersionCode:
+        """A version compiled on this machine; takes seconds. WorkbenchError where it cannot be."""
+        return compiled_again(self._opened.store, self.transition(number))
 
     def alive(self) -> bool:
         """Whether an engine holds the session now."""

@@ -1,0 +1,75 @@
+"""Generated code in plain text: of one version, and how it differs between two."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from workbench.cli import emit, options
+from workbench.cli.finding import client_of, version_number
+from workbench.cli.say import note
+
+if TYPE_CHECKING:
+    from workbench.engine.client import SessionClient
+    from workbench.engine.generated import VersionCode
+
+Level = Literal["ttgir", "ptx", "sass"]
+Again = Annotated[
+    bool,
+    typer.Option("--again", help="Compile on this machine what the session does not keep."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: workbench code v3 --level sass --session softmax-1")(code)
+
+
+def code(
+    version: options.Version = "best",
+    level: Annotated[Level, typer.Option("--level", help="Which text.")] = "ptx",
+    again: Again = False,
+    session: options.In = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Print what the compiler made of a version: TTGIR, PTX or SASS."""
+    from workbench.kernels.code_text import both_sides
+
+    client = client_of(session, sessions)
+    found = _found(client, version_number(version, client.snapshot()), again=again)
+    if json:
+        emit.json(found)
+        return
+    _tell(found)
+    emit.text(both_sides(found.kernels, (), level, verbatim=True)[0].rstrip("\n"))
+
+
+def diff_code(
+    client: "SessionClient", pair: tuple[int, int], level: Level, *, again: bool, json: bool
+) -> None:
+    """Print how two versions' generated code differs, registers renumbered where that is sure."""
+    from workbench.kernels.code_text import both_sides
+
+    one, other = (_found(client, number, again=again) for number in pair)
+    before, after = both_sides(one.kernels, other.kernels, level)
+    names = [f"v{number}/{level}" for number in pair]
+    text = emit.unified(before, after, *names)
+    if json:
+        told = [found.lacks or found.made for found in (one, other)]
+        emit.json({"a": pair[0], "b": pair[1], "level": level, "diff": text, "says": told})
+        return
+    for found in (one, other):
+        _tell(found)
+    if one.kernels and other.kernels:
+        same = f"v{pair[0]} and v{pair[1]} have the same {level.upper()}"
+        emit.text(text or same)
+
+
+def _found(client: "SessionClient", number: int, *, again: bool) -> "VersionCode":
+    found = client.code(number)
+    return client.code_again(number) if again and found.again else found
+
+
+def _tell(found: "VersionCode") -> None:
+    if found.made or found.lacks:
+        note(found.made or found.lacks + ("; --again compiles it here" if found.again else ""))

@@ -169,7 +169,7 @@ def _numbers(launch: Launch) -> dict[str, Any]:
 
 
 def _report(outcome: Outcome, finding: Finding, began: float, isolation: str) -> StageReport:
-    ran = {"isolation": isolation} if isolation else {}
+    ran: dict[str, Any] = {"isolation": isolation} if isolation else {}
     return StageReport(
         stage=Stage.COMPILE,
         outcome=outcome,

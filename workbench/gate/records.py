@@ -76,7 +76,7 @@ class StageReport(Struct, frozen=True, kw_only=True):
     """Empty when passed, unless something deserves a look."""
     seconds: float = 0.0
     parts: dict[str, float] = {}
-    """Where the seconds went, by part. Parts that ran side by side add up to more than `seconds`."""
+    """Where the seconds went; parts that ran side by side add up to more than `seconds`."""
     isolation: str = NO_CODE_RAN
     """In force while candidate code ran: `bubblewrap`, `landlock+seccomp` or `process only`."""
 

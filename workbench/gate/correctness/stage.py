@@ -33,6 +33,8 @@ from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
 from workbench.problems.records import Problem
 
+__all__ = ["CorrectnessSettings", "ShapeEffort", "run", "usual_shapes", "with_full"]
+
 JOB_MODULES = (
     "workbench.gate.correctness.reference_job",
     "workbench.gate.correctness.candidate_job",

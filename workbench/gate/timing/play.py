@@ -8,15 +8,18 @@ that is counted as GPU-seconds.
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from typing import Protocol
 
 from msgspec import Struct
 
+from workbench.gate.parts import Parts
 from workbench.gate.timing.paired_run import PairedRun
-from workbench.gate.timing.sides import CANDIDATE, Sides, SidesSpec
+from workbench.gate.timing.sides import CANDIDATE, Sides, SidesSpec, together
 from workbench.isolation.workshop import Workshop
 from workbench.measure import pairs
-from workbench.measure.gpuwatch import Watch
+from workbench.measure.gpulock import gpu_lock
+from workbench.measure.gpuwatch import Watch, lock_name, watching
 from workbench.measure.pairs import Answer, PairRule, PairSummary, next_look
 
 OpenSides = Callable[[SidesSpec, Workshop], AbstractContextManager[Sides]]
@@ -53,22 +56,50 @@ class Played(Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
+def holding(device_index: int, waits: Waits, *, shared: bool = False) -> Iterator[Watch]:
+    """The GPU's lock and a watch on it. Raises GpuBusy, or WorkbenchError for a bad lock file."""
+    name = lock_name(device_index)
+    with gpu_lock(name, shared=shared, waits=waits), watching(name) as watch:
+        yield watch
+
+
+@contextmanager
 def prepared(
-    spec: SidesSpec, opens: OpenSides, workshop: Workshop, hold: HoldGpu, waits: Waits
+    spec: SidesSpec,
+    opens: OpenSides,
+    workshop: Workshop,
+    hold: HoldGpu,
+    waits: Waits,
+    parts: Parts | None = None,
 ) -> Iterator[Sides]:
     """The sides with everything built and called once, beside others on the GPU.
 
     Where a first call may choose its configuration by the clock, it is left for the warm-up, which
     has the GPU alone. Raises SideFault, GpuBusy; WorkbenchError for no worker.
     """
+    parts = parts or Parts()
     with ExitStack() as stack:
-        with hold(waits, shared=True):
-            sides = stack.enter_context(opens(spec, workshop))
+        with had(hold, waits, parts, shared=True):
+            with parts.of("opening the sides"):
+                sides = stack.enter_context(opens(spec, workshop))
             if not any(_TUNES.search(source) for _, source in spec.candidates):
                 sides.fresh([side.name for side in sides.sides])
-                for side in sides.sides:
-                    side.turn(bare=False)
-        yield sides
+                with parts.of("first calls"):
+                    together([partial(side.turn, bare=False) for side in sides.sides])
+        try:
+            yield sides
+        finally:
+            for who, spent in sides.spent().items():
+                parts.add_calls(who, spent)
+
+
+@contextmanager
+def had(hold: HoldGpu, waits: Waits, parts: Parts, *, shared: bool = False) -> Iterator[Watch]:
+    """The GPU as `hold` has it, with what it was waited for among the parts. Raises GpuBusy."""
+    with ExitStack() as stack:
+        with parts.of("waiting for the GPU"):
+            watch = stack.enter_context(hold(waits, shared=shared))
+        yield watch
 
 
 def gather(run: PairedRun, rule: PairRule, *, incumbent: str, candidate: str, look: Look) -> Answer:

@@ -1,12 +1,13 @@
 """The sides of a timing with their workers: a worker per candidate, one for the reference.
 
-The reference worker owns contents, weights and answers and also runs the reference itself. Each
-candidate's worker lends it buffers to write into; nothing of the reference is ever shared.
+Each candidate's worker lends buffers to write into; nothing of the reference is ever shared.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct, structs
@@ -14,61 +15,62 @@ from msgspec import Struct, structs
 from workbench.gate.correctness.asking import (
     Ended,
     ask_candidate,
-    ask_reference,
     cap_device,
     decoded,
 )
-from workbench.gate.correctness.cases import Poison, derive
-from workbench.gate.correctness.dialogue import CANDIDATE_JOB, REFERENCE_JOB
-from workbench.gate.correctness.nest import Nest
+from workbench.gate.correctness.cases import Poison
+from workbench.gate.correctness.dialogue import CANDIDATE_JOB
 from workbench.gate.correctness.numbers import check_numbers
 from workbench.gate.correctness.protocol import (
-    Compared,
-    Fill,
     HandOver,
     Lend,
     Made,
     OpenCandidate,
     Opened,
     OpenReference,
-    Perturb,
     PutWeights,
     Raised,
-    Reference,
     Returned,
     RunCall,
     What,
-    decode,
 )
 from workbench.gate.correctness.raising import explain
 from workbench.gate.correctness.structure import check_state, check_structure, outputs_in_order
 from workbench.gate.memory import device_budget
 from workbench.gate.records import Finding
+from workbench.gate.timing.desk import Desk
 from workbench.gate.timing.ring_protocol import (
-    Advance,
-    Advanced,
-    Answer,
     EmptyTurn,
-    Prepare,
     Prepared,
-    Screen,
-    Screened,
-    Take,
     Timed,
-    TimeNative,
-    Verify,
 )
-from workbench.gate.timing.turns import Empty, Side, SideFault, Turn
+from workbench.gate.timing.turns import (
+    CANDIDATE,
+    PARENT,
+    REFERENCE,
+    SEED,
+    Empty,
+    Side,
+    SideFault,
+    Turn,
+)
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.wire import Blob
 from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
 
-RING_JOB = "workbench.gate.timing.ring_job"
-EMPTY_JOB = "workbench.gate.timing.empty_job"
-CANDIDATE, PARENT, SEED, REFERENCE = "candidate", "parent", "seed", "reference"
-"""Names of sides."""
+__all__ = [
+    "CANDIDATE",
+    "PARENT",
+    "REFERENCE",
+    "SEED",
+    "Sides",
+    "SidesSpec",
+    "open_sides",
+    "together",
+]
 
+EMPTY_JOB = "workbench.gate.timing.empty_job"
 _OPEN_SECONDS = 120.0
 _FIRST_SECONDS = 180.0
 """For the first call, which compiles and tunes (gate protocol, section 10: 120 s for compiling)."""
@@ -103,126 +105,58 @@ class Sides(Struct, frozen=True):
     """Goes on to contents that no side has seen and brings them to the named ones."""
     prepared: Prepared
     isolation: str
+    spent: Callable[[], dict[str, dict[str, float]]] = dict
+    """Seconds of each worker's calls up to now, as `Worker.spent` has them, by side."""
 
 
 @contextmanager
 def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
-    """Start the workers and build everything. Raises SideFault; WorkbenchError for no worker."""
+    """Start the workers and build everything, side by side but for the empty turns.
+
+    Raises SideFault; WorkbenchError for no worker.
+    """
     flavor = Flavor.CUDA if spec.problem.lends else Flavor.INTERPRET
-    with ExitStack() as workers:
-        desk = Desk(workers.enter_context(workshop.worker(Flavor.REFERENCE, _LIMITS)), spec.seed)
-        reference, init = desk.open(spec.problem)
-        sides = [
-            CandidateSide(name, workers.enter_context(workshop.worker(flavor, _LIMITS)), desk)
-            for name, _ in spec.candidates
-        ]
-        for side, (_, source) in zip(sides, spec.candidates, strict=True):
-            if spec.problem.lends:
+    wanted = [(Flavor.REFERENCE, _LIMITS), *((flavor, _LIMITS) for _ in spec.candidates)]
+    with workshop.workers(*wanted) as (first, *others):
+        desk = Desk(first, spec.seed)
+        names = [name for name, _ in spec.candidates]
+        sides = [CandidateSide(*one, desk) for one in zip(names, others, strict=True)]
+        clocks = [side.start_clock for side in sides] if spec.problem.lends else []
+        together([partial(desk.open, spec.problem), *clocks])
+        if spec.problem.lends:
+            # One after the other: they show what a turn costs on a GPU that does nothing else.
+            for side in sides:
                 side.idle()
-            message = OpenCandidate(
-                source=source,
-                init=reference.init,
-                build_seed=spec.problem.build_seed,
-                target=spec.target,
-            )
-            side.open(message, init, reference)
-        prepared = desk.prepare()
+        together(
+            [
+                *(
+                    partial(side.open, source, spec)
+                    for side, (_, source) in zip(sides, spec.candidates, strict=True)
+                ),
+                desk.prepare,
+            ]
+        )
         for side in sides:
-            side.place(prepared.made)
+            side.place(desk.prepared.made)
         players: list[Side] = [*sides]
         if spec.with_reference:
             players.append(ReferenceSide(desk))
-        yield Sides(tuple(players), desk.fresh, prepared, sides[0].isolation)
+        workers = dict(zip((REFERENCE, *names), (first, *others), strict=True))
+        yield Sides(
+            tuple(players),
+            desk.fresh,
+            desk.prepared,
+            sides[0].isolation,
+            lambda: {name: dict(worker.spent) for name, worker in workers.items()},
+        )
 
 
-class Desk:
-    """The reference worker, as the sides ask it. Methods raise SideFault."""
-
-    def __init__(self, worker: Worker, seed: bytes) -> None:
-        self._worker = worker
-        self._seed = seed
-        self._turn = 0
-        self.lends = False
-        """Contents are written into buffers on the GPU; else they travel as bytes."""
-        self.state: tuple[str, ...] = ()
-        """Names of the weights."""
-        self.contents: tuple[Nest, Sequence[Blob]] | None = None
-        """The present ones: their nesting and, where they travel, the tensors."""
-        self.made: Made | None = None
-        """Answers to the first contents; what the others' look like."""
-        self.weights: Sequence[Blob] = ()
-        """The weights themselves, where they travel."""
-
-    @property
-    def device(self) -> str:
-        """Where inputs and outputs lie, as workers call it."""
-        return "cuda:0" if self.lends else "cpu"
-
-    def open(self, problem: OpenReference) -> tuple[Reference, Sequence[Blob]]:
-        """Build the reference and perturb its weights; the init tensors come along."""
-        self.lends = problem.lends
-        reference, init = self._ask(f"{REFERENCE_JOB}:open_reference", problem, Reference)
-        self.state = tuple(entry.name for entry in reference.state)
-        if self.state:
-            seed = Perturb(seed=derive(self._seed, "weights"))
-            self.weights = self._blobs(f"{REFERENCE_JOB}:perturb", seed)
-        return reference, init
-
-    def fill_state(self, buffers: Sequence[Blob]) -> None:
-        """Write the weights into buffers that a side lends."""
-        self._blobs(f"{REFERENCE_JOB}:fill", Fill(what="state"), buffers)
-
-    def prepare(self) -> Prepared:
-        """Make the ring."""
-        message = Prepare(seed=derive(self._seed, "ring"))
-        prepared, _ = self._ask(f"{RING_JOB}:prepare", message, Prepared)
-        self.made = prepared.made
-        return prepared
-
-    def take(self, side: str, buffers: Sequence[Blob]) -> None:
-        """Keep a side's buffers."""
-        self._blobs(f"{RING_JOB}:take", Take(side=side), buffers)
-
-    def fresh(self, sides: Sequence[str]) -> None:
-        """Go on to contents that no side has seen, and bring them to these."""
-        self._turn += 1
-        seed = derive(self._seed, "turn", self._turn)
-        message = Advance(seed=seed, sides=tuple(sides))
-        advanced, blobs = self._ask(f"{RING_JOB}:advance", message, Advanced)
-        self.contents = advanced.inputs, blobs
-
-    def answer(self) -> Made:
-        """The answers to the present contents."""
-        return self._ask(f"{RING_JOB}:answer_now", Answer(), Made)[0]
-
-    def alike(self, outputs: Sequence[Blob]) -> bool:
-        """Whether outputs, in the reference's order, are as near to eager's as right ones are."""
-        return self._ask(f"{RING_JOB}:screen", Screen(), Screened, outputs)[0].alike
-
-    def verify(self, side: str, blobs: Sequence[Blob]) -> Compared:
-        """Compare what a side's call left."""
-        return self._ask(f"{RING_JOB}:verify", Verify(side=side), Compared, blobs)[0]
-
-    def time_native(self, *, bare: bool) -> Turn:
-        """One turn of the reference itself."""
-        began = time.perf_counter()
-        timed, _ = self._ask(f"{RING_JOB}:time_native", TimeNative(bare=bare), Timed)
-        return Turn(reading=timed.reading, judge_us=(time.perf_counter() - began) * 1e6)
-
-    def _ask(
-        self, job: str, message: Struct, kind: type[T], blobs: Sequence[Blob] = ()
-    ) -> tuple[T, Sequence[Blob]]:
-        try:
-            reply = ask_reference(self._worker, job, message, blobs)
-        except Ended as end:
-            raise SideFault(REFERENCE, end.finding) from end
-        return decode(reply.body, kind), reply.blobs
-
-    def _blobs(self, job: str, message: Struct, blobs: Sequence[Blob] = ()) -> Sequence[Blob]:
-        try:
-            return ask_reference(self._worker, job, message, blobs).blobs
-        except Ended as end:
-            raise SideFault(REFERENCE, end.finding) from end
+def together(works: Sequence[Callable[[], object]]) -> None:
+    """Do all of them at the same time; raises what the first of them, in their order, raised."""
+    with ThreadPoolExecutor(len(works)) as pool:
+        done = [pool.submit(work) for work in works]
+    for one in done:
+        one.result()
 
 
 class CandidateSide:
@@ -244,10 +178,12 @@ class CandidateSide:
         """What confines the worker."""
         return self._worker.isolation
 
+    def start_clock(self) -> None:
+        """Take the turn that also makes the clock, before any candidate code is in the worker."""
+        self._empty(bare=False)
+
     def idle(self) -> None:
         """Take turns without a call, while no candidate code is in the worker."""
-        # The first one also makes the clock.
-        self._empty(bare=False)
         held, bare = (
             tuple(self._empty(bare=kind) for _ in range(_EMPTY_TURNS)) for kind in (False, True)
         )
@@ -264,8 +200,15 @@ class CandidateSide:
             raise SideFault(self.name, end.finding) from end
         return Turn(reading=timed.reading, judge_us=(time.perf_counter() - began) * 1e6)
 
-    def open(self, message: OpenCandidate, init: Sequence[Blob], reference: Reference) -> None:
+    def open(self, source: str, spec: SidesSpec) -> None:
         """Build the candidate and give it the reference's weights."""
+        reference, init = self._desk.opened
+        message = OpenCandidate(
+            source=source,
+            init=reference.init,
+            build_seed=spec.problem.build_seed,
+            target=spec.target,
+        )
         if self._desk.lends:
             self._cap(device_budget(reference))
         opened = self._ask("open_candidate", message, Opened, init, seconds=_OPEN_SECONDS)

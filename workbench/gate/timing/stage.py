@@ -6,8 +6,7 @@ it again, and the second run's numbers are the reported ones: nothing was chosen
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec import Struct, structs
@@ -16,11 +15,20 @@ from workbench.gate.candidate import Candidate
 from workbench.gate.correctness.asking import opening
 from workbench.gate.correctness.cases import derive
 from workbench.gate.correctness.protocol import OpenReference
+from workbench.gate.parts import Parts
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.profile import Listen, Profiled
 from workbench.gate.records import Blame, Evidence, Finding, Outcome
 from workbench.gate.timing.paired_run import Noisy, PairedRun
-from workbench.gate.timing.play import HoldGpu, OpenSides, Played, Waits, gather, prepared
+from workbench.gate.timing.play import (
+    HoldGpu,
+    OpenSides,
+    Played,
+    gather,
+    had,
+    holding,
+    prepared,
+)
 from workbench.gate.timing.report import (
     around,
     blamed,
@@ -32,25 +40,19 @@ from workbench.gate.timing.report import (
     unfit,
 )
 from workbench.gate.timing.roof import Roof
-from workbench.gate.timing.sides import (
-    CANDIDATE,
-    PARENT,
-    REFERENCE,
-    SEED,
-    Sides,
-    SidesSpec,
-    open_sides,
-)
-from workbench.gate.timing.turns import SideFault
+from workbench.gate.timing.sides import Sides, SidesSpec, open_sides
+from workbench.gate.timing.turns import CANDIDATE, PARENT, REFERENCE, SEED, SideFault
 from workbench.isolation.workshop import Workshop
 from workbench.measure import ceilings, pairs
 from workbench.measure.floor import SHARE
-from workbench.measure.gpulock import GpuBusy, gpu_lock
-from workbench.measure.gpuwatch import Watch, lock_name, watching
+from workbench.measure.gpulock import GpuBusy
+from workbench.measure.gpuwatch import Watch
 from workbench.measure.pairs import Answer, PairRule
 from workbench.measure.records import Limit, PairSamples, Speed
 from workbench.measure.rounds import affordable
 from workbench.problems.records import Problem
+
+__all__ = ["JOB_MODULES", "GpuTimer", "TimerSettings", "holding"]
 
 JOB_MODULES = (
     "workbench.gate.timing.empty_job:ahead",
@@ -76,14 +78,6 @@ class TimerSettings(Struct, frozen=True, kw_only=True):
     device_index: int | None
     """None rehearses the protocol on the CPU: its times mean nothing."""
     rule: PairRule = PairRule()
-
-
-@contextmanager
-def holding(device_index: int, waits: Waits, *, shared: bool = False) -> Iterator[Watch]:
-    """The GPU's lock and a watch on it. Raises GpuBusy, or WorkbenchError for a bad lock file."""
-    name = lock_name(device_index)
-    with gpu_lock(name, shared=shared, waits=waits), watching(name) as watch:
-        yield watch
 
 
 class GpuTimer:
@@ -154,6 +148,7 @@ class _Sitting:
         self._samples: list[PairSamples] = []
         self._limit: Limit | None = None
         self._alone_seconds = 0.0
+        self._parts = Parts()
         self._isolation = ""
 
     def judged(self, parent: Candidate | None) -> Profiled:
@@ -169,6 +164,7 @@ class _Sitting:
         report = structs.replace(
             profiled.report,
             findings=(*profiled.report.findings, *self._notes),
+            parts=self._parts.told(),
             **({"isolation": self._isolation} if self._isolation else {}),
         )
         return structs.replace(
@@ -257,9 +253,10 @@ class _Sitting:
         )
         rival = rivals[0][0] if len(rivals) > 1 else ""
         timer, wanted = self._timer, rule or self._rule
-        with prepared(spec, timer.opened, timer.workshop, timer.hold, self._waits) as sides:
+        doors = (timer.opened, timer.workshop, timer.hold, self._waits, self._parts)
+        with prepared(spec, *doors) as sides:
             self._isolation = sides.isolation
-            with timer.hold(self._waits) as watch:
+            with had(timer.hold, self._waits, self._parts) as watch:
                 began = time.monotonic()
                 self._look_around(watch)
                 run = self._run(sides, watch, rival, seed=derive(seed, "rounds"), swapped=swapped)

@@ -16,6 +16,9 @@ from msgspec import Struct
 from workbench.gate.correctness.protocol import Reading
 from workbench.gate.records import Finding
 
+CANDIDATE, PARENT, SEED, REFERENCE = "candidate", "parent", "seed", "reference"
+"""Names of sides."""
+
 SHARE = 0.15
 SLACK_US = 20.0
 """Clocks agree within 15 % and 20 us (gate protocol, section 9.5)."""

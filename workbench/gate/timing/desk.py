@@ -1,0 +1,150 @@
+"""The reference's worker as the sides of a timing ask it.
+
+It owns contents, weights and answers, and also runs the reference itself.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from workbench.gate.correctness.asking import Ended, ask_reference
+from workbench.gate.correctness.cases import derive
+from workbench.gate.correctness.dialogue import REFERENCE_JOB
+from workbench.gate.correctness.nest import Nest
+from workbench.gate.correctness.protocol import (
+    Compared,
+    Fill,
+    Made,
+    OpenReference,
+    Perturb,
+    Reference,
+    decode,
+)
+from workbench.gate.timing.ring_protocol import (
+    Advance,
+    Advanced,
+    Answer,
+    Prepare,
+    Prepared,
+    Screen,
+    Screened,
+    Take,
+    Timed,
+    TimeNative,
+    Verify,
+)
+from workbench.gate.timing.turns import REFERENCE, SideFault, Turn
+from workbench.isolation.wire import Blob
+from workbench.isolation.worker import Worker
+
+RING_JOB = "workbench.gate.timing.ring_job"
+
+T = TypeVar("T", bound=Struct)
+
+
+class Desk:
+    """The reference worker, as the sides ask it. Methods raise SideFault."""
+
+    def __init__(self, worker: Worker, seed: bytes) -> None:
+        self._worker = worker
+        self._seed = seed
+        self._turn = 0
+        self.lends = False
+        """Contents are written into buffers on the GPU; else they travel as bytes."""
+        self.state: tuple[str, ...] = ()
+        """Names of the weights."""
+        self._opened: tuple[Reference, Sequence[Blob]] | None = None
+        self._prepared: Prepared | None = None
+        self.contents: tuple[Nest, Sequence[Blob]] | None = None
+        """The present ones: their nesting and, where they travel, the tensors."""
+        self.made: Made | None = None
+        """Answers to the first contents; what the others' look like."""
+        self.weights: Sequence[Blob] = ()
+        """The weights themselves, where they travel."""
+
+    @property
+    def device(self) -> str:
+        """Where inputs and outputs lie, as workers call it."""
+        return "cuda:0" if self.lends else "cpu"
+
+    @property
+    def opened(self) -> tuple[Reference, Sequence[Blob]]:
+        """What building the reference told, and its init tensors."""
+        if self._opened is None:
+            raise RuntimeError("the reference is not open yet")
+        return self._opened
+
+    @property
+    def prepared(self) -> Prepared:
+        """What making the ring told."""
+        if self._prepared is None:
+            raise RuntimeError("there is no ring yet")
+        return self._prepared
+
+    def open(self, problem: OpenReference) -> None:
+        """Build the reference and perturb its weights."""
+        self.lends = problem.lends
+        reference, init = self._ask(f"{REFERENCE_JOB}:open_reference", problem, Reference)
+        self.state = tuple(entry.name for entry in reference.state)
+        if self.state:
+            seed = Perturb(seed=derive(self._seed, "weights"))
+            self.weights = self._blobs(f"{REFERENCE_JOB}:perturb", seed)
+        self._opened = reference, init
+
+    def fill_state(self, buffers: Sequence[Blob]) -> None:
+        """Write the weights into buffers that a side lends."""
+        self._blobs(f"{REFERENCE_JOB}:fill", Fill(what="state"), buffers)
+
+    def prepare(self) -> None:
+        """Make the ring."""
+        message = Prepare(seed=derive(self._seed, "ring"))
+        prepared, _ = self._ask(f"{RING_JOB}:prepare", message, Prepared)
+        self.made = prepared.made
+        self._prepared = prepared
+
+    def take(self, side: str, buffers: Sequence[Blob]) -> None:
+        """Keep a side's buffers."""
+        self._blobs(f"{RING_JOB}:take", Take(side=side), buffers)
+
+    def fresh(self, sides: Sequence[str]) -> None:
+        """Go on to contents that no side has seen, and bring them to these."""
+        self._turn += 1
+        seed = derive(self._seed, "turn", self._turn)
+        message = Advance(seed=seed, sides=tuple(sides))
+        advanced, blobs = self._ask(f"{RING_JOB}:advance", message, Advanced)
+        self.contents = advanced.inputs, blobs
+
+    def answer(self) -> Made:
+        """The answers to the present contents."""
+        return self._ask(f"{RING_JOB}:answer_now", Answer(), Made)[0]
+
+    def alike(self, outputs: Sequence[Blob]) -> bool:
+        """Whether outputs, in the reference's order, are as near to eager's as right ones are."""
+        return self._ask(f"{RING_JOB}:screen", Screen(), Screened, outputs)[0].alike
+
+    def verify(self, side: str, blobs: Sequence[Blob]) -> Compared:
+        """Compare what a side's call left."""
+        return self._ask(f"{RING_JOB}:verify", Verify(side=side), Compared, blobs)[0]
+
+    def time_native(self, *, bare: bool) -> Turn:
+        """One turn of the reference itself."""
+        began = time.perf_counter()
+        timed, _ = self._ask(f"{RING_JOB}:time_native", TimeNative(bare=bare), Timed)
+        return Turn(reading=timed.reading, judge_us=(time.perf_counter() - began) * 1e6)
+
+    def _ask(
+        self, job: str, message: Struct, kind: type[T], blobs: Sequence[Blob] = ()
+    ) -> tuple[T, Sequence[Blob]]:
+        try:
+            reply = ask_reference(self._worker, job, message, blobs)
+        except Ended as end:
+            raise SideFault(REFERENCE, end.finding) from end
+        return decode(reply.body, kind), reply.blobs
+
+    def _blobs(self, job: str, message: Struct, blobs: Sequence[Blob] = ()) -> Sequence[Blob]:
+        try:
+            return ask_reference(self._worker, job, message, blobs).blobs
+        except Ended as end:
+            raise SideFault(REFERENCE, end.finding) from end

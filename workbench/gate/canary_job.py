@@ -7,8 +7,9 @@ import time
 from typing import Any
 
 import torch
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 
+from workbench.gate.canary_protocol import Sung
 from workbench.isolation.context import JobContext
 from workbench.isolation.wire import Blob
 
@@ -16,14 +17,6 @@ _BYTES = 64 << 20
 _PATTERN = 0x5A
 _SIDE = 256
 """Of the matrices: small whole numbers, so that fp32 and TF32 are exact in any order of sums."""
-
-
-class Sung(Struct, frozen=True, kw_only=True):
-    """What the canary found."""
-
-    wrong: str
-    """What did not come out as it must; empty when all did."""
-    seconds: float
 
 
 def sing(

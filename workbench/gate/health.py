@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from workbench.errors import WorkbenchError
-from workbench.gate.canary_job import Sung
+from workbench.gate.canary_protocol import Sung
 from workbench.gate.records import Blame, Finding, Outcome, Stage, StageReport
 from workbench.isolation.outcome import WorkerFault
 from workbench.isolation.records import Flavor, Limits

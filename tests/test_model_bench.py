@@ -104,7 +104,9 @@ def test_only_what_runs_and_is_right_gets_a_time():
         "right": right,
         "wrong": right.replace("torch.topk(x", "torch.topk(-x"),
         "raises": right.replace("return ", "raise RuntimeError; return "),
+        "takes the worker with it": right.replace("return ", "import os; os.abort(); return "),
         "no model": "x = 1",
+        "right again": right,
     }
     made = tuple(Variant(name=n, problem="top_k", source=s) for n, s in sources.items())
     kept = Variant(name="bare", us=1.0)
@@ -115,11 +117,11 @@ def test_only_what_runs_and_is_right_gets_a_time():
     by_name = {one.name: one for one in after.variants}
     assert [one.name for one in after.variants] == ["bare", *sources]
     assert by_name["bare"] == kept
-    assert by_name["right"].us > 0
-    for name in ("wrong", "raises", "no model"):
+    assert min(by_name[name].us for name in ("right", "right again")) > 0
+    for name in ("wrong", "raises", "takes the worker with it", "no model"):
         assert by_name[name].us is None, name
         assert by_name[name].fault, name
-    assert (len(told), after.source) == (4, "here, today")
+    assert (len(told), after.source) == (len(sources), "here, today")
 
 
 def test_a_modeled_gain_says_where_the_model_was_never_shown_to_rank():

@@ -27,7 +27,7 @@ from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.problem.records import ShapeReport
 from workbench.gate.specs import NoSpec, init_specs, input_specs
 from workbench.gate.timing.stage import holding
-from workbench.isolation.outcome import WorkerFault
+from workbench.isolation.outcome import JobFailed, WorkerFault
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
@@ -40,6 +40,10 @@ from workbench.problems.records import Problem
 _LIMITS = Limits(wall_seconds=60.0, memory_bytes=32 << 30, cpu_seconds=3600, file_bytes=4 << 30)
 _LOADING = 5
 """Problems that are loaded side by side on one GPU: compiling is what takes the time."""
+
+_POISONED = "it took the worker with it"
+_STICKS = "CUDA error"
+"""What torch says once the device's context is lost: nothing runs in that process any more."""
 
 Told = Callable[[str], None]
 T = TypeVar("T")
@@ -160,18 +164,25 @@ class _Desk:
     """The reference's worker of one problem, with the variants that were loaded there."""
 
     def __init__(self, workshop: Workshop, workers: ExitStack, problem: Problem) -> None:
+        self._workshop = workshop
+        self._workers = workers
         self._problem = problem
-        self._worker: Worker = workers.enter_context(workshop.worker(Flavor.REFERENCE, _LIMITS))
+        self._worker: Worker
 
     def load(self, group: Sequence[Variant]) -> list[Variant]:
         """The variants, each with a fault where it does not run or is not right."""
         try:
             self._open()
+            faults: dict[int, str] = {}
+            for number, one in enumerate(group):
+                faults[number] = self._load(number, one)
+                if faults[number].startswith(_POISONED):
+                    self._open()
+                    for kept in range(number):
+                        faults[kept] = faults[kept] or self._load(kept, group[kept])
         except Ended as end:
             return [structs.replace(one, fault=end.finding.says) for one in group]
-        return [
-            structs.replace(one, fault=self._load(number, one)) for number, one in enumerate(group)
-        ]
+        return [structs.replace(one, fault=faults[number]) for number, one in enumerate(group)]
 
     def time(self, group: Sequence[Variant]) -> Iterator[Variant]:
         """The variants with their medians, those that have no fault."""
@@ -191,13 +202,18 @@ class _Desk:
         try:
             message = Load(number=number, source=one.source)
             reply = self._worker.call(f"{JOB}:load", encode(message))
+        except JobFailed as fault:
+            says = str(fault)[:300]
+            return f"{_POISONED}: {says}" if _STICKS in says else says
         except WorkerFault as fault:
-            return str(fault)[:300]
+            return f"{_POISONED}: {fault}"[:300]
         findings = check_numbers(decode(reply.body, Compared))
         return findings[0].says if findings else ""
 
     def _open(self) -> None:
+        """Start a worker that answers for the problem. Raises Ended; WorkbenchError for none."""
         problem, seed = self._problem, os.urandom(16)
+        self._worker = self._workers.enter_context(self._workshop.worker(Flavor.REFERENCE, _LIMITS))
         opened = opening(problem, problem.full, derive(seed, "build"), lends=False)
         ask = partial(ask_reference, self._worker)
         ask(f"{REFERENCE_JOB}:open_reference", opened)

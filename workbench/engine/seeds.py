@@ -23,6 +23,8 @@ def find_seed(
     `given` is a person's own candidate as (source, path). Raises WorkbenchError with the reason
     when the problem ships no seed and Inductor cannot make one.
     """
+    # Whatever the seed is, it is judged next, and each forkserver takes seconds to import torch.
+    workshop.warm_all()
     if given is not None:
         source, path = given
         return source, f"--kernel {path}"

@@ -130,6 +130,11 @@ class Workshop:
         for flavor in flavors:
             threading.Thread(target=self._warm, args=(flavor,), daemon=True).start()
 
+    def warm_all(self) -> None:
+        """`warm` for every flavor that judging a candidate takes here."""
+        everywhere = (Flavor.REFERENCE, Flavor.COMPILE, Flavor.INTERPRET)
+        self.warm(*everywhere, *((Flavor.CUDA,) if self._device_index is not None else ()))
+
     def device_processes(self) -> list[int]:
         """Processes that compute on this workshop's GPU, as the driver lists them."""
         return [] if self._gpu is None else list(self._gpu.processes())

@@ -426,6 +426,18 @@ class FakeClient:
         return "v13 accepted: faster"
 
 
+    async def undo(self, number: int) -> str:
+        return self._move("undo", number)
+
+    async def branch(self, number: int) -> str:
+        return self._move("branch", number)
+
+    def _move(self, kind: str, number: int) -> str:
+        self.wishes.append((kind, number))
+        if self.refuse:
+            raise WorkbenchError(self.refuse)
+        return f"{kind} v{number}"
+
 def many(count: int) -> Snapshot:
     """A long session: every fourth version is kept, the newest waits."""
     template = waiting().versions

@@ -129,6 +129,11 @@ def move_alone(path: Path, wish: AnyMove, at: str) -> str:
     Raises WorkbenchError where it cannot be done, an engine holds the session, or a version waits.
     """
     store = SessionStore.open(path)
+    if store.settings().kind != "run":
+        raise WorkbenchError(
+            f"session {path.name} is the record of a walk; only in a run does main move",
+            where=str(path),
+        )
     with (
         EngineLock(lock_path(store), session=path.name),
         Journal(events_path(store)) as journal,

@@ -1,7 +1,7 @@
 """The screen on one session: what a person may wish for, and the ways out."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from workbench.tui.handing_in import hand_in
 from workbench.tui.keys import Place, bindings
 from workbench.tui.leave import leaving
 from workbench.tui.looking import Looking
+from workbench.tui.moves import Question, branch_question, undo_question
 from workbench.tui.palette import Commands, Versions
 from workbench.tui.scene import ALIVE
 
@@ -75,6 +76,31 @@ class WorkbenchApp(Looking):
 
         says = "End the run after the running step? Every version is kept."
         self.push_screen(Confirm("Stop", says, self.look), answered)
+
+    def action_undo(self) -> None:
+        """Take the last accepted step back, if the person says yes."""
+        self._move(undo_question(self.scene.snapshot), self._client.undo)
+
+    def action_branch(self) -> None:
+        """Go on from the selected version, if the person says yes."""
+        self._move(branch_question(self.scene.snapshot, self.scene.selected), self._client.branch)
+
+    def _move(self, question: Question, wish: Callable[[int], Coroutine[Any, Any, str]]) -> None:
+        if question.refusal:
+            self.notify(question.refusal, severity="warning", markup=False)
+            return
+
+        async def moved() -> str:
+            says = await wish(question.number)
+            # A session at rest sends no news of its own.
+            self._arrive(self._client.snapshot())
+            return says
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.wish(moved())
+
+        self.push_screen(Confirm(question.title, question.says, self.look), answered)
 
     def on_review_widened(self, event: Review.Widened) -> None:
         """A card's coming steps are accepted, too."""

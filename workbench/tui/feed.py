@@ -54,6 +54,12 @@ class Client(Protocol):
 class Reading:
     """Records of versions, kept once read; a version that is decided is read anew."""
 
+    async def undo(self, number: int) -> str:
+        """Take an accepted version back; says what git holds of it."""
+
+    async def branch(self, number: int) -> str:
+        """Go on from another accepted version; says what git holds of it."""
+
     def __init__(self, client: Client) -> None:
         self.client = client
         self._known: dict[tuple[int, Answer], Transition] = {}

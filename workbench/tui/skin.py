@@ -3,15 +3,14 @@
 import os
 from typing import Any
 
-from textual.app import App
-
 from workbench.tui.leave import Leave
 from workbench.tui.look import Look, look_for
 from workbench.tui.settings import Settings, load_settings
 from workbench.tui.theme import DARK, MONO, Themes, load_themes, variables_for
+from workbench.tui.typeahead import TypeAhead
 
 
-class Skinned(App[Leave]):
+class Skinned(TypeAhead[Leave]):
     """An app in the person's theme, keys and glyphs."""
 
     CSS_PATH = "workbench.tcss"

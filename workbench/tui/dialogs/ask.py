@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from workbench.tui.look import Look, dressed
+from workbench.tui.typeahead import unread
 
 
 class Reason(ModalScreen[str | None]):
@@ -74,19 +75,29 @@ class Confirm(ModalScreen[bool]):
     """Asks before something that cannot be taken back; only `y` is a yes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "dismiss(True)", "Yes", show=False),
+        Binding("y", "agree", "Yes", show=False),
         Binding("n,escape,q", "dismiss(False)", "No", show=False),
     ]
 
     def __init__(self, title: str, says: str, look: Look) -> None:
+        """`says` may have paragraphs, with a blank line between them."""
         super().__init__()
         self._title = title
         self._says = says
         self._look = look
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+        """A yes that was typed before the question was there is none."""
+        return action != "agree" or not unread(self.app)
+
+    def action_agree(self) -> None:
+        """Yes."""
+        self.dismiss(True)
+
     def compose(self) -> ComposeResult:
         """The question in a box."""
         with Vertical(classes="box small") as box:
-            yield Static(dressed(Content(self._says), self._look))
+            for paragraph in self._says.split("\n\n"):
+                yield Static(dressed(Content(paragraph), self._look), classes="paragraph")
         box.border_title = dressed(Content(self._title), self._look)
         box.border_subtitle = dressed(Content("y yes   n no"), self._look)

@@ -23,6 +23,7 @@ from workbench.tui.look import dressed
 from workbench.tui.panes.keybar import KeyBar
 from workbench.tui.scene import ALIVE, Scene, outline, version_of
 from workbench.tui.scope import Scope
+from workbench.tui.typeahead import unread
 from workbench.tui.writes import writes
 
 _DECIDES = frozenset({"accept", "veto", "scope", "edit"})
@@ -213,7 +214,9 @@ class Review(Prepared):
         """Answers exist only while one is wanted; a veto also while the version is being read."""
         if action == "veto":
             return self.waits
-        return self.decidable if action in _DECIDES else True
+        if action in _DECIDES:
+            return self.decidable and not unread(self.app)
+        return True
 
     def action_accept(self) -> None:
         """Accept what is on screen."""

@@ -104,7 +104,9 @@ class Lineage(Pane):
         speed = f"{times(version.speed_vs_seed):>6}"
         strong = speed_style(version, look)
         parts += [(speed, quiet or strong), "  " if width >= NARROW else " "]
-        parts += title(version, look, width - cells(parts), quiet)
+        snapshot = scene.snapshot
+        main = version.number == snapshot.incumbent != snapshot.best
+        parts += title(version, look, width - cells(parts), quiet, main=main)
         text = line(*parts)
         if not selected:
             return text

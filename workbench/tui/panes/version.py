@@ -40,12 +40,16 @@ def waits(version: Version) -> bool:
     return version.answer is Answer.PENDING and bool(version.commit)
 
 
-def word(version: Version) -> Word:
-    """What became of the version."""
+def word(version: Version, *, main: bool = False) -> Word:
+    """What became of the version; `main` where the accepted line ends apart from the best."""
     if waits(version):
         return Word("review", "")
     if version.best:
         return Word("best", "")
+    if main:
+        return Word("main", "main")
+    if version.undone:
+        return Word("undone", "undo")
     if version.answer is Answer.REJECTED and version.verdict is Verdict.UNPROVEN:
         return Word("unproven", "open")
     return _ANSWER_WORDS.get(version.answer) or _STAGE_WORDS[version.stage]
@@ -77,12 +81,12 @@ def mark(version: Version, look: Look) -> tuple[str, str]:
         return "●", ""
     if version.stage is Stage.POLICY and version.answer is Answer.REJECTED:
         return "✗", look.bad
-    return "✗", look.faint
+    return "○" if version.undone else "✗", look.faint
 
 
-def title(version: Version, look: Look, room: int, quiet: str) -> list[Part]:
+def title(version: Version, look: Look, room: int, quiet: str, *, main: bool = False) -> list[Part]:
     """The title, then what became of it at the right edge; `quiet` is the style of a lost one."""
-    said = word(version)
+    said = word(version, main=main)
     tail = said.long if room >= 24 else said.short
     label = fit(version.title, room - (len(tail) + 2 if tail else 1))
     style = quiet or look.muted

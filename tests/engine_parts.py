@@ -10,6 +10,7 @@ from pathlib import Path
 
 from workbench.engine import events as ev
 from workbench.engine.history import History
+from workbench.engine.parts import GivenUp
 from workbench.engine.serve import serve_session
 from workbench.gate.records import (
     Finding,
@@ -90,6 +91,43 @@ def plan(number: int) -> Plan:
     )
 
 
+class ScriptedSitting:
+    """One candidate of a scripted workplace; `begin` is its whole gate."""
+
+    gpu_seconds = 0.0
+
+    def __init__(self, workplace, source: str, parent: Transition | None, number: int) -> None:
+        self._workplace = workplace
+        self._asked = (source, parent, number)
+        self._kept: list[ev.AnyEvent] | None = []
+        self._lock = threading.Lock()
+        self._given_up = threading.Event()
+
+    def tell(self, event: ev.AnyEvent) -> None:
+        with self._lock:
+            if self._given_up.is_set():
+                raise GivenUp
+            if self._kept is None:
+                self._workplace.emit(event)
+            else:
+                self._kept.append(event)
+
+    def begin(self) -> None:
+        self._report = self._workplace.gate(*self._asked, self.tell)
+
+    def attend(self) -> None:
+        with self._lock:
+            for event in self._kept or ():
+                self._workplace.emit(event)
+            self._kept = None
+
+    def finish(self) -> GateReport:
+        return self._report
+
+    def give_up(self) -> None:
+        self._given_up.set()
+
+
 class ScriptedWorkplace:
     """Proposes `steps` candidates; every third is wrong, the others get faster."""
 
@@ -106,8 +144,10 @@ class ScriptedWorkplace:
         seed_verdict: Verdict = Verdict.ACCEPTED,
         gate_seconds: float = 0.0,
         hold: threading.Event | None = None,
+        depth: int = 0,
     ) -> None:
         self.emit = emit
+        self.depth = depth
         self.own_seed = own_seed
         self.steps = steps
         self.seed_verdict = seed_verdict
@@ -119,9 +159,14 @@ class ScriptedWorkplace:
     def seed(self) -> tuple[str, str]:
         return self.own_seed or (SEED, "shipped seed")
 
-    def gate(self, _source: str, parent: Transition | None, number: int) -> GateReport:
+    def sit(
+        self, source: str, parent: Transition | None, number: int, _plan: Plan | None
+    ) -> ScriptedSitting:
+        return ScriptedSitting(self, source, parent, number)
+
+    def gate(self, _source: str, parent: Transition | None, number: int, tell) -> GateReport:
         self.parents[number] = None if parent is None else parent.number
-        self.emit(ev.StageStarted(number=number, stage="policy"))
+        tell(ev.StageStarted(number=number, stage="policy"))
         if self.hold is not None and parent is not None:
             self.hold.wait(20)
         if self.gate_seconds:
@@ -133,7 +178,7 @@ class ScriptedWorkplace:
         else:
             made = report(microseconds=100.0 - number)
         for stage in made.stages:
-            self.emit(ev.StageFinished(number=number, report=stage))
+            tell(ev.StageFinished(number=number, report=stage))
         return made
 
     def propose(self, history: History) -> Proposal | NoProposal:
@@ -141,6 +186,9 @@ class ScriptedWorkplace:
             return NoProposal(reason="nothing is left to try")
         number = history.next_number
         return Proposal(plan=plan(number), source=f"# v{number}\n")
+
+    def foresee(self, history: History, _drafts) -> Proposal | NoProposal:
+        return self.propose(history)
 
     def close(self) -> None:
         self.closed = True

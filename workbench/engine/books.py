@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workbench.engine import events as ev
-from workbench.engine.budget import exhausted
+from workbench.engine.budget import exhausted, price, room, too_little
 from workbench.engine.history import History
 from workbench.engine.parts import Purse, Store
 from workbench.session.records import Budget, Cost, Decision, Transition
@@ -87,10 +87,24 @@ class Books:
         return spent if self._talks is None else spent.plus(self._talks.open_cost())
 
     def limit(self) -> str:
-        """Which limit is reached, as a sentence; a round without a candidate counts as a step."""
+        """Which limit is reached, or leaves too little for a step, as a sentence.
+
+        A round without a candidate counts as a step.
+        """
         rounds = self.rounds
         limit = exhausted(self._budget, self.history.steps + rounds, self.cost)
-        return f"{limit}, {rounds} of the steps without a candidate" if limit and rounds else limit
+        if limit:
+            return f"{limit}, {rounds} of the steps without a candidate" if rounds else limit
+        return too_little(self._budget, self.cost, self._step_price)
+
+    def room(self) -> int:
+        """Steps that the limits leave when the running one has cost what steps cost."""
+        steps = self.history.steps + self.rounds
+        return room(self._budget, steps, self.cost, self._step_price) - 1
+
+    @property
+    def _step_price(self) -> Cost:
+        return price([t.cost for t in self.history.transitions if t.parent is not None])
 
     def tell_budget(self) -> None:
         """Say what is spent."""

@@ -1,6 +1,12 @@
 """How much of a run's limits is left, and which limit ends it."""
 
+from collections.abc import Sequence
+from statistics import median
+
 from workbench.session.records import Budget, Cost
+
+PRICED = 15
+"""Steps that the price of the next is the median of; ours, as the ladder's `price_memory`."""
 
 
 def exhausted(budget: Budget, steps: int, spent: Cost) -> str:
@@ -18,6 +24,50 @@ def exhausted(budget: Budget, steps: int, spent: Cost) -> str:
     if budget.wall_seconds is not None and spent.wall_seconds >= budget.wall_seconds:
         return f"{spent.wall_seconds:.0f} of {budget.wall_seconds:.0f} seconds are spent"
     return ""
+
+
+def price(costs: Sequence[Cost]) -> Cost:
+    """What a step takes, by the newest of the steps so far; nothing where there is none.
+
+    The median: one candidate that hung until its time limit does not end a run.
+    """
+    last = costs[-PRICED:]
+    if not last:
+        return Cost()
+    return Cost(
+        gpu_seconds=median(cost.gpu_seconds for cost in last),
+        wall_seconds=median(cost.wall_seconds for cost in last),
+    )
+
+
+def too_little(budget: Budget, spent: Cost, step: Cost) -> str:
+    """Which limit leaves less than a step takes, as a sentence; empty while there is room."""
+    for unit, limit, used, takes in _limits(budget, spent, step):
+        if limit is not None and used + takes > limit:
+            return f"{max(0.0, limit - used):.1f} of {limit:.0f} {unit} are left, less than a step"
+    return ""
+
+
+def room(budget: Budget, steps: int, spent: Cost, step: Cost) -> int:
+    """Steps that every limit has room for, one after another; a large number without limits."""
+    most = _MANY if budget.steps is None else budget.steps - steps
+    for _, limit, used, takes in _limits(budget, spent, step):
+        if limit is not None:
+            most = min(most, int((limit - used) / takes) if takes > 0 else most)
+    return max(0, most)
+
+
+_MANY = 1_000_000
+
+
+def _limits(
+    budget: Budget, spent: Cost, step: Cost
+) -> tuple[tuple[str, float | None, float, float], ...]:
+    """Of each limit in seconds: its unit, itself, what is used of it and what a step takes."""
+    return (
+        ("GPU-seconds", budget.gpu_seconds, spent.gpu_seconds, step.gpu_seconds),
+        ("seconds", budget.wall_seconds, spent.wall_seconds, step.wall_seconds),
+    )
 
 
 def left(budget: Budget, steps: int, spent: Cost) -> str:

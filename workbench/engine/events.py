@@ -92,6 +92,22 @@ class MainMoved(Event, frozen=True, kw_only=True, tag="main-moved"):
     says: str
 
 
+class AheadUsed(Event, frozen=True, kw_only=True, tag="ahead-used"):
+    """Transition `number` was begun before its turn, and its gate goes on from there."""
+
+    number: int
+    seconds: float
+    """Since it was begun, or that it took if it is done."""
+
+
+class AheadDropped(Event, frozen=True, kw_only=True, tag="ahead-dropped"):
+    """A candidate that was begun as `number` did not become it: it is thrown away."""
+
+    number: int
+    cost: Cost
+    """Added to what is spent, with the next transition."""
+
+
 class BudgetSpent(Event, frozen=True, kw_only=True, tag="budget-spent"):
     """Total spent so far, over all runs of the session."""
 
@@ -178,6 +194,8 @@ AnyEvent = (
     | DecisionTaken
     | TransitionCommitted
     | MainMoved
+    | AheadUsed
+    | AheadDropped
     | BudgetSpent
     | RunPaused
     | RunResumed

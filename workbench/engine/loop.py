@@ -1,9 +1,7 @@
 """The one loop that runs a session: plan, gate, decide, commit, until a limit or the end."""
 
 import asyncio
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import assert_never
 
 from msgspec import structs
@@ -11,6 +9,7 @@ from msgspec import structs
 from workbench.agents.records import BudgetEnds, NoCandidate
 from workbench.engine import events as ev
 from workbench.engine.books import Books
+from workbench.engine.gating import Gating
 from workbench.engine.helm import Helm
 from workbench.engine.history import History
 from workbench.engine.parts import Store, Workplace
@@ -30,26 +29,20 @@ from workbench.engine.wishes import (
     Submit,
     Undo,
 )
+from workbench.engine.workclock import now
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
 from workbench.search.proposer import NoProposal
 from workbench.session.records import (
     Answer,
     Budget,
-    Cost,
     Decision,
     Mode,
     Transition,
 )
-from workbench.skills.records import Plan
 
 SEED_TRIES = 3
 """First candidates of a model that may be refused before a run is given up; ours."""
-
-
-def now() -> str:
-    """UTC in ISO 8601 with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 class Stopped(Exception):
@@ -71,6 +64,7 @@ class Engine:
     ) -> None:
         self._workplace = workplace
         self._books = Books(store, workplace.talks, history, budget, emit)
+        self._gating = Gating(workplace, self._books, emit)
         self._mode = mode
         self._emit = emit
         self._paused = mode is Mode.MANUAL
@@ -173,6 +167,7 @@ class Engine:
         finally:
             self._desk.close()
             self._helm.close()
+            await self._gating.close()
 
     async def run_one(self, wish: Submit) -> ev.RunEnded:
         """Gate one submitted candidate as the next transition, and leave a decision waiting."""
@@ -183,7 +178,10 @@ class Engine:
         if waiting is not None:
             says = f"v{waiting.number} waits for your decision first"
             return ev.RunEnded(how="failed", says=says)
-        says = await self._submitted(wish, ask=False)
+        try:
+            says = await self._submitted(wish, alone=True)
+        finally:
+            await self._gating.close()
         return ev.RunEnded(how="finished", says=says)
 
     async def _begin(self) -> str:
@@ -210,9 +208,9 @@ class Engine:
         await self._wait_while_paused()
         wish = self._desk.take()
         if wish is not None:
-            self._desk.answer(await self._submitted(wish, ask=True))
+            self._desk.answer(await self._submitted(wish))
             return None
-        proposal = await asyncio.to_thread(self._workplace.propose, self.history)
+        proposal = await self._gating.propose()
         if isinstance(proposal, NoProposal):
             return ev.RunEnded(how="finished", says=f"{proposal.reason}; {self._books.kept()}")
         if isinstance(proposal, NoCandidate):
@@ -221,33 +219,26 @@ class Engine:
             return None
         plan = proposal.plan
         origin = f"model, {plan.method}" if plan.method else f"edit {plan.edit}"
-        await self._settle(await self._gated(proposal.source, plan, origin), proposal.source)
+        await self._settle(await self._gating.step(proposal.source, plan, origin), proposal.source)
         return None
 
-    async def _gated(self, source: str, plan: Plan, origin: str) -> Transition:
-        """Announce a plan and gate its candidate against the incumbent."""
-        parent = self.history.incumbent
-        if parent is None:
-            raise WorkbenchError("the session has no accepted kernel to start from")
-        number = self.history.next_number
-        self._emit(ev.PlanMade(number=number, parent=parent.number, plan=plan))
-        return await self._gate(number, source, parent, plan, origin)
+    async def _submitted(self, wish: Submit, *, alone: bool = False) -> str:
+        """Gate and commit what a person or an outside agent wrote; what became of it.
 
-    async def _submitted(self, wish: Submit, *, ask: bool) -> str:
-        """Gate and commit what a person or an outside agent wrote; what became of it."""
+        `alone`: nothing is done beside it, and nobody is asked.
+        """
         if wish.hint.strip() and self._workplace.talks is not None:
             self._workplace.talks.hint(self.history.next_number, wish.hint)
-        transition = await self._gated(wish.source, submitted_plan(wish), wish.origin)
-        await self._settle(transition, wish.source, ask=ask)
+        transition = await self._gating.step(
+            wish.source, submitted_plan(wish), wish.origin, alone=alone
+        )
+        await self._settle(transition, wish.source, ask=not alone)
         done = self.history.get(transition.number)
         return f"v{done.number} {done.decision.answer}: {done.gate.says}"
 
     async def _seed(self) -> str:
         """Gate and commit the seed; a sentence when it does not pass."""
-        began = time.monotonic()
-        source, origin = await asyncio.to_thread(self._workplace.seed)
-        number = self.history.next_number
-        transition = await self._gate(number, source, None, None, origin, began=began)
+        transition, source, origin = await self._gating.seed()
         gate = transition.gate
         accepted = gate.verdict is Verdict.ACCEPTED
         answer = Answer.ACCEPTED if accepted else Answer.REJECTED
@@ -260,34 +251,6 @@ class Engine:
         return (
             f"the seed ({origin}) is {gate.verdict} at {gate.stage}: {gate.says} [{gate.code}]; "
             "mend it, or start from another with --kernel FILE"
-        )
-
-    async def _gate(
-        self,
-        number: int,
-        source: str,
-        parent: Transition | None,
-        plan: Plan | None,
-        origin: str,
-        *,
-        began: float | None = None,
-    ) -> Transition:
-        """Gate a candidate; its time counts from `began`, by default from now."""
-        if began is None:
-            began = time.monotonic()
-        report = await asyncio.to_thread(self._workplace.gate, source, parent, number)
-        cost = Cost(gpu_seconds=report.gpu_seconds, wall_seconds=time.monotonic() - began)
-        if self._workplace.talks is not None:
-            cost = cost.plus(self._workplace.talks.cost_of(number))
-        return Transition(
-            number=number,
-            parent=None if parent is None else parent.number,
-            plan=plan,
-            gate=report,
-            decision=Decision(answer=Answer.PENDING, by="nobody"),
-            cost=cost,
-            created=now(),
-            origin=origin,
         )
 
     async def _settle(self, transition: Transition, source: str, *, ask: bool = True) -> None:
@@ -306,6 +269,7 @@ class Engine:
         """Wait for a person's answer on a pending transition and commit it."""
         self._deciding = transition.number
         self._emit(ev.DecisionWanted(number=transition.number))
+        self._gating.while_waiting(transition)
         try:
             wish, reply = await self._answered(transition)
         finally:

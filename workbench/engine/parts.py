@@ -9,6 +9,7 @@ from workbench.gate.records import GateReport
 from workbench.search.records import NoProposal, Proposal
 from workbench.session.moves import Move
 from workbench.session.records import Cost, Decision, Transition
+from workbench.skills.records import Plan
 
 
 class Store(Protocol):
@@ -67,6 +68,30 @@ class Purse(Protocol):
         """Everything that was spent, in a line."""
 
 
+class GivenUp(Exception):
+    """Nobody waits for this candidate any more."""
+
+
+class Sitting(Protocol):
+    """One candidate before the gate. `begin` and `finish` block, in a thread, once and in order."""
+
+    def begin(self) -> None:
+        """Do what may be done before its turn. Raises GivenUp, and WorkbenchError as `finish`."""
+
+    def attend(self) -> None:
+        """Its turn has come: what it told so far is told now, the rest as it happens."""
+
+    def finish(self) -> GateReport:
+        """The gate's report. Raises WorkbenchError when no worker can start."""
+
+    def give_up(self) -> None:
+        """Let it end soon; from any thread."""
+
+    @property
+    def gpu_seconds(self) -> float:
+        """Spent so far."""
+
+
 class Workplace(Protocol):
     """What the loop needs of everything that runs candidates; methods block, in a thread."""
 
@@ -77,8 +102,20 @@ class Workplace(Protocol):
     def seed(self) -> tuple[str, str]:
         """The seed's source and where it came from. Raises WorkbenchError when there is none."""
 
-    def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
-        """The gate's report on a candidate, against its parent when there is one."""
+    @property
+    def depth(self) -> int:
+        """Candidates that may be begun beside the running one; 0: no looking ahead."""
+
+    def sit(
+        self, source: str, parent: Transition | None, number: int, plan: Plan | None
+    ) -> Sitting:
+        """A candidate before the gate, against its parent when there is one. Does not block."""
 
     def propose(self, history: History) -> Proposal | NoProposal | NoCandidate:
         """The next step from the incumbent. Raises BudgetEnds where a model costs too much."""
+
+    def foresee(self, history: History, drafts: Mapping[int, str]) -> Proposal | NoProposal:
+        """The next step if this were the history; asks no model.
+
+        `drafts` are sources of its versions that git does not hold.
+        """

@@ -13,12 +13,13 @@ from msgspec import structs
 
 from workbench.engine import events as ev
 from workbench.engine.create import noted_seed
-from workbench.engine.loop import Engine, now
+from workbench.engine.loop import Engine
 from workbench.engine.moving import read_history
 from workbench.engine.opening import Opened, events_path, lock_path
 from workbench.engine.parts import Workplace
 from workbench.engine.server import EventServer
 from workbench.engine.wishes import AnyReply, AnyWish, Submit
+from workbench.engine.workclock import now
 from workbench.errors import WorkbenchError
 from workbench.session.journal import Journal
 from workbench.session.lock import EngineLock, socket_path

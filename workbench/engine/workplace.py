@@ -1,6 +1,6 @@
 """Everything that runs candidates for one session: problem, workshop, gate, proposer, seeds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -11,17 +11,20 @@ from workbench.agents.records import NoCandidate
 from workbench.agents.situation import Situation, situation_of
 from workbench.engine import events as ev
 from workbench.engine.baselines import JOB_MODULES as BASELINE_MODULES
-from workbench.engine.baselines import baselines_of, todays_baselines
-from workbench.engine.history import History, modeled_speed
+from workbench.engine.completing import Completing
+from workbench.engine.depth import depth_of
+from workbench.engine.history import History
+from workbench.engine.laying import problem_of
 from workbench.engine.measuring import flavors, profiler_of, timer_of
 from workbench.engine.seeds import find_seed
+from workbench.engine.sittings import Ear, SessionSitting, seed_for, session_secret
 from workbench.engine.talks import Talks
 from workbench.errors import WorkbenchError
 from workbench.gate import compile as compiling
 from workbench.gate.candidate import Candidate, candidate_of
 from workbench.gate.compile import Compiled
 from workbench.gate.counters import NcuProfiler, Profiler
-from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
+from workbench.gate.judge import JOB_MODULES, GateSettings, Sitting, Told, judge
 from workbench.gate.policy import check as policy
 from workbench.gate.problem.affordable import scaled_down, sizes, with_small_shape
 from workbench.gate.problem.inspect import ProblemReport, inspect_problem
@@ -29,19 +32,18 @@ from workbench.gate.records import GateReport, Outcome
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
-from workbench.measure.baselines import Baselines
-from workbench.measure.eager import modeled_eager
-from workbench.measure.records import Kind, Time
-from workbench.problems.load import load_problem, shipped_problems
-from workbench.problems.records import Precision, Problem
+from workbench.measure.records import Time
+from workbench.problems.records import Problem
 from workbench.search.proposer import NoProposal, Proposal, ProposerState, Tried, propose
 from workbench.session.code import keep
 from workbench.session.records import Answer, SessionSettings, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.library import Library, load_library
+from workbench.skills.records import Plan
 
 Emit = Callable[[ev.AnyEvent], None]
 """Called from a worker thread; the caller brings it to its own loop."""
+_NO_DRAFTS: Mapping[int, str] = {}
 
 
 class SessionWorkplace:
@@ -73,8 +75,6 @@ class SessionWorkplace:
         self._may_resize = may_resize and own_seed is None
         self._emit = emit
         self._hashes: dict[int, str] = {}
-        self._baselines: Baselines | None = None
-        self._asked_baselines = False
         self._workshop = Workshop(
             device_index=settings.device_index,
             preload=(*JOB_MODULES, *BASELINE_MODULES),
@@ -126,12 +126,11 @@ class SessionWorkplace:
 
     def by_cards(self, history: History) -> Proposal | NoProposal:
         """The step that the cards alone would take."""
-        incumbent = history.incumbent
-        if incumbent is None:
-            return NoProposal(reason="there is no accepted kernel to start from")
-        return propose(self._state(incumbent, history))
+        return self.foresee(history, _NO_DRAFTS)
 
-    def _state(self, incumbent: Transition, history: History) -> ProposerState:
+    def _state(
+        self, incumbent: Transition, history: History, drafts: Mapping[int, str] = _NO_DRAFTS
+    ) -> ProposerState:
         work = self._facts.full.work
         return ProposerState(
             source=self._store.source(incumbent.number),
@@ -146,13 +145,15 @@ class SessionWorkplace:
             precision=self._problem.precision.value,
             flops=work.flops if work else None,
             bytes=work.bytes if work else None,
-            history=tuple(self._tried(t) for t in history.transitions),
+            history=tuple(self._tried(t, drafts) for t in history.transitions),
         )
 
-    def _tried(self, transition: Transition) -> Tried:
+    def _tried(self, transition: Transition, drafts: Mapping[int, str]) -> Tried:
         """A transition as the proposer remembers it; sources are read from git once."""
         sha256 = self._hashes.get(transition.number)
-        if sha256 is None:
+        if transition.number in drafts:
+            sha256 = normalized_sha256(drafts[transition.number])
+        elif sha256 is None:
             sha256 = normalized_sha256(self._store.source(transition.number))
             self._hashes[transition.number] = sha256
         plan, speed = transition.plan, transition.gate.speed
@@ -180,40 +181,70 @@ class SessionWorkplace:
         full = self._facts.full
         return compiling.run(candidate, full, self._settings.target, self._workshop)
 
+    @property
+    def depth(self) -> int:
+        """Candidates that may be begun beside the running one."""
+        # A step that a model is asked for is never made on a guess.
+        return 0 if self._settings.proposer != "skills" else depth_of(self._settings)
+
+    def foresee(self, history: History, drafts: Mapping[int, str]) -> Proposal | NoProposal:
+        """What the cards would do if this were the history."""
+        incumbent = history.incumbent
+        if incumbent is None:
+            return NoProposal(reason="there is no accepted kernel to start from")
+        return propose(self._state(incumbent, history, drafts))
+
+    def sit(
+        self, source: str, parent: Transition | None, number: int, plan: Plan | None
+    ) -> SessionSitting:
+        """A candidate before the gate; one that an edit made is judged on the session's draws."""
+        ours = plan is not None and bool(plan.edit) and not plan.method
+        seed = seed_for(session_secret(self._store.state), number, source) if ours else b""
+        return self._sitting(source, parent, number, seed)
+
     def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
-        """The gate's report, with speeds against seed and reference of the same kind."""
+        """The gate's whole report on a candidate, judged on fresh draws."""
+        sitting = self._sitting(source, parent, number, b"")
+        sitting.attend()
+        sitting.begin()
+        return sitting.finish()
+
+    def _sitting(
+        self, source: str, parent: Transition | None, number: int, seed: bytes
+    ) -> SessionSitting:
+        settings = structs.replace(self._gate_settings, seed=seed)
+        ear = Ear(lambda told: self._tell(number, told))
+        sitting = Sitting(
+            candidate_of(source), self._problem, lambda: self._facts, settings, self._workshop, ear
+        )
+        return SessionSitting(
+            sitting,
+            ear,
+            partial(self._go_on, parent=parent, number=number, settings=settings),
+            lambda report: self._completing.completed(report, self._seed_time(parent)),
+            needs_gpu=self._settings.device_index is not None,
+        )
+
+    def _go_on(
+        self, sitting: Sitting, *, parent: Transition | None, number: int, settings: GateSettings
+    ) -> GateReport:
         root = None if parent is None else self._root(parent)
-        report = judge(
-            candidate_of(source),
+        timer = timer_of(
             self._problem,
             lambda: self._facts,
-            self._gate_settings,
+            settings,
             self._workshop,
+            seed_kernel=None if root is None else self._kernel(root),
+        )
+        return sitting.go_on(
             parent=None if parent is None else self._kernel(parent),
             parent_time=None if parent is None else parent.gate.time,
-            timer=timer_of(
-                self._problem,
-                lambda: self._facts,
-                self._gate_settings,
-                self._workshop,
-                seed_kernel=None if root is None else self._kernel(root),
-            ),
+            timer=timer,
             profiler=self._profiler_for(number),
-            listen=lambda told: self._tell(number, told),
         )
-        if report.time is None or report.time.kind is not Kind.MODELED:
-            return self._with_baselines(report, timed=report.time is not None)
-        before = None if root is None else root.gate.time
-        versus_seed = None if before is None else modeled_speed(before, report.time)
-        return structs.replace(self._beside_eager(report), versus_seed=versus_seed)
 
-    def _beside_eager(self, report: GateReport) -> GateReport:
-        """A modeled report with the modeled time of eager PyTorch; any other as it is."""
-        if report.time is None or report.time.kind is not Kind.MODELED:
-            return report
-        reference = self._reference_time
-        versus = None if reference is None else modeled_speed(reference, report.time)
-        return structs.replace(report, reference=reference, versus_reference=versus)
+    def _seed_time(self, parent: Transition | None) -> Time | None:
+        return None if parent is None else self._root(parent).gate.time
 
     def gate_beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
         """The gate's report on a kernel that may be no slower than `floor` of another.
@@ -234,7 +265,7 @@ class SessionWorkplace:
             timer=timer_of(self._problem, lambda: self._facts, settings, self._workshop),
             listen=self._keep_code,
         )
-        return self._beside_eager(report)
+        return self._completing.beside_eager(report)
 
     def _profiler_for(self, number: int) -> Profiler | None:
         """Reads the counters of a version; its report is kept beside git, for the GUI."""
@@ -242,31 +273,6 @@ class SessionWorkplace:
             return None
         name = f"profiles/{number:04d}.ncu-rep"
         return partial(self._profiler, keep=(self._store.state / name, f".git/workbench/{name}"))
-
-    def _with_baselines(self, report: GateReport, *, timed: bool) -> GateReport:
-        """The report of a measured kernel with what there is to beat, as far as that is known."""
-        spent = 0.0
-        if timed and self._baselines is None and self._settings.device_index is not None:
-            self._baselines, spent = self._timed_baselines(self._settings.device_index)
-        return structs.replace(
-            report, baselines=self._baselines, gpu_seconds=report.gpu_seconds + spent
-        )
-
-    def _timed_baselines(self, device_index: int) -> tuple[Baselines | None, float]:
-        """Today's, or new ones where the session asked for them once; and the GPU-seconds spent."""
-        known = todays_baselines(self._problem, device_index)
-        if self._asked_baselines or self._settings.baselines == "eager":
-            return known, 0.0
-        self._asked_baselines = True
-        if known is not None and known.compiled is not None:
-            return known, 0.0
-        self._emit(ev.Note(level="info", says="timing the reference under torch.compile"))
-        try:
-            timed = baselines_of(self._problem, lambda: self._facts, device_index, self._workshop)
-        except WorkbenchError as fault:
-            self._emit(ev.Note(level="warning", says=f"there are no baselines: {fault}"))
-            return known, 0.0
-        return timed, timed.gpu_seconds
 
     def _root(self, transition: Transition) -> Transition:
         """The seed that a transition descends from."""
@@ -341,27 +347,7 @@ class SessionWorkplace:
         return found
 
     def _problem_from_git(self) -> Problem:
-        """Files in the folder may have been edited since."""
-        files = self._store.problem()
-        folder = self._scratch / "problem"
-        folder.mkdir(exist_ok=True)
-        (folder / "problem.py").write_text(files.source, encoding="utf-8")
-        sidecar = folder / "problem.toml"
-        sidecar.unlink(missing_ok=True)
-        if files.sidecar:
-            sidecar.write_text(files.sidecar, encoding="utf-8")
-        # Messages name the person's file: the copy is not where it is to be mended.
-        problem = structs.replace(
-            load_problem(folder / "problem.py"),
-            name=self._settings.problem,
-            path=Path(f"{self._settings.problem}.py"),
-        )
-        name = self._settings.problem
-        if name in shipped_problems():
-            shipped = load_problem(name)
-            if shipped.source == files.source:
-                problem = structs.replace(problem, seed=shipped.seed)
-        return problem
+        return problem_of(self._store, self._settings.problem, self._scratch / "problem")
 
     @cached_property
     def _facts(self) -> ProblemReport:
@@ -391,9 +377,7 @@ class SessionWorkplace:
         return profiler_of(self._problem, self._gate_settings)
 
     @cached_property
-    def _reference_time(self) -> Time | None:
-        operators = self._facts.full.operators
-        if not operators:
-            return None
-        tf32 = self._problem.precision is Precision.TF32
-        return modeled_eager(operators, target(self._settings.target), tf32=tf32)
+    def _completing(self) -> Completing:
+        return Completing(
+            self._problem, lambda: self._facts, self._settings, self._workshop, self._emit
+        )

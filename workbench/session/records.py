@@ -38,6 +38,8 @@ class Budget(Struct, frozen=True, kw_only=True):
     usd: float | None = None
     gpu_seconds: float | None = None
     wall_seconds: float | None = None
+    goal: str | None = None
+    """What ends the run as well: `1.5x` against the seed, or a time like `900us`; empty: none."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
@@ -46,6 +48,10 @@ class Cost(Struct, frozen=True, kw_only=True):
     usd: float = 0.0
     gpu_seconds: float = 0.0
     wall_seconds: float = 0.0
+    """That the run worked; what was done side by side counts once."""
+    ahead_seconds: float = 0.0
+    """That workers spent on candidates begun before their turn and thrown away. Beside other work,
+    so `wall_seconds` holds them already, and they count towards no limit a second time."""
 
     def plus(self, other: "Cost") -> "Cost":
         """The sum of both."""
@@ -53,6 +59,7 @@ class Cost(Struct, frozen=True, kw_only=True):
             usd=self.usd + other.usd,
             gpu_seconds=self.gpu_seconds + other.gpu_seconds,
             wall_seconds=self.wall_seconds + other.wall_seconds,
+            ahead_seconds=self.ahead_seconds + other.ahead_seconds,
         )
 
 
@@ -96,6 +103,8 @@ class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     created: str
     """UTC, ISO 8601."""
     toolchain: dict[str, str] = {}
+    ahead: int | None = None
+    """Candidates begun beside the running one at most; None: as the machine allows."""
 
 
 class BackwardStep(Struct, frozen=True, kw_only=True):

@@ -149,6 +149,7 @@ def _trailers(transition: Transition) -> str:
         "Cost-USD": _number(cost.usd),
         "GPU-Seconds": _number(cost.gpu_seconds),
         "Wall-Seconds": _number(cost.wall_seconds),
+        "Ahead-Seconds": _number(cost.ahead_seconds) if cost.ahead_seconds else "",
         "Decision": f"{decision.answer.value} by {decision.by}",
     }
     kept = {key: _plain(value) for key, value in rows.items()}
@@ -174,6 +175,7 @@ def rounded(cost: Cost) -> Cost:
         usd=round(cost.usd, 6),
         gpu_seconds=round(cost.gpu_seconds, 3),
         wall_seconds=round(cost.wall_seconds, 3),
+        ahead_seconds=round(cost.ahead_seconds, 3),
     )
 
 
@@ -219,6 +221,7 @@ def parse(text: str, *, commit: str, authored: str, where: str) -> Summary:
                 usd=float(rows.get("Cost-USD", "0")),
                 gpu_seconds=float(rows.get("GPU-Seconds", "0")),
                 wall_seconds=float(rows.get("Wall-Seconds", "0")),
+                ahead_seconds=float(rows.get("Ahead-Seconds", "0")),
             ),
             authored=authored,
         )

@@ -1,0 +1,242 @@
+"""Candidates that are begun before their turn: what comes next if the running step is refused.
+
+Nothing here decides. A step is chosen when its turn has come, from what was really committed; if
+the very same candidate was begun before, its gate goes on from where it is, else it is thrown away.
+So the committed steps are those that would have been made without looking ahead.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from msgspec import Struct, structs
+
+from workbench.engine import events as ev
+from workbench.engine.history import History
+from workbench.engine.parts import GivenUp, Sitting, Workplace
+from workbench.engine.workclock import WorkClock
+from workbench.errors import WorkbenchError
+from workbench.gate.records import GateReport, Stage, Verdict
+from workbench.measure.records import Kind, Speed
+from workbench.search.records import Proposal
+from workbench.session.records import Answer, Cost, Decision, Transition
+from workbench.skills.records import Plan
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """What is gated as which transition, from which."""
+
+    number: int
+    parent: Transition
+    source: str
+    plan: Plan
+
+
+class Begun:
+    """A candidate whose gate began before its turn."""
+
+    def __init__(self, candidate: Candidate, sitting: Sitting) -> None:
+        self.candidate = candidate
+        self.sitting = sitting
+        self.began = time.monotonic()
+        self.seconds = 0.0
+        """That its workers worked; 0 until they are done."""
+        self.task: asyncio.Task[bool] | None = None
+
+    async def ready(self) -> bool:
+        """Wait for what was begun; False when it came to nothing."""
+        return self.task is not None and await self.task
+
+
+class _Chain:
+    """Steps that follow one another if each of them is refused."""
+
+    def __init__(self, history: History, drafts: dict[int, str]) -> None:
+        self.history = history
+        """As it would be after all of `begun` but with none of them accepted."""
+        self.drafts = drafts
+        """Sources of its versions that are not in git."""
+        self.begun: list[Begun] = []
+        self.planner: asyncio.Task[None] | None = None
+        self.ended = False
+        """Nothing more is to be planned."""
+
+
+class Lookahead:
+    """Belongs to one asyncio loop. `depth` candidates at most are begun beside the running one."""
+
+    def __init__(
+        self,
+        workplace: Workplace,
+        clock: WorkClock,
+        emit: Callable[[ev.AnyEvent], None],
+        depth: int,
+    ) -> None:
+        self._workplace = workplace
+        self._clock = clock
+        self._emit = emit
+        self._depth = depth
+        self._chains: list[_Chain] = []
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._owed = Cost()
+        # One more thread for the planner: propositions are made while candidates run.
+        self._pool = ThreadPoolExecutor(depth + 1, thread_name_prefix="ahead") if depth else None
+
+    def take(self, number: int, parent: int, source: str) -> Begun | None:
+        """What was begun of this candidate, if anything; all that cannot come true is given up."""
+        found: _Chain | None = None
+        for chain in self._chains:
+            head = chain.begun[0] if chain.begun else None
+            wanted = head is not None and found is None and _is(head, number, parent, source)
+            found = chain if wanted else found
+            if not wanted:
+                self._drop(chain)
+        self._chains = [found] if found is not None else []
+        if found is None:
+            return None
+        return found.begun.pop(0)
+
+    async def ready(self, begun: Begun) -> bool:
+        """Wait for what was taken; False when it came to nothing and its gate has to begin anew."""
+        head = begun.seconds or time.monotonic() - begun.began
+        if await begun.ready():
+            self._emit(ev.AheadUsed(number=begun.candidate.number, seconds=head))
+            return True
+        await self._leave(begun)
+        return False
+
+    def expect_refused(self, running: Candidate, history: History, room: int) -> None:
+        """Begin what follows if the running candidate is refused; `room` steps at most."""
+        if not self._chains:
+            after = history.plus(_as_if_refused(running))
+            self._chains = [_Chain(after, {running.number: running.source})]
+        self._go_on(self._chains[0], room)
+
+    def expect_accepted(self, waiting: Transition, history: History, room: int) -> None:
+        """Begin what follows if a person accepts the transition that waits."""
+        decision = Decision(answer=Answer.ACCEPTED, by="nobody")
+        accepted = structs.replace(waiting, decision=decision)
+        chain = _Chain(history.plus(accepted), {})
+        self._chains.append(chain)
+        self._go_on(chain, room)
+
+    def bill(self) -> Cost:
+        """What was thrown away since the last call, each second told once."""
+        owed, self._owed = self._owed, Cost()
+        return owed
+
+    async def close(self) -> None:
+        """Give everything up and wait for its end."""
+        for chain in self._chains:
+            self._drop(chain)
+        self._chains = []
+        while self._leaving:
+            await asyncio.gather(*self._leaving)
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    # -- beginning --------------------------------------------------------------------------
+
+    def _go_on(self, chain: _Chain, room: int) -> None:
+        depth = min(self._depth, room) - sum(len(one.begun) for one in self._chains)
+        if depth > 0 and not chain.ended and (chain.planner is None or chain.planner.done()):
+            chain.planner = asyncio.create_task(self._plan(chain, depth))
+
+    async def _plan(self, chain: _Chain, count: int) -> None:
+        """Choose and begin the next `count` candidates of a chain."""
+        loop = asyncio.get_running_loop()
+        for _ in range(count):
+            with self._clock.work():
+                try:
+                    proposal = await loop.run_in_executor(
+                        self._pool, self._workplace.foresee, chain.history, chain.drafts
+                    )
+                except WorkbenchError:
+                    # Whoever is at work meets it too, when its turn has come, and tells it.
+                    proposal = None
+            incumbent = chain.history.incumbent
+            if not isinstance(proposal, Proposal) or incumbent is None:
+                chain.ended = True
+                return
+            candidate = Candidate(
+                number=chain.history.next_number,
+                parent=incumbent,
+                source=proposal.source,
+                plan=proposal.plan,
+            )
+            chain.history = chain.history.plus(_as_if_refused(candidate))
+            chain.drafts = {**chain.drafts, candidate.number: candidate.source}
+            chain.begun.append(self._begin(candidate))
+
+    def _begin(self, candidate: Candidate) -> Begun:
+        sitting = self._workplace.sit(
+            candidate.source, candidate.parent, candidate.number, candidate.plan
+        )
+        begun = Begun(candidate, sitting)
+        begun.task = asyncio.create_task(self._work(begun))
+        return begun
+
+    async def _work(self, begun: Begun) -> bool:
+        loop = asyncio.get_running_loop()
+        with self._clock.work():
+            try:
+                await loop.run_in_executor(self._pool, begun.sitting.begin)
+            except (GivenUp, WorkbenchError):
+                # A worker that did not start: its turn begins anew, and says so if it fails again.
+                return False
+            finally:
+                begun.seconds = time.monotonic() - begun.began
+        return True
+
+    # -- giving up --------------------------------------------------------------------------
+
+    def _drop(self, chain: _Chain) -> None:
+        chain.ended = True
+        if chain.planner is not None:
+            chain.planner.cancel()
+        for begun in chain.begun:
+            begun.sitting.give_up()
+            leaving = asyncio.create_task(self._leave(begun))
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
+
+    async def _leave(self, begun: Begun) -> None:
+        """Wait for its end, and tell what it has cost."""
+        await begun.ready()
+        cost = Cost(gpu_seconds=begun.sitting.gpu_seconds, ahead_seconds=begun.seconds)
+        self._owed = self._owed.plus(cost)
+        self._emit(ev.AheadDropped(number=begun.candidate.number, cost=cost))
+
+
+def _is(begun: Begun, number: int, parent: int, source: str) -> bool:
+    candidate = begun.candidate
+    return (candidate.number, candidate.parent.number, candidate.source) == (number, parent, source)
+
+
+def _as_if_refused(candidate: Candidate) -> Transition:
+    """A transition as it would be if its candidate were right and no faster; never committed.
+
+    Most refused candidates are that. What the proposer looks at depends on nothing else of it.
+    """
+    report = GateReport(
+        verdict=Verdict.REJECTED,
+        stage=Stage.PROFILE,
+        code="",
+        says="",
+        stages=(),
+        rung=0,
+        kernel_sha256="",
+        target="",
+        device="",
+        speed=Speed(kind=Kind.MODELED, ratio=1.0),
+    )
+    return Transition(
+        number=candidate.number,
+        parent=candidate.parent.number,
+        plan=candidate.plan,
+        gate=report,
+        decision=Decision(answer=Answer.REJECTED, by="nobody"),
+        cost=Cost(),
+        created="",
+    )

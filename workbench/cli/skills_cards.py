@@ -33,11 +33,19 @@ def register(skills: typer.Typer) -> None:
     skills.command(epilog="Example: workbench skills unpin dot-tf32x3")(unpin)
 
 
-def list_cards(json: options.Json = False) -> None:
+def list_cards(
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Only how far the cards have been tried.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
     """List the cards in the plain order of techniques: standing, where from, what you decided."""
     from workbench.skills.library import load_library, user_folder
 
     library = load_library()
+    if counts:
+        _counts(library, json=json)
+        return
     if json:
         for skill in library.skills.values():
             emit.json(
@@ -64,6 +72,25 @@ def list_cards(json: options.Json = False) -> None:
     ]
     emit.text(emit.table(("id", "edit", "standing", "from", "you", "title"), rows))
     emit.text(f"your own cards lie in {user_folder()} and stand in for shipped ones by id")
+
+
+def _counts(library: "Library", *, json: bool) -> None:
+    from workbench.skills.counts import counts
+
+    found = counts(library.skills.values())
+    if json:
+        emit.json(found)
+        return
+    rows = [
+        ("cards", str(found.cards), "-"),
+        ("admitted, tried, draft", f"{found.admitted}, {found.tried}, {found.draft}", "-"),
+        ("with a step that was kept", str(found.kept), str(found.kept_measured)),
+        ("tried on two problems", str(found.two_problems), str(found.two_problems_measured)),
+        ("with a risk that was seen", str(found.risk_seen), "-"),
+    ]
+    emit.text(emit.table(("what", "cards", "by measured pairs"), rows))
+    for name, lacks in found.poor.items():
+        emit.text(f"{name} lacks {', '.join(lacks)}")
 
 
 def _origin(skill: "Skill") -> str:

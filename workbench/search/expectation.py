@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from workbench.search.records import Tried
+from workbench.skills.evidence import heard
 from workbench.skills.policy_table import PolicyTable
 from workbench.skills.records import Card
 
@@ -24,15 +25,17 @@ def expected_gain(
 
     The promise is the middle of the card's effect on the time. An accepted transition counts with
     its ratio, any other with 1: it changed nothing that was kept. Evidence from another family or
-    platform counts less; every refusal in this session takes part of what is left. Weights are the
-    policy's. Looks at its arguments only.
+    platform counts less, and so does what was only modeled; every refusal in this session takes
+    part of what is left. Weights are the policy's. Looks at its arguments only.
     """
     ranking = table.file.ranking
     promise, says = _promise(card, table)
     total, weight = math.log(promise) * ranking.promise_weight, ranking.promise_weight
-    for row in card.evidence:
+    rows = heard(card.evidence)
+    for row in rows:
         here = family in {row.family, ""} and target in {row.target, ""}
         counts = 1.0 if here else ranking.other_place_weight
+        counts *= 1.0 if row.kind == "measured" else ranking.modeled_weight
         total += counts * math.log(_kept(row.verdict == "accepted", row.ratio))
         weight += counts
     refused = seen = 0
@@ -43,9 +46,9 @@ def expected_gain(
         weight += 1.0
     ratio = math.exp(total / weight * ranking.refusal_factor**refused)
     parts = [says]
-    if card.evidence:
-        helped = sum(row.verdict == "accepted" for row in card.evidence)
-        parts.append(f"{helped} of {len(card.evidence)} recorded transitions kept")
+    if rows:
+        helped = sum(row.verdict == "accepted" for row in rows)
+        parts.append(f"{helped} of {len(rows)} recorded transitions kept")
     if seen:
         parts.append(f"{seen - refused} of {seen} tries here kept")
     return Expected(round(ratio, 3), ", ".join(parts))

@@ -14,6 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.kernels.edits.base import Edit
 from workbench.kernels.edits.registry import EDITS
 from workbench.skills.conditions import Condition, ConditionFault, parse, parse_value
+from workbench.skills.evidence import heard
 from workbench.skills.policy_table import shipped_policy
 from workbench.skills.records import (
     Admission,
@@ -63,11 +64,11 @@ class Skill(Struct, frozen=True, kw_only=True):
 
     @property
     def standing(self) -> Literal["admitted", "tried", "draft"]:
-        """`admitted` by a held-out roundtrip; `tried`: a recorded transition of it was kept;
+        """`admitted` by a held-out roundtrip; `tried`: a recorded step of it that counts was kept;
         else a draft."""
         if self.admitted:
             return "admitted"
-        kept = any(row.verdict == "accepted" for row in self.card.evidence)
+        kept = any(row.verdict == "accepted" for row in heard(self.card.evidence))
         return "tried" if kept else "draft"
 
     @property

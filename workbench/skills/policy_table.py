@@ -103,6 +103,7 @@ class Ranking(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     promise_weight: float
     other_place_weight: float
+    modeled_weight: float
     refusal_factor: float
     large: float
     medium: float

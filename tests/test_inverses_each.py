@@ -16,7 +16,11 @@ EXACT = [
 """Mechanisms that leave no trace: the inverse gives the text before the edit, but for layout."""
 
 
-GROUND = {"warp-specialized": "descriptors", "loop-flatten": "persistent"}
+GROUND = {
+    "warp-specialized": "descriptors",
+    "loop-flatten": "persistent",
+    "packed-counts": "two-bits-a-look",
+}
 """What a mechanism rests on."""
 
 
@@ -62,7 +66,8 @@ def test_what_an_edit_made_comes_out_and_goes_back_in(category):
             again = [r for r in without(category, forward, kernel) if r.locus == found.locus]
             assert [r.parameters for r in again] == [found.parameters], name
             tried += 1
-    assert tried or category in {"hoisted-loads", "pipelined-loads", "warps"}
+    experts_alone = {"block-inverse", "square-tiles"}  # test_rewrites takes those out of them
+    assert tried or category in {"hoisted-loads", "pipelined-loads", "warps"} | experts_alone
 
 
 # Masks.

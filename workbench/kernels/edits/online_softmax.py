@@ -159,12 +159,21 @@ def _maximum(kernel: JitKernel, update: ast.stmt) -> tuple[str, ast.expr]:
         ):
             other = b if isinstance(a, ast.Name) and a.id == name else a
             mine = a if other is b else b
-            reduced = kernel.names.op(kernel.flow.resolve(other)) == "max"
+            reduced = is_maximum_of_block(kernel, other)
             if isinstance(mine, ast.Name) and mine.id == name and reduced:
                 return name, call
         case _:
             pass
     raise EditRefused("the first loop does not end by raising a running maximum")
+
+
+def is_maximum_of_block(kernel: JitKernel, node: ast.expr) -> bool:
+    """`tl.max(x)`, or `tl.max(x) * scale` of a positive scale, as attention's is."""
+    match kernel.flow.resolve(node):
+        case ast.BinOp(left=left, op=ast.Mult(), right=ast.Name(id=scale)):
+            return kernel.names.op(left) == "max" and scale in kernel.flow.parameters
+        case behind:
+            return kernel.names.op(behind) == "max"
 
 
 def _sums(kernel: JitKernel, first: Loop, second: Loop, maximum: str) -> tuple[_Sum, ...]:

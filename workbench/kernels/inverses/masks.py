@@ -9,6 +9,7 @@ from workbench.kernels.edits.grids import grid_of
 from workbench.kernels.edits.masks import DROP_MASKS
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.inverses.base import Inverse, Removable, puts_back
+from workbench.kernels.inverses.flags import drop_flags
 from workbench.kernels.source import LaunchSite, Source, read_source
 from workbench.kernels.source_flow import names_in
 from workbench.kernels.source_kernel import Access, JitKernel
@@ -69,35 +70,7 @@ def _without_flags(splice: Splice, kernel: JitKernel, flagged: list[Access]) -> 
     for read in (n for s in kernel.node.body for n in ast.walk(s)):
         if isinstance(read, ast.Name) and read.id in flags and id(read) not in ours:
             flags.discard(read.id)
-    _drop_flags(splice, kernel, flags)
-
-
-def _drop_flags(splice: Splice, kernel: JitKernel, flags: set[str]) -> None:
-    for decorator in kernel.node.decorator_list:
-        match decorator:
-            case ast.Call(args=[ast.Dict(keys=keys, values=values)]) if (
-                splice.source.names.dotted(decorator.func) == "triton.heuristics"
-            ):
-                pass
-            case _:
-                continue
-        held = [str(k.value) if isinstance(k, ast.Constant) else "" for k in keys]
-        if set(held) <= flags:
-            splice.remove_decorator(decorator)
-        elif set(held) & flags:
-            kept = [
-                f'"{name}": {splice.text(value)}'
-                for name, value in zip(held, values, strict=True)
-                if name not in flags
-            ]
-            splice.replace(decorator.args[0], f"{{{', '.join(kept)}}}")
-    for flag in sorted(flags):
-        splice.drop_parameter(kernel, flag)
-        for launch in splice.source.launches_of(kernel.name):
-            if launch.keyword(flag) is not None:
-                splice.drop_keyword(launch.call, flag)
-            elif launch.argument(kernel, flag) is not None:
-                raise EditRefused(f"line {launch.line} passes `{flag}` by its place")
+    drop_flags(splice, kernel, flags)
 
 
 @dataclass(frozen=True, eq=False)

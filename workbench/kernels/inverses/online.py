@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from workbench.kernels.edits.base import EditRefused
 from workbench.kernels.edits.dead import without_unread
 from workbench.kernels.edits.fusing import dedented
-from workbench.kernels.edits.online_softmax import ONLINE_SOFTMAX
+from workbench.kernels.edits.online_softmax import ONLINE_SOFTMAX, is_maximum_of_block
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.inverses.base import Inverse, Removable, puts_back
 from workbench.kernels.source import Source
@@ -79,7 +79,7 @@ def _raises(kernel: JitKernel, node: ast.expr, maximum: str) -> bool:
             other = b if isinstance(a, ast.Name) and a.id == maximum else a
             mine = a if other is b else b
             ours = isinstance(mine, ast.Name) and mine.id == maximum
-            return ours and kernel.names.op(kernel.flow.resolve(other)) == "max"
+            return ours and is_maximum_of_block(kernel, other)
         case _:
             return False
 

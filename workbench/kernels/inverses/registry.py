@@ -19,9 +19,19 @@ from workbench.kernels.inverses.keywords import (
 )
 from workbench.kernels.inverses.loads import HOISTED_LOADS, OFFSET_HINT
 from workbench.kernels.inverses.masks import UNMASKED
+from workbench.kernels.inverses.numbers import EVENLY_VALUED, POWERS_OF_TWO
 from workbench.kernels.inverses.online import ONE_PASS
 from workbench.kernels.inverses.orders import GROUPED_TILES, PERSISTENT_PROGRAMS
 from workbench.kernels.inverses.resets import PIPELINE, PRECISION, TILE_SIZE, WARPS
+from workbench.kernels.inverses.rewritten import (
+    COUNTED_TOGETHER,
+    FEWER_LOOKS,
+    INVERTED_IN_BLOCKS,
+    LOOPS_AS_ONE,
+    NUMBERED_TOGETHER,
+    SETTLED_EARLY,
+    SQUARES_OF_PIXELS,
+)
 from workbench.kernels.inverses.shares import AUTOTUNED, ROWS_TOGETHER, SPLIT_SUM
 
 __all__ = ["INVERSES", "Inverse", "Removable"]
@@ -42,9 +52,18 @@ INVERSES: tuple[Inverse, ...] = (
     SPLIT_SUM,
     TENSOR_DESCRIPTORS,
     UNMASKED,
+    EVENLY_VALUED,
     HOISTED_LOADS,
+    POWERS_OF_TWO,
+    SETTLED_EARLY,
+    COUNTED_TOGETHER,
+    FEWER_LOOKS,
+    NUMBERED_TOGETHER,
+    INVERTED_IN_BLOCKS,
     ONE_PASS,
     PIPELINE,
+    LOOPS_AS_ONE,
+    SQUARES_OF_PIXELS,
     WARPS,
     TILE_SIZE,
     PRECISION,

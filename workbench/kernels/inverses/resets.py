@@ -67,6 +67,13 @@ def _down_to(least: int) -> _Naive:
     return naive
 
 
+def _one_stage(kernel: JitKernel, anchor: Anchor) -> Parameter | None:
+    """Stages are of loops that load; elsewhere the compiler makes the same code of any number."""
+    if not any(access.loops for access in kernel.loads):
+        return None
+    return _down_to(1)(kernel, anchor)
+
+
 TILE_SIZE = _reset(
     BLOCK_SIZE,
     "value",
@@ -86,7 +93,7 @@ PIPELINE = _reset(
     "value",
     "pipelined-loads",
     "one stage: a load is waited for before the next is asked for",
-    _down_to(1),
+    _one_stage,
 )
 PRECISION = _reset(
     DOT_PRECISION,

@@ -15,7 +15,6 @@ def conv_kernel(
     W,
     C,
     F,
-    TILES_X,
     KERNEL: tl.constexpr,
     TILE: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -23,12 +22,13 @@ def conv_kernel(
 ):
     image = tl.program_id(1)
     pixel = tl.arange(0, TILE * TILE)
-    row = tl.program_id(0) // TILES_X * TILE + pixel // TILE
-    column = tl.program_id(0) % TILES_X * TILE + pixel % TILE
+    across = tl.cdiv(W, TILE)
+    row = tl.program_id(0) // across * TILE + pixel // TILE
+    column = tl.program_id(0) % across * TILE + pixel % TILE
     filters = tl.program_id(2) * BLOCK_N + tl.arange(0, BLOCK_N)
-    depth = tl.cdiv(C, BLOCK_K)
 
     acc = tl.zeros([TILE * TILE, BLOCK_N], dtype=tl.float32)
+    depth = tl.cdiv(C, BLOCK_K)
     for step in range(KERNEL * KERNEL * depth):
         tap = step // depth
         channels = step % depth * BLOCK_K + tl.arange(0, BLOCK_K)
@@ -57,9 +57,8 @@ class ModelNew(nn.Module):
         batch, height, width, channels = x.shape
         filters, kernel = weight.shape[:2]
         out = torch.empty((batch, height, width, filters), dtype=x.dtype, device=x.device)
-        tiles_x = triton.cdiv(width, 8)
         grid = lambda meta: (
-            triton.cdiv(height, meta["TILE"]) * tiles_x,
+            triton.cdiv(height, meta["TILE"]) * triton.cdiv(width, meta["TILE"]),
             batch,
             triton.cdiv(filters, meta["BLOCK_N"]),
         )
@@ -71,7 +70,6 @@ class ModelNew(nn.Module):
             width,
             channels,
             filters,
-            tiles_x,
             KERNEL=kernel,
             TILE=8,
             BLOCK_N=128,

@@ -25,11 +25,11 @@ def attention_kernel(
     dims = tl.arange(0, HEAD_DIM)
     q_places = head + rows[:, None] * HEAD_DIM + dims[None, :]
     q = tl.load(q_ptr + q_places, mask=rows[:, None] < L, other=0.0)
-    to_base_2 = scale * 1.44269504
 
     highest = tl.full([BLOCK_M], -float("inf"), dtype=tl.float32)
     total = tl.zeros([BLOCK_M], dtype=tl.float32)
     acc = tl.zeros([BLOCK_M, HEAD_DIM], dtype=tl.float32)
+    to_base_2 = scale * 1.44269504
     for start in range(0, L, BLOCK_N):
         keys = start + tl.arange(0, BLOCK_N)
         k = k_ptr.load([tl.program_id(1), start, 0]).reshape([BLOCK_N, HEAD_DIM]).T
@@ -78,6 +78,6 @@ class ModelNew(nn.Module):
             BLOCK_N=block_n,
             EVEN=length % block_n == 0,
             num_warps=8,
-            num_stages=2,
+            num_stages=3,
         )
         return out

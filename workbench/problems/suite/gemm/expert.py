@@ -61,7 +61,7 @@ class ModelNew(nn.Module):
             BLOCK_M=block_m,
             BLOCK_N=block_n,
             BLOCK_K=block_k,
-            GROUP_M=8,
+            GROUP_M=16,
             num_warps=8,
             num_stages=3,
         )

@@ -16,16 +16,18 @@ def top_k_kernel(x_ptr, values_ptr, places_ptr, N, K, BLOCK_N: tl.constexpr):
     keys = tl.where(cols < N, keys, 0)
 
     threshold = tl.zeros([], dtype=tl.uint32)
-    for bit in range(32):
-        higher = threshold | (tl.full([], 1, tl.uint32) << (31 - bit))
-        count = tl.sum((keys >= higher).to(tl.int32), axis=0)
-        threshold = tl.where(count >= K, higher, threshold)
+    for bit in range(31, -1, -1):
+        guess = threshold | (tl.full([], 1, tl.uint32) << bit)
+        count = tl.sum((keys >= guess).to(tl.int32), axis=0)
+        threshold = tl.where(count >= K, guess, threshold)
 
-    above = (keys > threshold).to(tl.int32)
-    level = ((keys == threshold) & (cols < N)).to(tl.int32)
-    found = tl.sum(above, axis=0)
-    place = tl.where(above > 0, tl.cumsum(above, axis=0), found + tl.cumsum(level, axis=0)) - 1
-    chosen = (above + level > 0) & (place < K)
+    above = keys > threshold
+    level = (keys == threshold) & (cols < N)
+    above_rank = tl.cumsum(above.to(tl.int32), axis=0)
+    level_rank = tl.cumsum(level.to(tl.int32), axis=0)
+    all_above = tl.sum(above.to(tl.int32), axis=0)
+    place = tl.where(above, above_rank - 1, all_above + level_rank - 1)
+    chosen = (above | level) & (place < K)
     tl.store(values_ptr + row * K + place, x, mask=chosen)
     tl.store(places_ptr + row * K + place, cols.to(tl.int64), mask=chosen)
 

@@ -111,6 +111,17 @@ def floats_become_integers_as_on_an_h200():
         assert out.tolist() == want, dtype
 
 
+def integers_are_inverted_and_negated_in_every_width():
+    signed = (torch.int8, torch.int16, torch.int32, torch.int64)
+    for dtype in (*signed, torch.uint8, torch.uint16, torch.uint32, torch.uint64):
+        x = torch.arange(16).to(dtype)
+        inverted, negated = torch.empty_like(x), torch.empty_like(x)
+        launch(K.invert_and_negate, x, inverted, negated, 16)
+        numbers = torch.arange(16)
+        assert torch.equal(inverted, (-1 - numbers).to(dtype)), dtype
+        assert torch.equal(negated, (-numbers).to(dtype)), dtype
+
+
 def truncation_is_toward_zero():
     x = randn(256)
     out = torch.empty(256, dtype=BF16)

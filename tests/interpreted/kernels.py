@@ -49,6 +49,14 @@ def cast(x, o, N: tl.constexpr):
 
 
 @triton.jit
+def invert_and_negate(x, inverted, negated, N: tl.constexpr):
+    i = tl.arange(0, N)
+    a = tl.load(x + i)
+    tl.store(inverted + i, ~a)
+    tl.store(negated + i, 0 - a)
+
+
+@triton.jit
 def truncate(x, o, N: tl.constexpr):
     i = tl.arange(0, N)
     tl.store(o + i, tl.load(x + i).to(o.dtype.element_ty, fp_downcast_rounding="rtz"))

@@ -46,11 +46,22 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
             self.options, sanitize_overflow=False, allowed_dot_input_precisions=_PRECISIONS
         )
 
+    def decided(self, handle: TensorHandle) -> None:
+        """Python takes a scalar's value, to branch on it or to count with it."""
+
     # -- numbers
 
     def get_bf16(self, value: float) -> TensorHandle:
         """A bfloat16 constant; 3.6 has none."""
         return TensorHandle(numbers.narrow(np.array([value], dtype=np.float32)), tl.bfloat16)
+
+    def get_all_ones_value(self, kind: Untyped) -> TensorHandle:
+        """What `~x` is told by; 3.6 has none for unsigned integers."""
+        scalar = kind.scalar
+        if not scalar.is_int_unsigned():
+            return super().get_all_ones_value(kind)
+        width = np.dtype(f"u{scalar.primitive_bitwidth // 8}")
+        return TensorHandle(np.full(1, np.iinfo(width).max, dtype=width), scalar)
 
     def binary_op(self, lhs: TensorHandle, rhs: TensorHandle, op: Untyped) -> TensorHandle:
         """Elementwise on two operands of one type; comparisons give int1."""

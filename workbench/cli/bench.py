@@ -13,6 +13,7 @@ from workbench.cli import (
     bench_noise,
     bench_offline,
     bench_roundtrip,
+    bench_search,
     emit,
     options,
 )
@@ -38,6 +39,7 @@ def register(app: typer.Typer) -> None:
     bench_offline.register(benches)
     bench_cards.register(benches)
     bench_roundtrip.register(benches)
+    bench_search.register(benches)
     app.add_typer(benches, name="bench", no_args_is_help=True)
 
 

@@ -57,6 +57,8 @@ class SearchSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Factor by which a trusted model's ratio may err, either way."""
     lines: Number
     """Kernels that are worked on side by side."""
+    ahead: Number
+    """Candidates that have passed the bottom rung while another is on the GPU."""
     per_technique: Number
     """Of those, how many may come from one technique while others are there."""
     plateau_rounds: Number

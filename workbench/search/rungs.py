@@ -112,6 +112,7 @@ class Ladder:
             Rung(name=name, place=place, spec=spec)
             for place, (name, spec) in enumerate(file.rung.items())
         )
+        self._measures = any(rung.spec.needs_gpu for rung in self.rungs)
 
     @classmethod
     def load(cls, user: Path | None = None) -> "Ladder":
@@ -173,7 +174,7 @@ class Ladder:
         if last.unproven:
             reason = f"{last.rung} could not judge it"
             return Standing(action=Action.HOLD, reason=reason, score=score)
-        if rung is self.rungs[-1] and last.kind is Kind.MODELED:
+        if last.kind is Kind.MODELED and not self._measures:
             action, reason = _as_modeled(last, incumbent, rung, trusted=trusted)
         else:
             action, reason = _ruled(interval, rung, top=rung is self.rungs[-1])
@@ -265,9 +266,9 @@ def _ruled(interval: Interval | None, rung: Rung, *, top: bool) -> tuple[Action,
 def _as_modeled(
     last: RungResult, incumbent: RungResult | None, rung: Rung, *, trusted: bool
 ) -> tuple[Action, str]:
-    """At a top rung that measures nothing: the modeled ratio itself, as the gate without a GPU.
+    """On a ladder that measures nothing: the modeled ratio itself, as the gate without a GPU.
 
-    It may speak for a candidate anywhere, and against one only where the model is trusted.
+    No rung above will know better. It may speak for a candidate anywhere, and against one only where the model is trusted.
     """
     base = 1.0 if incumbent is None else incumbent.ratio
     alike = incumbent is None or incumbent.kind is Kind.MODELED

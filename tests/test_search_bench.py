@@ -1,0 +1,206 @@
+"""`bench search` replays one recording under every policy, from kept samples alone."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+from typer.testing import CliRunner
+
+from workbench.bench.search_records import BASE, Looked, keep, read
+from workbench.bench.search_stream import Desk, streams
+from workbench.bench.search_table import Row, summary, table
+from workbench.cli.main import app
+from workbench.errors import WorkbenchError
+from workbench.measure.pairs import PairRule
+from workbench.measure.records import Kind, PairSamples
+
+RUNGS = ("static", "smoke", "bench", "profile")
+COSTS = {"static": (0.0, 3.0), "smoke": (1.5, 4.0), "bench": (3.0, 7.0), "profile": (24.0, 34.0)}
+"""GPU-seconds and seconds of a rung beside its pairs."""
+PAIRS = {"smoke": 14, "bench": 100, "profile": 100}
+SETUP, PAIR = 0.8, 0.004
+
+
+def run(name: str, ratio: float, pairs: int, rng: random.Random) -> PairSamples:
+    """Pairs with 1.5 % of noise."""
+    seed = [100 * rng.lognormvariate(0, 0.015) for _ in range(pairs)]
+    own = [100 / ratio * rng.lognormvariate(0, 0.015) for _ in range(pairs)]
+    us = {"parent": tuple(seed), "candidate": tuple(own)}
+    return PairSamples(run=name, us=us, gpu_seconds=SETUP + PAIR * pairs)
+
+
+def looks(
+    name: str, place: int, ratio: float, *, refused_at: str = "", work: str = "", **more: str
+) -> list[Looked]:
+    """What every rung says of a candidate that is `ratio` times as fast as the seed."""
+    rng, found = random.Random(name), []
+    for rung in RUNGS[:1] if name == BASE else RUNGS:
+        passed = rung != refused_at
+        names = {"smoke": ("first",), "bench": ("first",), "profile": ("first", "second")}
+        timed = [run(one, ratio, PAIRS[rung], rng) for one in names.get(rung, ()) if passed]
+        gpu, wall = COSTS[rung]
+        spent = sum(one.gpu_seconds for one in timed)
+        found.append(
+            Looked(
+                problem=more.get("problem", "softmax"),
+                family=more.get("family", "normalization"),
+                target="sm90",
+                device="a GPU",
+                source="a GPU, driver 1, 2026-11-29",
+                kind=Kind.MEASURED if timed else Kind.MODELED,
+                candidate=name,
+                place=place,
+                technique=name.partition(" ")[0],
+                sha256=name,
+                work=work or name,
+                rung=rung,
+                passed=passed,
+                code="" if passed else "correctness.error-above-bound",
+                modeled_us=100 / ratio if rung == "static" else None,
+                runs=tuple(timed),
+                gpu_seconds=gpu + spent,
+                wall_seconds=wall + spent,
+            )
+        )
+        if not passed:
+            break
+    return found
+
+
+@pytest.fixture(scope="module")
+def recorded() -> list[Looked]:
+    """A stream as a search meets it: few gains, many losses, one wrong, one twice."""
+    ratios = {"tile 1": 1.35, "tile 2": 1.12, "warps 4": 0.9, "warps 16": 0.75, "stages 4": 1.0}
+    found = looks(BASE, 0, 1.0)
+    for place, (name, ratio) in enumerate(ratios.items(), start=1):
+        found += looks(name, place, ratio)
+    found += looks("wrong", 7, 3.0, refused_at="smoke")
+    found += looks("tile again", 8, 1.35, work="tile 1")
+    return found
+
+
+@pytest.fixture(scope="module")
+def row(recorded: list[Looked]) -> Row:
+    """Its replays."""
+    return table(recorded, 40)[0]
+
+
+def test_the_same_recording_gives_the_same_table(recorded: list[Looked], row: Row) -> None:
+    """Whatever order its lines are in."""
+    assert table(recorded[::-1], 40) == [row]
+
+
+def test_the_ladder_ends_with_the_kernel_that_full_fidelity_ends_with_for_less(row: Row) -> None:
+    """By what it skips: duplicates, losers, tools."""
+    ladder, full = row.of("ladder"), row.of("full")
+    assert row.kind is Kind.MEASURED
+    assert ladder.as_fast == 1.0
+    assert ladder.same == 1.0
+    assert ladder.gpu_seconds < full.gpu_seconds / 4
+    assert ladder.gpu_seconds < row.of("halving").gpu_seconds / 2
+    assert row.of("full").same == row.of("full again").same == 1.0
+
+
+def test_a_wrong_candidate_wins_nowhere_and_costs_what_refusing_it_cost(
+    recorded: list[Looked],
+) -> None:
+    """However fast it would be."""
+    stream = streams(recorded)[0]
+    wrong = next(one for one in stream.candidates if one.name == "wrong")
+    desk = Desk(stream, random.Random(0))
+    refused = desk.looked(wrong, "profile")
+    assert refused is not None
+    assert desk.cost.gpu_seconds == pytest.approx(COSTS["smoke"][0])
+    assert table(recorded, 5)[0].refused == 1
+
+
+def test_a_run_costs_its_setup_and_its_pairs(recorded: list[Looked]) -> None:
+    """Learned from runs of different lengths."""
+    one = streams(recorded)[0].candidates[0]
+    assert one.pair_seconds == pytest.approx(PAIR)
+    assert one.setup_seconds == pytest.approx(SETUP)
+    desk = Desk(streams(recorded)[0], random.Random(1))
+    summary_ = desk.paired(one, streams(recorded)[0].base, PairRule())
+    assert summary_.low > 1.2
+    assert desk.cost.gpu_seconds == pytest.approx(SETUP + PAIR * summary_.pairs)
+
+
+def test_what_was_not_looked_at_at_the_top_is_priced_by_those_that_were(
+    recorded: list[Looked],
+) -> None:
+    """And the table says of how many that is so."""
+    few = [one for one in recorded if one.rung != "profile" or one.candidate == "tile 1"]
+    rows = table(few, 10)
+    assert rows[0].confirmed == 1
+    assert "5 candidates were not looked at at the top rung" in summary(rows).lines[-1]
+    whole = table(recorded, 10)[0].of("full").gpu_seconds
+    assert rows[0].of("full").gpu_seconds == pytest.approx(whole, rel=0.2)
+
+
+def test_without_the_top_rung_nothing_is_replayed(recorded: list[Looked]) -> None:
+    """Full fidelity would have no price."""
+    assert table([one for one in recorded if one.rung != "profile"], 5) == []
+
+
+def test_modeled_looks_are_replayed_as_modeled(recorded: list[Looked]) -> None:
+    """In seconds, and no measured time is mixed in."""
+    bare = [
+        structs.replace(one, kind=Kind.MODELED, runs=(), modeled_us=one.modeled_us or 90.0)
+        for one in recorded
+        if one.rung in {"static", "smoke"}
+    ]
+    rows = table(bare, 10)
+    assert rows[0].kind is Kind.MODELED
+    assert "seconds (modeled, no GPU)" in summary(rows).lines[0]
+
+
+def test_intervals_widen_with_problems_that_differ(recorded: list[Looked]) -> None:
+    """Problems are drawn with replacement, not replays."""
+    hard = [
+        one
+        for place, ratio in enumerate((1.0, 1.008, 1.016))
+        for one in looks(
+            BASE if place == 0 else f"x {place}", place, ratio, problem="gelu", family="elementwise"
+        )
+    ]
+    both = summary(table([*recorded, *hard], 20))
+    alone = summary(table(recorded, 20))
+    assert both.saved.high - both.saved.low > alone.saved.high - alone.saved.low
+    assert both.saved.low <= both.saved.share <= both.saved.high
+
+
+def test_a_file_is_read_up_to_a_line_that_was_cut_off(
+    tmp_path: Path, recorded: list[Looked]
+) -> None:
+    """What a machine's end left is what there is."""
+    file = tmp_path / "stream.jsonl"
+    for one in recorded[:3]:
+        keep(file, one)
+    with file.open("ab") as lines:
+        lines.write(b'{"problem": "sof')
+    assert read(file) == recorded[:3]
+    keep(tmp_path / "two.jsonl", recorded[0])
+    keep(
+        tmp_path / "two.jsonl", structs.replace(recorded[1], source="another GPU, driver 1, today")
+    )
+    with pytest.raises(WorkbenchError, match="different grounds"):
+        read(tmp_path / "two.jsonl")
+
+
+def test_the_command_replays_a_file_and_says_whether_the_goals_are_met(
+    tmp_path: Path, recorded: list[Looked]
+) -> None:
+    """One object a line with --json; exit 1 where a goal is missed."""
+    file = tmp_path / "stream.jsonl"
+    for one in recorded:
+        keep(file, one)
+    said = CliRunner().invoke(
+        app, ["bench", "search", "--from", str(file), "--runs", "5", "--json"]
+    )
+    first, last = (json.loads(line) for line in said.stdout.splitlines())
+    assert first["problem"] == "softmax"
+    assert said.exit_code == (0 if last["met"] else 1)
+    refused = CliRunner().invoke(app, ["bench", "search"])
+    assert isinstance(refused.exception, WorkbenchError)

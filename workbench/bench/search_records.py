@@ -1,0 +1,92 @@
+"""What every rung said of every candidate of a stream and what that cost, kept line by line."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+from workbench.measure.records import Kind, PairSamples
+
+BASE = "seed"
+"""Name of the candidate that all others are timed against: the first of its stream."""
+
+
+class Looked(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One candidate at one rung, looked at once."""
+
+    problem: str
+    family: str
+    target: str
+    """`sm90`."""
+    device: str
+    """Name of the GPU, or `cpu`."""
+    source: str
+    """Versions and day that the numbers hold for."""
+    kind: Kind
+    """Of every speed that follows from this line; a rung that times nothing is modeled."""
+    candidate: str
+    """Name in its stream."""
+    place: int
+    """In the stream, the seed at 0."""
+    technique: str = ""
+    sha256: str
+    """Of its normalized source."""
+    work: str = ""
+    """`duplicates.work_digest`; empty where it did not compile."""
+    rung: str
+    passed: bool
+    """Nothing was found against it, its speed left aside."""
+    unproven: bool = False
+    code: str = ""
+    """Of what was found."""
+    says: str = ""
+    modeled_us: float | None = None
+    runs: tuple[PairSamples, ...] = ()
+    """Sides `candidate` and `parent`, which is the seed."""
+    gpu_seconds: float
+    """Of the whole rung, its runs among it."""
+    wall_seconds: float
+
+
+def keep(file: Path, looked: Looked) -> None:
+    """Append a line; on disk when this returns. Raises WorkbenchError where it cannot be."""
+    try:
+        with file.open("ab") as lines:
+            lines.write(msgspec.json.encode(looked) + b"\n")
+    except OSError as fault:
+        what = f"the recording cannot be written: {fault.strerror}"
+        raise WorkbenchError(what, where=str(file)) from fault
+
+
+def read(file: Path) -> list[Looked]:
+    """What was kept; a last line that a machine's end cut off is left out.
+
+    Raises WorkbenchError, with the line, for what is no recording, and for lines of several GPUs,
+    targets or versions: times of different grounds are never compared.
+    """
+    try:
+        lines = file.read_bytes().split(b"\n")[:-1]
+    except OSError as fault:
+        what = f"the recording cannot be read: {fault.strerror}"
+        todo = "workbench bench search --record --keep FILE writes one"
+        raise WorkbenchError(what, where=str(file), todo=todo) from fault
+    found: list[Looked] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            found.append(msgspec.json.decode(line, type=Looked))
+        except msgspec.DecodeError as fault:
+            raise WorkbenchError(
+                f"this is no look at a candidate: {fault}", where=f"{file}, line {number}"
+            ) from fault
+    grounds = sorted({f"{one.source.rpartition(', ')[0]} for {one.target}" for one in found})
+    if len(grounds) > 1:
+        what = f"one file holds looks on different grounds: {'; '.join(grounds)}"
+        raise WorkbenchError(what, where=str(file), todo="give another --keep FILE")
+    return found
+
+
+def known(looked: Sequence[Looked]) -> set[tuple[str, str, str]]:
+    """Problem, candidate and rung of every line: what need not be looked at again."""
+    return {(one.problem, one.candidate, one.rung) for one in looked}

@@ -1,0 +1,254 @@
+"""New measurements of a recorded stream of candidates, drawn from what was kept of it. Pure.
+
+Whether two candidates differ follows from their pairs with the seed: the log of one's ratio less
+the log of the other's, drawn with replacement. That has the noise of two pairs where a real pair
+has that of one, so the replay asks for more pairs than a GPU would, of every policy alike.
+"""
+
+import math
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+
+from msgspec import Struct
+
+from workbench.bench.search_records import BASE, Looked
+from workbench.measure.pairs import Answer, PairRule, PairSummary, answer, next_look, summarize
+from workbench.measure.records import Kind
+from workbench.measure.trust import why_not_trusted
+from workbench.search.ladder import shipped_ladder
+from workbench.search.rungs import Ladder, RungResult
+
+_RUNGS = [rung.name for rung in Ladder(shipped_ladder()).rungs]
+_MODELED = len(Ladder(shipped_ladder()).without_gpu().rungs)
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """One candidate with what every rung said of it."""
+
+    name: str
+    technique: str
+    looks: dict[str, Looked]
+    logs: tuple[float, ...]
+    """Of the seed's time over its own, pair by pair; empty where it was not timed."""
+    us: float
+    """Its time, in the middle: 0 where it was not timed."""
+    setup_seconds: float
+    """Of a timing run before its first pair."""
+    pair_seconds: float
+
+    @property
+    def refused(self) -> Looked | None:
+        """The first rung that found something against it."""
+        return next((self.looks[r] for r in _RUNGS if r in self.looks and not self.passed(r)), None)
+
+    @property
+    def work(self) -> str:
+        """Digest of what it launches; empty where it did not compile."""
+        return next((look.work for look in self.looks.values()), "")
+
+    def same_work(self, other: "Candidate") -> bool:
+        """Whether it is the other, or makes a GPU do the same."""
+        return self.name == other.name or bool(self.work and self.work == other.work)
+
+    def passed(self, rung: str) -> bool:
+        """Whether a rung that looked at it found nothing."""
+        return self.looks[rung].passed
+
+
+class Stream(Struct, frozen=True, kw_only=True):
+    """The candidates of one problem, all of which any policy may evaluate."""
+
+    problem: str
+    kind: Kind
+    trusted: bool
+    """Whether modeled times may rank its kernels."""
+    rungs: tuple[str, ...]
+    base: Candidate
+    candidates: tuple[Candidate, ...]
+    confirmed: int
+    """Candidates that were looked at at the top rung; the others cost there what those did."""
+
+
+class Cost(Struct, frozen=True):
+    """What evaluating cost."""
+
+    gpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+
+    def plus(self, other: "Cost") -> "Cost":
+        """Both."""
+        return Cost(self.gpu_seconds + other.gpu_seconds, self.wall_seconds + other.wall_seconds)
+
+
+def streams(looked: Sequence[Looked]) -> list[Stream]:
+    """A stream for each problem with a seed and two candidates that can be replayed."""
+    found = []
+    for problem in sorted({one.problem for one in looked}):
+        stream = _stream([one for one in looked if one.problem == problem])
+        if stream is not None:
+            found.append(stream)
+    return found
+
+
+def _stream(looked: Sequence[Looked]) -> Stream | None:
+    measured = any(one.runs for one in looked)
+    rungs = tuple(_RUNGS if measured else _RUNGS[:_MODELED])
+    # The top rung costs much the same for all, so a few stand for the others there.
+    needed = rungs[-2] if measured else rungs[-1]
+    if not any(one.rung == rungs[-1] and one.passed for one in looked):
+        return None
+    every = [_candidate(own) for own in _by_candidate(looked)]
+    base = next((one for one in every if one.name == BASE), None)
+    usable = tuple(
+        one
+        for one in every
+        if one.name != BASE and (one.refused is not None or needed in one.looks)
+    )
+    if base is None or len(usable) < 2:
+        return None
+    first = looked[0]
+    return Stream(
+        problem=first.problem,
+        kind=Kind.MEASURED if measured else Kind.MODELED,
+        trusted=not why_not_trusted(first.family, first.target),
+        rungs=rungs,
+        base=base,
+        candidates=usable,
+        confirmed=sum(rungs[-1] in one.looks for one in usable),
+    )
+
+
+def _by_candidate(looked: Sequence[Looked]) -> list[list[Looked]]:
+    places = sorted({(one.place, one.candidate) for one in looked})
+    ordered = sorted(looked, key=lambda one: _RUNGS.index(one.rung))
+    return [[one for one in ordered if one.candidate == name] for _, name in places]
+
+
+def _candidate(own: Sequence[Looked]) -> Candidate:
+    runs = [run for one in own for run in one.runs]
+    logs = tuple(
+        math.log(seed / us)
+        for run in runs
+        if "parent" in run.us
+        for seed, us in zip(run.us["parent"], run.us["candidate"], strict=True)
+    )
+    setup, pair = _run_costs([(len(run.us["candidate"]), run.gpu_seconds) for run in runs])
+    return Candidate(
+        name=own[0].candidate,
+        technique=own[0].technique,
+        looks={one.rung: one for one in own},
+        logs=logs,
+        us=median([us for run in runs for us in run.us["candidate"]]) if runs else 0.0,
+        setup_seconds=setup,
+        pair_seconds=pair,
+    )
+
+
+def _run_costs(runs: Sequence[tuple[int, float]]) -> tuple[float, float]:
+    """Seconds before the first pair, and of each, from runs of different lengths.
+
+    The median slope between runs (Theil and Sen); with runs of one length all of it is the pairs'.
+    """
+    if not runs:
+        return 0.0, 0.0
+    ordered = sorted(runs)
+    slopes = [(t2 - t1) / (n2 - n1) for (n1, t1), (n2, t2) in pairwise(ordered) if n2 > n1]
+    slope = max(median(slopes), 0.0) if slopes else ordered[0][1] / max(ordered[0][0], 1)
+    return max(0.0, median(t - n * slope for n, t in ordered)), slope
+
+
+class Desk:
+    """Evaluates candidates of one stream, and counts what that costs."""
+
+    def __init__(self, stream: Stream, rng: random.Random) -> None:
+        self.stream = stream
+        self.cost = Cost()
+        self._rng = rng
+
+    def looked(self, one: Candidate, rung: str) -> Looked | None:
+        """Pay for everything at a rung but its pairs; what speaks against the candidate there."""
+        refused = one.refused
+        if refused is not None and self._place(refused.rung) <= self._place(rung):
+            self.cost = self.cost.plus(Cost(refused.gpu_seconds, refused.wall_seconds))
+            return refused
+        self.cost = self.cost.plus(self._beside_pairs(one, rung))
+        return None
+
+    def _place(self, rung: str) -> int:
+        return self.stream.rungs.index(rung)
+
+    def _beside_pairs(self, one: Candidate, rung: str) -> Cost:
+        own = one.looks.get(rung)
+        alike = [own] if own is not None else self._others(rung)
+        return Cost(
+            median([_gpu_beside(look) for look in alike]),
+            median([look.wall_seconds - _in_runs(look) for look in alike]),
+        )
+
+    def _others(self, rung: str) -> list[Looked]:
+        found = [
+            c.looks[rung] for c in self.stream.candidates if rung in c.looks and c.passed(rung)
+        ]
+        if not found:
+            raise KeyError(rung)
+        return found
+
+    def paired(self, one: Candidate, against: Candidate, rule: PairRule) -> PairSummary:
+        """Pairs of two candidates, look by look until they decide."""
+        times: list[tuple[float, float]] = []
+        wanted: int | None = min(rule.first, rule.cap)
+        summary: PairSummary | None = None
+        while wanted is not None:
+            times += [self._pair(one, against) for _ in range(wanted - len(times))]
+            summary = summarize([a for a, _ in times], [b for _, b in times], rule)
+            decided = answer(summary, rule) is not Answer.UNDECIDED
+            wanted = None if decided else next_look(len(times), rule)
+        if summary is None:
+            raise ValueError("a rule without pairs decides nothing")
+        seconds = one.setup_seconds + len(times) * one.pair_seconds
+        self.cost = self.cost.plus(Cost(seconds, seconds))
+        return summary
+
+    def _pair(self, one: Candidate, against: Candidate) -> tuple[float, float]:
+        log = self._rng.choice(one.logs)
+        if against.logs:
+            log -= self._rng.choice(against.logs)
+        return one.us * math.exp(log), one.us
+
+    def modeled(self, one: Candidate, against: Candidate, rung: str) -> float | None:
+        """The modeled speedup as a rung saw it; None where it was not modeled."""
+        here = [c.looks.get(rung) or c.looks.get(_RUNGS[0]) for c in (against, one)]
+        times = [None if look is None else look.modeled_us for look in here]
+        before, after = times
+        return before / after if before and after else None
+
+    def result(self, one: Candidate, against: Candidate, rung: str, rule: PairRule) -> RungResult:
+        """Evaluate a candidate at a rung, as the ladder sees it."""
+        before = self.cost
+        refused = self.looked(one, rung)
+        timed = refused is None and self.stream.kind is Kind.MEASURED and rung != _RUNGS[0]
+        summary = self.paired(one, against, rule) if timed else None
+        modeled = self.modeled(one, against, rung)
+        return RungResult(
+            sha256=one.name,
+            cubin=one.work,
+            technique=one.technique,
+            rung=rung,
+            passed=refused is None,
+            kind=Kind.MODELED if summary is None else Kind.MEASURED,
+            ratio=modeled if summary is None else summary.ratio,
+            low=None if summary is None else summary.low,
+            high=None if summary is None else summary.high,
+            gpu_seconds=self.cost.gpu_seconds - before.gpu_seconds,
+            wall_seconds=self.cost.wall_seconds - before.wall_seconds,
+        )
+
+
+def _in_runs(look: Looked) -> float:
+    return sum(run.gpu_seconds for run in look.runs)
+
+
+def _gpu_beside(look: Looked) -> float:
+    return max(0.0, look.gpu_seconds - _in_runs(look))

@@ -1,0 +1,209 @@
+"""What `bench search` prints: costs and winners of each policy over many replays. Pure."""
+
+import random
+from collections.abc import Callable, Sequence
+from math import log
+from statistics import fmean, median
+
+from msgspec import Struct
+
+from workbench.bench.search_policies import Climbing, Policy, everything, halving, one_rung
+from workbench.bench.search_records import Looked
+from workbench.bench.search_stream import Candidate, Cost, Desk, Stream, streams
+from workbench.measure.pairs import PairRule
+from workbench.measure.records import Kind
+from workbench.search.rungs import Ladder
+
+SAVED, SAME = 0.80, 0.95
+"""Goals of issue 7: GPU-seconds less than full fidelity, and the same winner."""
+_FULL, _AGAIN, _LADDER = "full", "full again", "ladder"
+_RESAMPLED = 2000
+_INTERVAL = 0.95
+_AS_FAST = log(PairRule().threshold)
+
+
+class PolicyRow(Struct, frozen=True, kw_only=True):
+    """One policy over all replays of one stream."""
+
+    policy: str
+    gpu_seconds: float
+    wall_seconds: float
+    """Of a replay, in the mean."""
+    same: float
+    """Share of replays that end with the kernel that full fidelity ends with there."""
+    as_fast: float
+    """Share that end with that, or with one less than 1 % slower over all samples."""
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One problem."""
+
+    problem: str
+    kind: Kind
+    trusted: bool
+    candidates: int
+    refused: int
+    confirmed: int
+    """Of the candidates, those whose top rung was recorded; the others are priced by them."""
+    runs: int
+    policies: tuple[PolicyRow, ...]
+
+    def of(self, policy: str) -> PolicyRow:
+        """A policy's numbers. Raises KeyError for one that was not replayed."""
+        for one in self.policies:
+            if one.policy == policy:
+                return one
+        raise KeyError(policy)
+
+    def cost(self, policy: str) -> float:
+        """GPU-seconds; seconds where nothing was measured."""
+        one = self.of(policy)
+        return one.gpu_seconds if self.kind is Kind.MEASURED else one.wall_seconds
+
+
+class Estimate(Struct, frozen=True, kw_only=True):
+    """A share with the interval in which it lies when other problems of the kind are drawn."""
+
+    share: float
+    low: float
+    high: float
+
+    def says(self) -> str:
+        """`83 % [71, 90]`."""
+        return f"{100 * self.share:.0f} % [{100 * self.low:.0f}, {100 * self.high:.0f}]"
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """All problems together."""
+
+    saved: Estimate
+    same: Estimate
+    lines: tuple[str, ...]
+    met: bool
+    """Whether both goals are reached, by the shares themselves."""
+
+
+def table(looked: Sequence[Looked], runs: int, seed: int = 0) -> list[Row]:
+    """A row for each problem that can be replayed; the same recording gives the same rows.
+
+    Each replay has an order of its own, the same for all policies, and measures anew.
+    """
+    return [_row(stream, runs, seed) for stream in streams(looked)]
+
+
+def _row(stream: Stream, runs: int, seed: int) -> Row:
+    policies: dict[str, Policy] = {
+        _FULL: everything,
+        _AGAIN: everything,
+        "one rung": one_rung,
+        "halving": halving,
+        _LADDER: Climbing(Ladder.load()),
+    }
+    ends: dict[str, list[tuple[Candidate, Cost]]] = {name: [] for name in policies}
+    for run in range(runs):
+        order = list(stream.candidates)
+        random.Random(f"{seed} {stream.problem} {run}").shuffle(order)  # noqa: S311 -- replays
+        for name, policy in policies.items():
+            drawn = random.Random(f"{seed} {stream.problem} {run} {name}")  # noqa: S311 -- replays
+            desk = Desk(stream, drawn)
+            ends[name].append((policy(desk, order), desk.cost))
+    full = [winner for winner, _ in ends[_FULL]]
+    return Row(
+        problem=stream.problem,
+        kind=stream.kind,
+        trusted=stream.trusted,
+        candidates=len(stream.candidates),
+        refused=sum(one.refused is not None for one in stream.candidates),
+        confirmed=stream.confirmed,
+        runs=runs,
+        policies=tuple(_policy_row(name, found, full) for name, found in ends.items()),
+    )
+
+
+def _policy_row(
+    name: str, found: Sequence[tuple[Candidate, Cost]], full: Sequence[Candidate]
+) -> PolicyRow:
+    winners = [winner for winner, _ in found]
+    return PolicyRow(
+        policy=name,
+        gpu_seconds=fmean(cost.gpu_seconds for _, cost in found),
+        wall_seconds=fmean(cost.wall_seconds for _, cost in found),
+        same=fmean(a.same_work(b) for a, b in zip(winners, full, strict=True)),
+        as_fast=fmean(_as_fast(a, b) for a, b in zip(winners, full, strict=True)),
+    )
+
+
+def _as_fast(one: Candidate, other: Candidate) -> bool:
+    return one.same_work(other) or _speed(one) >= _speed(other) - _AS_FAST
+
+
+def _speed(one: Candidate) -> float:
+    """Log of its speedup over the seed, which has no pairs with itself."""
+    return median(one.logs) if one.logs else 0.0
+
+
+HEAD = ("problem", "cands", "full", "one rung", "halving", "ladder", "saved", "same", "as fast")
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """The row as the table prints it."""
+    full, ladder = row.cost(_FULL), row.of(_LADDER)
+    saved = 1 - row.cost(_LADDER) / full if full else 0.0
+    return (
+        row.problem,
+        f"{row.candidates}",
+        *(f"{row.cost(name):.1f} s" for name in (_FULL, "one rung", "halving", _LADDER)),
+        f"{100 * saved:.0f} %",
+        f"{100 * ladder.same:.0f} %",
+        f"{100 * ladder.as_fast:.0f} %",
+    )
+
+
+def summary(rows: Sequence[Row], seed: int = 0) -> Summary:
+    """Savings and winners over all problems; intervals by drawing problems with replacement.
+
+    Raises ValueError without rows.
+    """
+    if not rows:
+        raise ValueError("there are no rows to sum up")
+    saved = _estimate(rows, lambda some: 1 - _total(some, _LADDER) / _total(some, _FULL), seed)
+    same = _estimate(rows, lambda some: fmean(row.of(_LADDER).same for row in some), seed)
+    unit = "GPU-seconds" if rows[0].kind is Kind.MEASURED else "seconds (modeled, no GPU)"
+    wall = 1 - _wall(rows, _LADDER) / _wall(rows, _FULL)
+    first = (
+        f"the ladder takes {saved.says()} fewer {unit} than full fidelity"
+        f" (goal {100 * SAVED:.0f} %), {100 * wall:.0f} % fewer seconds of wall time,"
+        f" and ends with the same kernel in {same.says()} of replays (goal {100 * SAME:.0f} %)"
+    )
+    lines = [first]
+    for name in (_AGAIN, "one rung", "halving"):
+        less = 1 - _total(rows, name) / _total(rows, _FULL)
+        agrees = fmean(row.of(name).same for row in rows)
+        lines.append(
+            f"{name}: {100 * less:.0f} % fewer, the same kernel in {100 * agrees:.0f} %, as fast in"
+            f" {100 * fmean(row.of(name).as_fast for row in rows):.0f} %"
+        )
+    priced = sum(row.candidates - row.refused - row.confirmed for row in rows)
+    lines.append(
+        f"{len(rows)} problems, {rows[0].runs} replays each, [ ] {100 * _INTERVAL:.0f} % over"
+        f" problems; {priced} candidates were not looked at at the top rung and are priced by"
+        " those that were"
+    )
+    met = saved.share >= SAVED and same.share >= SAME
+    return Summary(saved=saved, same=same, lines=tuple(lines), met=met)
+
+
+def _total(rows: Sequence[Row], policy: str) -> float:
+    return sum(row.cost(policy) for row in rows)
+
+
+def _wall(rows: Sequence[Row], policy: str) -> float:
+    return sum(row.of(policy).wall_seconds for row in rows)
+
+
+def _estimate(rows: Sequence[Row], share: Callable[[Sequence[Row]], float], seed: int) -> Estimate:
+    """A share, and its percentile interval over problems drawn with replacement."""
+    rng = random.Random(seed)  # noqa: S311 -- resampling
+    drawn = sorted(share(rng.choices(rows, k=len(rows))) for _ in range(_RESAMPLED))
+    tail = round(_RESAMPLED * (1 - _INTERVAL) / 2)
+    return Estimate(share=share(rows), low=drawn[tail], high=drawn[-1 - tail])

@@ -1,0 +1,102 @@
+"""`bench search`: what the ladder of rungs saves, and whether it finds the same kernel."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.cli import emit, options
+from workbench.cli.say import Exit, note
+from workbench.errors import WorkbenchError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `bench`."""
+    app.command(
+        epilog="Example: workbench bench search --record --keep stream.jsonl --seconds 600 softmax"
+    )(search)
+
+
+def search(  # every choice of one experiment
+    problems: Annotated[
+        list[str] | None,
+        typer.Argument(help="Shipped problems or files [default: all shipped].", metavar="PROBLEM"),
+    ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Look at candidates now, each at every rung.")
+    ] = False,
+    recording: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Replay what was kept before.")
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep every look, a line each.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="Limit of the recording, all problems together.")
+    ] = 600.0,
+    count: Annotated[int, typer.Option(min=2, help="Candidates of each problem.")] = 8,
+    runs: Annotated[int, typer.Option(min=1, help="Replays of each problem's stream.")] = 200,
+    device: options.Device = "auto",
+    target: options.Target = "",
+    json: options.Json = False,
+) -> None:
+    """Replay one stream of candidates under three policies: what each cost, what each found.
+
+    The ladder, everything at full fidelity, and fixed successive halving, over the same kept
+    samples. `--record` makes the recording first, on a GPU or (modeled) without one. Leaves with 1
+    where the ladder misses its goals.
+    """
+    from workbench.bench.search_records import read
+    from workbench.bench.search_table import HEAD, cells, summary, table
+
+    if record == (recording is not None) or (record and keep is None):
+        raise WorkbenchError(
+            "either a recording is made, or one is replayed",
+            todo="workbench bench search --record --keep FILE; or --from FILE",
+        )
+    if record and keep is not None:
+        _record(tuple(problems or ()), keep, seconds, count, device, target)
+        recording = keep
+    looked = read(recording or Path())
+    wanted = [one for one in looked if not problems or one.problem in problems]
+    rows = table(wanted, runs)
+    if not rows:
+        raise WorkbenchError(
+            "no problem of the recording has two candidates at every rung",
+            where=str(recording),
+            todo="record for longer: --record --keep the same file, with more --seconds",
+        )
+    if not json:
+        emit.text(_line(HEAD))
+    for row in rows:
+        if json:
+            emit.json(row)
+        else:
+            emit.text(_line(cells(row)))
+    found = summary(rows)
+    if json:
+        emit.json(found)
+    else:
+        for line in found.lines:
+            emit.text(line)
+    if not found.met:
+        raise typer.Exit(Exit.NO)
+
+
+def _record(
+    problems: tuple[str, ...], keep: Path, seconds: float, count: int, device: str, target: str
+) -> None:
+    from workbench.bench.search_record import RecordAsk, record
+    from workbench.engine.devices import choose_place
+
+    ask = RecordAsk(problems=problems, count=count, seconds=seconds, file=keep)
+    for _ in record(ask, choose_place(device, target), note):
+        pass
+
+
+_WIDTHS = (16, 9, 10, 10, 10, 10, 9, 8, 8)
+
+
+def _line(row: tuple[str, ...]) -> str:
+    first, *rest = zip(row, _WIDTHS, strict=True)
+    return f"{first[0]:<{first[1]}}" + "".join(f"{text:>{width}}" for text, width in rest)

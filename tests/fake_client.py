@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+from fake_code import fake_code, fake_code_again
 from msgspec import structs
 
+from workbench.engine.generated import VersionCode
 from workbench.engine.view import LogLine, Snapshot, State, StripStage, Version
 from workbench.engine.wishes import Submit
 from workbench.errors import WorkbenchError
@@ -359,6 +361,7 @@ class FakeClient:
         self.now = snapshot
         self.wishes: list[tuple] = []
         self.refuse = ""
+        self.kept_code = True
         self._sources = sources
         self._queue: asyncio.Queue[Snapshot | None] = asyncio.Queue()
 
@@ -393,6 +396,12 @@ class FakeClient:
         before, after = self._sources
         return ("", before) if number == 0 else (before, after)
 
+    def code(self, number: int) -> VersionCode:
+        return fake_code(number, kept=self.kept_code)
+
+    def code_again(self, number: int) -> VersionCode:
+        return fake_code_again(number)
+
     async def decide(self, number: int, answer: Answer, reason: str) -> str:
         self.wishes.append(("decide", number, answer, reason))
         if self.refuse or self.now.pending != number:
@@ -417,15 +426,6 @@ class FakeClient:
         self.push(structs.replace(self.now, state=State.RUNNING))
         return "the run goes on"
 
-    async def stop(self) -> str:
-        self.wishes.append(("stop",))
-        return "the run ends after the running step"
-
-    async def submit(self, wish: Submit) -> str:
-        self.wishes.append(("submit", wish))
-        return "v13 accepted: faster"
-
-
     async def undo(self, number: int) -> str:
         return self._move("undo", number)
 
@@ -437,6 +437,15 @@ class FakeClient:
         if self.refuse:
             raise WorkbenchError(self.refuse)
         return f"{kind} v{number}"
+
+    async def stop(self) -> str:
+        self.wishes.append(("stop",))
+        return "the run ends after the running step"
+
+    async def submit(self, wish: Submit) -> str:
+        self.wishes.append(("submit", wish))
+        return "v13 accepted: faster"
+
 
 def many(count: int) -> Snapshot:
     """A long session: every fourth version is kept, the newest waits."""

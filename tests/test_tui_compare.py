@@ -41,12 +41,49 @@ async def test_any_two_versions_are_compared_in_source_profile_and_code() -> Non
         assert "rms_kernel: compiled" in rows
         assert "registers" in rows
         assert "exact" in rows
-        await on.press("3")
-        code = "\n".join(shown.numbers.shown_lines)
-        assert "the same machine code" in code
-        assert "not TTGIR, PTX or SASS" in " ".join(code.split())
         await on.press("escape")
         assert isinstance(on.app.screen, Board)
+
+
+def lines_of(shown: Compare) -> str:
+    return "\n".join(painted.plain for painted in shown.diff.painted.lines)
+
+
+async def test_generated_code_is_compared_level_by_level_under_one_naming() -> None:
+    async with stage(waiting(), size=(80, 24)) as on:
+        shown = await compared(on)
+        for key, level, came in (
+            ("3", "ttgir", "evictionPolicy = evict_first"),
+            ("4", "ptx", "ld.global.L1::evict_first.v4.b32"),
+            ("5", "sass", "LDG.E.EF.128"),
+        ):
+            await on.press(key)
+            await on.until(lambda shown=shown: shown.diff.display and bool(shown.levels))
+            assert came in lines_of(shown)
+            assert "loc(" not in lines_of(shown)
+            # Only the load changed, though every register after it has another number.
+            assert shown.diff.hunk[1] == 1
+            assert f"{level.upper()}: 1 lines went, 1 came" in str(
+                shown.query_one(".box").border_subtitle
+            )
+
+
+async def test_code_from_before_it_was_kept_is_said_to_be_and_compiled_on_request() -> None:
+    client = FakeClient(waiting())
+    client.kept_code = False
+    async with stage(client.now, client=client) as on:
+        shown = await compared(on)
+        await on.press("4")
+        await on.until(lambda: bool(shown.numbers.shown_lines))
+        says = " ".join("\n".join(shown.numbers.shown_lines).split())
+        assert "v9 is from before generated code was kept" in says
+        assert "c compiles it now with triton" in says
+        assert "c Compile" in on.bar
+        await on.press("c")
+        await on.until(lambda: shown.diff.display)
+        assert "evict_first" in lines_of(shown)
+        assert "compiled now with triton 3.9.0" in str(shown.query_one(".box").border_subtitle)
+        assert "c Compile" not in on.bar
 
 
 async def test_without_a_mark_the_key_is_named() -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
+from workbench.engine.generated import VersionCode
 from workbench.engine.view import Snapshot
 from workbench.engine.wishes import Submit
 from workbench.errors import WorkbenchError
@@ -32,6 +33,12 @@ class Client(Protocol):
     def sources(self, number: int) -> tuple[str, str]:
         """The parent's source and the version's own. Reads git: call it in a thread."""
 
+    def code(self, number: int) -> VersionCode:
+        """What is kept of a version's generated code. Reads git: call it in a thread."""
+
+    def code_again(self, number: int) -> VersionCode:
+        """The version compiled on this machine; takes seconds. Call it in a thread."""
+
     async def decide(self, number: int, answer: Answer, reason: str) -> str:
         """Answer for the pending transition; says what was done.
 
@@ -47,18 +54,18 @@ class Client(Protocol):
     async def stop(self) -> str:
         """End the run after the running step."""
 
+    async def undo(self, number: int) -> str:
+        """Take an accepted version back; says what git holds of it."""
+
+    async def branch(self, number: int) -> str:
+        """Go on from another accepted version; says what git holds of it."""
+
     async def submit(self, wish: Submit) -> str:
         """Gate a candidate as the next transition; says what became of it once it is in git."""
 
 
 class Reading:
     """Records of versions, kept once read; a version that is decided is read anew."""
-
-    async def undo(self, number: int) -> str:
-        """Take an accepted version back; says what git holds of it."""
-
-    async def branch(self, number: int) -> str:
-        """Go on from another accepted version; says what git holds of it."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -81,6 +88,14 @@ class Reading:
     async def sources(self, number: int) -> tuple[str, str]:
         """The parent's source and the version's own, read in a thread."""
         return await asyncio.to_thread(self.client.sources, number)
+
+    async def code(self, number: int) -> VersionCode:
+        """What is kept of the version's generated code, read in a thread."""
+        return await asyncio.to_thread(self.client.code, number)
+
+    async def code_again(self, number: int) -> VersionCode:
+        """The version compiled on this machine, in a thread."""
+        return await asyncio.to_thread(self.client.code_again, number)
 
 
 async def follow(

@@ -1,7 +1,8 @@
-"""Any two versions against each other: source, profile, and what is kept of the generated code."""
+"""Any two versions against each other: source, profile, and what the compiler made of them."""
 
 import asyncio
-from typing import ClassVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar
 
 from msgspec import Struct
 from textual.app import ComposeResult
@@ -11,14 +12,22 @@ from textual.content import Content
 
 from workbench.engine.view import Snapshot
 from workbench.errors import WorkbenchError
+from workbench.kernels.code_text import LEVELS
 from workbench.session.records import Transition
-from workbench.tui.dialogs.deltas import code_lines, delta_lines
+from workbench.tui.dialogs.deltas import delta_lines
 from workbench.tui.dialogs.following import Prepared
+from workbench.tui.dialogs.generated import (
+    CodePair,
+    compile_again,
+    diffs_of,
+    read_code,
+    why_not,
+)
 from workbench.tui.diff.paint import Compared, prepare
 from workbench.tui.diff.view import DiffView
 from workbench.tui.draw import Part, line
 from workbench.tui.feed import Reading
-from workbench.tui.keys import Key, Place, bindings, heard
+from workbench.tui.keys import Key, Place, bindings, heard, shown_by_id
 from workbench.tui.look import Look, dressed
 from workbench.tui.panes.base import Scroller
 from workbench.tui.panes.keybar import KeyBar
@@ -47,38 +56,43 @@ async def read_pair(reading: Reading, snapshot: Snapshot, a: int, b: int, look: 
 
 
 class Numbers(Scroller):
-    """Profile or code of a pair, whichever is asked for."""
+    """Lines about a pair that are no diff."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.LIST)
-    pair: Pair | None = None
-    code: bool = False
+    says: Callable[[Look, int], list[Content]] | None = None
+    """The lines at a width; None while they are read."""
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
         """As many lines as there are."""
-        if self.pair is None:
-            return []
-        lines = code_lines if self.code else delta_lines
-        return lines(self.pair.one, self.pair.other, scene.look, width)
+        return [] if self.says is None else self.says(scene.look, width)
 
 
 class Compare(Prepared):
-    """Three views of one pair; the keys 1, 2 and 3 choose."""
+    """Views of one pair; a key each."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.COMPARE)
-    _VIEWS: ClassVar[tuple[str, ...]] = ("source", "profile", "code")
+    _VIEWS: ClassVar[tuple[str, ...]] = ("source", "profile", *LEVELS)
 
     def __init__(
         self, reading: Reading, scene: Scene, pair: tuple[int, int], keys: tuple[Key, ...]
     ) -> None:
         super().__init__()
-        self._reading, self._scene, self._numbers = reading, scene, pair
+        self._reading, self._scene, self._numbers, self._keys = reading, scene, pair, keys
         self.pair: Pair | None = None
+        self.code: CodePair | None = None
+        self.levels: dict[str, Compared] = {}
         self.view = "source"
+        self._compiling = False
         self.diff = DiffView(scene.look)
         self.numbers = Numbers(id="numbers")
-        self.bar = KeyBar(
-            heard(keys, Place.COMPARE, Place.DIFF), lambda key, _: key.label, keep=("back",)
-        )
+        self.bar = KeyBar(heard(keys, Place.COMPARE, Place.DIFF), self._label, keep=("back",))
+
+    def _label(self, key: Key, _scene: Scene) -> str:
+        return key.label if key.id != "code-again" or self._offers else ""
+
+    @property
+    def _offers(self) -> bool:
+        return self.view in LEVELS and self.code is not None and self.code.offers
 
     def compose(self) -> ComposeResult:
         """Source or numbers, then the keys."""
@@ -91,21 +105,39 @@ class Compare(Prepared):
         """Read both versions."""
         self.action_view("source")
         self.show_scene(self._scene)
-        self.run_worker(self._read(), group="pair")
+        self._start(self._read(), then=self.ready.set)
+
+    def _start(self, work: Coroutine[Any, Any, None], *, then: Callable[[], None]) -> None:
+        """Let something be read and shown; what cannot be read is told."""
+
+        async def whole() -> None:
+            try:
+                await work
+                self.action_view(self.view)
+            except (WorkbenchError, OSError) as fault:
+                self.notify(str(fault), severity="error", timeout=10, markup=False)
+                if self.pair is None:
+                    self.dismiss()
+            then()
+
+        self.run_worker(whole(), group="pair")
 
     async def _read(self) -> None:
-        snapshot, look = self._scene.snapshot, self._scene.look
-        try:
-            pair = await read_pair(self._reading, snapshot, *self._numbers, look)
-        except (WorkbenchError, OSError) as fault:
-            self.notify(str(fault), severity="error", timeout=10, markup=False)
-            self.ready.set()
-            self.dismiss()
-            return
-        self.pair = self.numbers.pair = pair
-        self.diff.compare(pair.sources)
-        self.numbers.redraw()
-        self.ready.set()
+        look = self._scene.look
+        self.pair = await read_pair(self._reading, self._scene.snapshot, *self._numbers, look)
+
+    async def _read_code(self) -> None:
+        self.code = await read_code(self._reading, *self._numbers)
+        await self._compare_code()
+
+    async def _compile(self) -> None:
+        if self.code is not None:
+            self.code = await compile_again(self._reading, self.code)
+            await self._compare_code()
+
+    async def _compare_code(self) -> None:
+        if self.code is not None and self.code.whole:
+            self.levels = await diffs_of(self.code, self._scene.look)
 
     def show_scene(self, scene: Scene) -> None:
         """Both versions are committed and stay as they are; only the look may change."""
@@ -114,20 +146,62 @@ class Compare(Prepared):
         self.bar.show_scene(scene)
 
     def action_view(self, view: str) -> None:
-        """Source, profile or code."""
+        """Source, profile or a level of the generated code."""
+        asked = view in LEVELS and self.code is None and self.pair is not None
         self.view = view
-        self.diff.display = view == "source"
-        self.numbers.display = view != "source"
-        self.numbers.code = view == "code"
+        shown = self.levels.get(view)
+        if view == "source" and self.pair is not None:
+            shown = self.pair.sources
+        self.diff.display = view == "source" or shown is not None
+        self.numbers.display = not self.diff.display
+        self.numbers.says = self._says(view)
         self.numbers.top = 0
         self.numbers.redraw()
-        (self.diff if view == "source" else self.numbers).focus()
+        if shown is not None:
+            self.diff.compare(shown)
+        (self.diff if self.diff.display else self.numbers).focus()
+        self.bar.redraw()
+        self._title(view, shown)
+        if asked:
+            self._start(self._read_code(), then=lambda: None)
+
+    def _says(self, view: str) -> Callable[[Look, int], list[Content]] | None:
+        pair, code = self.pair, self.code
+        if view == "profile" and pair is not None:
+            return lambda look, width: delta_lines(pair.one, pair.other, look, width)
+        if view not in LEVELS or code is None or code.whole:
+            return None
+        if self._compiling:
+            return lambda look, _: [line((" compiling; this takes some seconds", look.muted))]
+        key = shown_by_id(self._keys, "code-again")
+        return lambda look, width: why_not(code, look, width, key)
+
+    def _title(self, view: str, shown: Compared | None) -> None:
+        """The border: which pair, which view, and what a diff of code does not show."""
         look, (a, b) = self._scene.look, self._numbers
         parts: list[Part] = [f"v{a} against v{b}  "]
         for place, name in enumerate(self._VIEWS, start=1):
             style = f"bold {look.accent}" if name == view else f"not bold {look.muted}"
             parts.append((f" {place} {name}", style))
-        self.query_one(".box").border_title = dressed(line(*parts), look)
+        box = self.query_one(".box")
+        box.border_title = dressed(line(*parts), look)
+        notes = ""
+        if view in LEVELS and shown is not None and self.code is not None:
+            notes = self.code.notes(view, shown)
+        box.border_subtitle = dressed(line(notes), look)
+
+    def action_code_again(self) -> None:
+        """Compile what was not kept; the screen goes on meanwhile."""
+        if self._compiling or not self._offers:
+            return
+
+        def done() -> None:
+            self._compiling = False
+            self.action_view(self.view)
+
+        self._compiling = True
+        self.action_view(self.view)
+        self._start(self._compile(), then=done)
 
     def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
         """A click on the bar is the key."""

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from workbench.gate.records import GateReport
 from workbench.measure.records import Kind
 from workbench.session.records import Transition
-from workbench.tui.draw import Part, fit, line, padded, wrapped
+from workbench.tui.draw import Part, fit, line, padded
 from workbench.tui.look import Look
 
 if TYPE_CHECKING:
@@ -81,36 +80,3 @@ def _change(one: "Compared", look: Look) -> tuple[str, str]:
     if isinstance(one.a, float) and one.a and one.unit != "%":
         return f"{100 * one.delta / abs(one.a):+.1f} % {mark}", style
     return f"{one.delta:+.4g} {mark}", style
-
-
-def code_lines(a: Transition, b: Transition, look: Look, width: int) -> list[Content]:
-    """What a session keeps of the generated code: which binary each kernel was, not its text."""
-    lines: list[Content] = []
-    ours, theirs = _binaries(a.gate), _binaries(b.gate)
-    for kernel in dict.fromkeys((*ours, *theirs)):
-        one, other = ours.get(kernel, ()), theirs.get(kernel, ())
-        same = bool(one) and one == other
-        says = "the same machine code" if same else "other machine code"
-        style = look.good if same else look.warn
-        lines.append(line((f" {kernel}: ", "bold"), (says, style)))
-        for number, known in ((a.number, one), (b.number, other)):
-            shown = ", ".join(sha[:16] for sha in known) or "was not compiled"
-            lines.append(line((f"   v{number:<5} cubin sha256 ", look.muted), shown))
-    kept = (
-        "A session keeps the binaries' hashes and instruction counts (in the profile, under "
-        "machine code), not TTGIR, PTX or SASS: the compiler makes them again from the source "
-        "and the versions named here."
-    )
-    lines += [line(""), *(line((f" {text}", look.muted)) for text in wrapped(kept, width - 2))]
-    for record in (a, b):
-        tools = ", ".join(f"{name} {value}" for name, value in record.gate.toolchain.items())
-        said = f"v{record.number}: {tools or 'unknown tools'}, for {record.gate.target}"
-        lines += [line((f" {text}", look.muted)) for text in wrapped(said, width - 2)]
-    return lines
-
-
-def _binaries(gate: GateReport) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
-    for launch in gate.launches:
-        found.setdefault(launch.kernel, []).append(launch.cubin_sha256)
-    return {kernel: tuple(dict.fromkeys(known)) for kernel, known in found.items()}

@@ -45,11 +45,16 @@ class Painted(Struct, frozen=True):
 
 
 def prepare(before: str, after: str, look: Look) -> Compared:
-    """Compare and highlight; a few ms a hundred lines, so not for the screen's own thread."""
+    """Compare and highlight Python; some ms a hundred lines, so not for the screen's own thread."""
+    return compared(before, after, lambda lines: highlighted(lines, look))
+
+
+def compared(before: str, after: str, colour: Callable[[Sequence[str]], list[Content]]) -> Compared:
+    """The same for any language; `colour` adds styles and leaves the text alone."""
     return Compared(
         difference=compare(before, after),
-        left=tuple(highlighted(shown_lines(before), look)),
-        right=tuple(highlighted(shown_lines(after), look)),
+        left=tuple(colour(shown_lines(before))),
+        right=tuple(colour(shown_lines(after))),
     )
 
 

@@ -38,6 +38,8 @@ class DiffView(ScrollView, can_focus=True):
     def compare(self, compared: Compared) -> None:
         """Show this comparison from its top."""
         self._compared = compared
+        # Hidden it has no width; it is laid out when it gets one, even the one it had.
+        self._laid_out = (0, False)
         self._lay_out()
         self._to(0)
 

@@ -1,0 +1,83 @@
+"""What the compiler made of a pair of versions, ready to be shown: a diff a level, or why not."""
+
+import asyncio
+from importlib import metadata
+
+from msgspec import Struct
+from textual.content import Content
+
+from workbench.engine.generated import VersionCode
+from workbench.kernels.code_text import LEVELS, both_sides
+from workbench.tui.diff.assembly import coloured
+from workbench.tui.diff.paint import Compared, compared
+from workbench.tui.draw import line, wrapped
+from workbench.tui.feed import Reading
+from workbench.tui.look import Look
+
+
+class CodePair(Struct, frozen=True):
+    """The generated code of two versions."""
+
+    one: VersionCode
+    other: VersionCode
+
+    @property
+    def whole(self) -> bool:
+        """Whether both sides are there."""
+        return not (self.one.lacks or self.other.lacks)
+
+    @property
+    def offers(self) -> bool:
+        """Whether compiling again would bring what is not there."""
+        return self.one.again or self.other.again
+
+    def notes(self, level: str, at: Compared) -> str:
+        """One line under a diff: what it says, and where a side was not kept but made now."""
+        gone, came = at.difference.removed, at.difference.added
+        same = {c.code_sha256 for c in self.one.kernels} == {
+            c.code_sha256 for c in self.other.kernels
+        }
+        if same:
+            says = "the same machine code"
+        elif gone or came:
+            says = (
+                f"{level.upper()}: {gone} lines went, {came} came; names as in v{self.one.number}"
+            )
+        else:
+            says = f"the same {level.upper()}, other machine code"
+        return "; ".join([says, *(side.made for side in (self.one, self.other) if side.made)])
+
+
+async def read_code(reading: Reading, a: int, b: int) -> CodePair:
+    """What is kept of both. Raises WorkbenchError or OSError."""
+    return CodePair(await reading.code(a), await reading.code(b))
+
+
+async def compile_again(reading: Reading, pair: CodePair) -> CodePair:
+    """The pair with everything that this machine can make. Raises WorkbenchError or OSError."""
+    one, other = [
+        await reading.code_again(side.number) if side.again else side
+        for side in (pair.one, pair.other)
+    ]
+    return CodePair(one, other)
+
+
+async def diffs_of(pair: CodePair, look: Look) -> dict[str, Compared]:
+    """A comparison a level, made off the screen's own thread."""
+
+    def prepare(level: str) -> Compared:
+        before, after = both_sides(pair.one.kernels, pair.other.kernels, level)
+        return compared(before, after, lambda lines: coloured(lines, look, level))
+
+    return {level: await asyncio.to_thread(prepare, level) for level in LEVELS}
+
+
+def why_not(pair: CodePair, look: Look, width: int, key: str) -> list[Content]:
+    """Lines that say what is not there, and which `key` makes it."""
+    says = [side.lacks for side in (pair.one, pair.other) if side.lacks]
+    lines = [line((f" {text}", look.text)) for one in says for text in wrapped(one, width - 2)]
+    if pair.offers:
+        tool = f"triton {metadata.version('triton')}"
+        offer = f"{key} compiles it now with {tool}, on this machine's CPU; takes some seconds"
+        lines += [line(""), *(line((f" {t}", look.accent)) for t in wrapped(offer, width - 2))]
+    return lines

@@ -63,7 +63,7 @@ async def test_generated_code_is_compared_level_by_level_under_one_naming() -> N
             assert "loc(" not in lines_of(shown)
             # Only the load changed, though every register after it has another number.
             assert shown.diff.hunk[1] == 1
-            assert f"{level.upper()}: 1 lines went, 1 came" in str(
+            assert f"{level.upper()}: 1 line went, 1 came" in str(
                 shown.query_one(".box").border_subtitle
             )
 

@@ -42,16 +42,16 @@ def alike(before: str, after: str, level: str) -> tuple[str, str]:
 
     One renaming, one to one over the whole kernel, is sought that explains most of the lines that
     are equal but for names; a line that it does not explain stays different. A name of the second
-    that stands for none of the first, and that the first uses for something else, gets a prime.
+    that was found nowhere in the first stays, with a prime where the first's was given to another.
     """
     old, new = plain_lines(before, level), plain_lines(after, level)
     names = _NAMES[level]
     renamed = _renaming(old, new, level)
-    taken = {found[0] for line in old for found in names.finditer(line)}
+    given = set(renamed.values())
 
     def under(found: re.Match[str]) -> str:
         name = found[0]
-        return renamed.get(name) or (f"{name}'" if name in taken else name)
+        return renamed.get(name) or (f"{name}'" if name in given else name)
 
     return _text(old), _text([names.sub(under, line) for line in new])
 

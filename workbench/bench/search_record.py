@@ -37,7 +37,6 @@ from workbench.measure.pairs import PairRule
 from workbench.measure.records import Kind
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.problems.records import Problem
-from workbench.search.duplicates import work_digest
 from workbench.search.rungs import Ladder, Rung
 
 Hear = Callable[[str], None]
@@ -257,7 +256,7 @@ class _Stream:
             place=made.place,
             technique=_technique(made.name),
             sha256=normalized_sha256(made.source),
-            work=work_digest(report.launches),
+            work=report.work,
             rung=rung.name,
             passed=not against,
             unproven=bool(against) and report.verdict is Verdict.UNPROVEN,

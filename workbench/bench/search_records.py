@@ -34,7 +34,7 @@ class Looked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sha256: str
     """Of its normalized source."""
     work: str = ""
-    """`duplicates.work_digest`; empty where it did not compile."""
+    """`GateReport.work`; empty where it did not compile."""
     rung: str
     passed: bool
     """Nothing was found against it, its speed left aside."""

@@ -35,6 +35,7 @@ from workbench.gate.timing import stage as timing
 from workbench.gate.verdict import verdict_of
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.records import KernelCode
+from workbench.kernels.work import work_digest
 from workbench.measure.gpulock import GpuBusy, gpu_lock
 from workbench.measure.gpuwatch import lock_name
 from workbench.measure.ncu.records import NcuRecord
@@ -393,6 +394,7 @@ class Sitting:
             device=self._settings.device,
             toolchain=compiled.recorded.toolchain if compiled else {},
             replay_seed=self._seed.hex(),
+            work=work_digest(compiled.launches, compiled.recorded.host) if compiled else "",
             launches=compiled.launches if compiled else (),
             gpu_seconds=self._gpu_seconds,
             ncu=self._ncu,

@@ -115,6 +115,8 @@ class GateReport(Struct, frozen=True, kw_only=True):
     """Against the parent."""
     versus_seed: Speed | None = None
     versus_reference: Speed | None = None
+    work: str = ""
+    """What it makes a GPU do, as a digest: two texts with the same one are the same work."""
     launches: tuple[Launch, ...] = ()
     traces: tuple[LaunchTrace, ...] = ()
     samples: tuple[PairSamples, ...] = ()

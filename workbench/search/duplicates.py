@@ -1,33 +1,8 @@
 """Which candidates are the same work in another text, so that none is evaluated twice. Pure."""
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-import msgspec
-
-from workbench.kernels.records import HostOperation, Launch, ScalarArgument
 from workbench.search.rungs import RungResult
-
-
-def work_digest(launches: Sequence[Launch], host: Sequence[HostOperation] = ()) -> str:
-    """Of the machine code of every launch in order, with its grid, its arguments, and what torch
-    does beside them: equal where two texts make a GPU do the same. Empty without launches.
-
-    Names, lines and compile times do not count: they change nothing.
-    """
-    if not launches:
-        return ""
-    parts: list[object] = [
-        [launch.cubin_sha256, launch.grid, launch.num_warps, launch.num_ctas, *_arguments(launch)]
-        for launch in launches
-    ]
-    parts.append([(operation.name, operation.bytes) for operation in host])
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
-
-
-def _arguments(launch: Launch) -> Iterable[object]:
-    for argument in launch.arguments.values():
-        yield argument.value if isinstance(argument, ScalarArgument) else argument
 
 
 def same_as(one: RungResult, history: Iterable[RungResult]) -> RungResult | None:

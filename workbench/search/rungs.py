@@ -48,7 +48,7 @@ class RungResult(Struct, frozen=True, kw_only=True):
     unproven: bool = False
     """The machine kept it from being judged: it is not the candidate's failure."""
     cubin: str = ""
-    """`duplicates.work_digest` of what it launches; empty when that is not known."""
+    """`GateReport.work`, what it makes a GPU do; empty when that is not known."""
     number: int | None = None
     """Of its transition, where it has one: `same kernel as v7`."""
     technique: str = ""
@@ -268,7 +268,8 @@ def _as_modeled(
 ) -> tuple[Action, str]:
     """On a ladder that measures nothing: the modeled ratio itself, as the gate without a GPU.
 
-    No rung above will know better. It may speak for a candidate anywhere, and against one only where the model is trusted.
+    No rung above will know better. It may speak for a candidate anywhere, and against one only
+    where the model is trusted.
     """
     base = 1.0 if incumbent is None else incumbent.ratio
     alike = incumbent is None or incumbent.kind is Kind.MODELED

@@ -17,6 +17,8 @@ from workbench.isolation.processes import children
 from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop
 
+__all__ = ["workshop"]
+
 HEAVY = """
 import sys
 import workbench.engine.workplace

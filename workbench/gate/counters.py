@@ -5,9 +5,11 @@ Its numbers explain a time and never are one: nothing in here can pass or fail a
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct, structs
@@ -26,13 +28,14 @@ from workbench.measure.gpulock import GpuBusy, gpu_lock
 from workbench.measure.gpuwatch import lock_name
 from workbench.measure.ncu.command import find_ncu, version_of
 from workbench.measure.ncu.records import NcuRecord, NcuState
-from workbench.measure.ncu.run import SECONDS, NcuJob, keep_report, profile
+from workbench.measure.ncu.run import SECONDS, Alone, NcuJob, keep_report, profile
 from workbench.measure.ncu.states import without_profile
 from workbench.problems.records import Constant, Precision, Problem
 
 JOB = "workbench.gate.counters_job"
 NCU = "Nsight Compute"
 _LAYERS = "layers.json"
+_READY, _GO = "ready", "go"
 _CANARY_SECONDS = 60.0
 """Our own kernel takes some ten; a tool that hangs in the sandbox is not waited for longer."""
 _MAY_BE_THE_SANDBOX = (
@@ -60,6 +63,14 @@ class CountersRequest(Struct, frozen=True, kw_only=True):
     """`cuda:0`; `cpu` interprets, to rehearse without a GPU."""
     confinement: Confinement | None = None
     """None where the profiler does not work in a confined process."""
+    ready: str = ""
+    """File to make before the GPU is touched and anything of the candidate is read."""
+    go: str = ""
+    """File to wait for then; empty where nobody makes one."""
+
+
+class NotWanted(Exception):
+    """The candidate turned out not to be worth a look."""
 
 
 class Profiler(Protocol):
@@ -72,8 +83,13 @@ class Profiler(Protocol):
         *,
         seed: bytes,
         waits: Callable[[], None],
-    ) -> NcuRecord:
-        """Never raises for what a candidate, ncu or the driver does. `seed` is of what is drawn."""
+        proven: Callable[[], bool],
+    ) -> NcuRecord | None:
+        """Never raises for what a candidate, ncu or the driver does. `seed` is of what is drawn.
+
+        What takes seconds and needs neither GPU nor candidate is done before `proven` is asked,
+        which may wait; where it says no, nothing is run and there is no record.
+        """
 
 
 class NcuProfiler:
@@ -109,27 +125,33 @@ class NcuProfiler:
         *,
         seed: bytes,
         waits: Callable[[], None] = lambda: None,
+        proven: Callable[[], bool] = lambda: True,
         keep: tuple[Path, str] | None = None,
-    ) -> NcuRecord:
+    ) -> NcuRecord | None:
         """See `Profiler`. Holds the GPU's lock: counters are those of the whole device."""
         ncu = self._ncu or find_ncu()
         if ncu is None:
-            return without_profile(NcuState.MISSING, "")
-        if self._device_index is None:
-            return self._kept(ncu, candidate, launches, seed, keep)
+            return without_profile(NcuState.MISSING, "") if proven() else None
+        names = [launch.kernel for launch in launches]
         try:
-            with gpu_lock(lock_name(self._device_index), waits=waits):
-                return self._kept(ncu, candidate, launches, seed, keep)
+            run = _Run(ncu, names, partial(self._alone, proven, waits))
+            return self._kept(run, candidate, seed, keep)
+        except NotWanted:
+            return None
         except GpuBusy as busy:
             return without_profile(NcuState.OCCUPIED, busy.what)
 
+    @contextmanager
+    def _alone(self, proven: Callable[[], bool], waits: Callable[[], None]) -> Iterator[None]:
+        if not proven():
+            raise NotWanted
+        with ExitStack() as stack:
+            if self._device_index is not None:
+                stack.enter_context(gpu_lock(lock_name(self._device_index), waits=waits))
+            yield
+
     def _kept(
-        self,
-        ncu: Path,
-        candidate: Candidate,
-        launches: Sequence[Launch],
-        seed: bytes,
-        keep: tuple[Path, str] | None,
+        self, run: "_Run", candidate: Candidate, seed: bytes, keep: tuple[Path, str] | None
     ) -> NcuRecord:
         problem = self._problem
         asked = CountersRequest(
@@ -142,53 +164,46 @@ class NcuProfiler:
         )
         root = ScratchRoot()
         try:
-            record = self._profiled(root, ncu, asked, [launch.kernel for launch in launches])
+            record = self._profiled(root, run, asked)
             if keep is None:
                 return structs.replace(record, report="", report_bytes=0)
             return keep_report(record, *keep)
         finally:
             root.close()
 
-    def _profiled(
-        self, root: ScratchRoot, ncu: Path, asked: CountersRequest, kernels: Sequence[str]
-    ) -> NcuRecord:
+    def _profiled(self, root: ScratchRoot, run: "_Run", asked: CountersRequest) -> NcuRecord:
         """As confined as ncu allows on a kernel of our own; where it allows nothing, why.
 
         What was remembered is doubted once: where it fails, our own kernel is asked again.
         """
-        level = self._level or remembered(NCU, version_of(ncu))
+        level = self._level or remembered(NCU, version_of(run.ncu))
         if level is not None:
-            record = self._confined(root, ncu, asked, kernels, level)
+            record = self._confined(root, run, asked, level)
             if self._level is not None or record.state not in _MAY_BE_THE_SANDBOX:
                 return record
-        found = self._tried(root, ncu, asked)
+        found = self._tried(root, run, asked)
         if not isinstance(found, Level):
             return found
         self._level = found
-        remember(NCU, version_of(ncu), found)
+        remember(NCU, version_of(run.ncu), found)
         if found is level:
             return record
-        return self._confined(root, ncu, asked, kernels, found)
+        return self._confined(root, run, asked, found)
 
     def _confined(
-        self,
-        root: ScratchRoot,
-        ncu: Path,
-        asked: CountersRequest,
-        kernels: Sequence[str],
-        level: Level,
+        self, root: ScratchRoot, run: "_Run", asked: CountersRequest, level: Level
     ) -> NcuRecord:
-        record = self._attempt(root, ncu, asked, kernels, level)
+        record = self._attempt(root, run, asked, level)
         return structs.replace(record, confinement=level.says(NCU))
 
-    def _tried(self, root: ScratchRoot, ncu: Path, asked: CountersRequest) -> Level | NcuRecord:
+    def _tried(self, root: ScratchRoot, run: "_Run", asked: CountersRequest) -> Level | NcuRecord:
         """The strictest level at which ncu profiles our own kernel; how it failed if at none."""
         canary = structs.replace(
             asked, candidate=canary_text.CANDIDATE, problem=canary_text.PROBLEM, values={}
         )
+        ours = run._replace(kernels=[canary_text.KERNEL])
         for level in Level:
-            names = [canary_text.KERNEL]
-            record = self._attempt(root, ncu, canary, names, level, most=_CANARY_SECONDS)
+            record = self._attempt(root, ours, canary, level, most=_CANARY_SECONDS)
             if record.state is NcuState.PROFILED:
                 return level
             if record.state not in _MAY_BE_THE_SANDBOX:
@@ -199,24 +214,33 @@ class NcuProfiler:
     def _attempt(
         self,
         root: ScratchRoot,
-        ncu: Path,
+        run: "_Run",
         asked: CountersRequest,
-        kernels: Sequence[str],
         level: Level,
         *,
         most: float = math.inf,
     ) -> NcuRecord:
-        calling = laid_out(root, asked, self._device_index, tool=ncu, level=level)
+        calling = laid_out(root, asked, self._device_index, tool=run.ncu, level=level, waits=True)
         job = NcuJob(
             program=calling.program,
             environment=calling.environment,
-            kernels=tuple(kernels),
+            kernels=tuple(run.kernels),
             folder=calling.folder,
             working=calling.scratch,
             seconds=min(most, self._seconds),
+            ready=calling.scratch / _READY,
+            go=calling.folder / _GO,
         )
-        record = profile(job, ncu=ncu)
+        record = profile(job, ncu=run.ncu, alone=run.alone)
         return structs.replace(record, isolation=calling.isolation())
+
+
+class _Run(NamedTuple):
+    """How one candidate is looked at."""
+
+    ncu: Path
+    kernels: Sequence[str]
+    alone: Alone
 
 
 class Calling(Struct, frozen=True, kw_only=True):
@@ -248,11 +272,13 @@ def laid_out(
     *,
     tool: Path | None = None,
     level: Level = Level.CONFINED,
+    waits: bool = False,
 ) -> Calling:
     """Lay out `counters_job` for a request, whose device and confinement are put in here.
 
-    `tool` is the program that it is to run under, whose installation it may read. Nothing is
-    started yet.
+    `tool` is the program that it is to run under, whose installation it may read. With `waits` it
+    loads what needs no GPU, makes `ready` in its scratch folder and waits for `go` in the other.
+    Nothing is started yet.
     """
     folder, scratch = root.folder("tool"), root.folder("called")
     on_gpu = device_index is not None
@@ -265,7 +291,11 @@ def laid_out(
         namespaces=False,
     )
     message = structs.replace(
-        asked, device=setup.device, confinement=_plan(setup.confinement, tool, level)
+        asked,
+        device=setup.device,
+        confinement=_plan(setup.confinement, tool, level),
+        ready=str(scratch / _READY) if waits else "",
+        go=str(folder / _GO) if waits else "",
     )
     request = scratch / "request.json"
     request.write_bytes(msgspec.json.encode(message))

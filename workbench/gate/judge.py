@@ -3,13 +3,14 @@
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 
 from msgspec import Struct, structs
 
 from workbench.gate import compile as compiling
 from workbench.gate import health, profile
+from workbench.gate.aside import Aside
 from workbench.gate.candidate import Candidate
 from workbench.gate.compile import Compiled
 from workbench.gate.correctness import stage as correctness
@@ -18,9 +19,11 @@ from workbench.gate.correctness.full import stage as full_shape
 from workbench.gate.correctness.full.stage import FullLook
 from workbench.gate.correctness.stage import CorrectnessSettings, usual_shapes
 from workbench.gate.counters import Profiler
+from workbench.gate.counting import Counting
+from workbench.gate.parts import Parts
 from workbench.gate.policy import check as policy
 from workbench.gate.problem.records import ProblemReport
-from workbench.gate.profile import Profiled, Timer
+from workbench.gate.profile import Profiled, Timer, Traces
 from workbench.gate.records import (
     Blame,
     Finding,
@@ -322,59 +325,51 @@ class Sitting:
     def _measured(
         self, timer: Timer, parent: Candidate | None, profiler: Profiler | None
     ) -> Profiled:
-        """The timer's answer; a kernel that will be worked on is looked into, for its facts."""
-        profiled = timer(
-            self._candidate,
-            parent,
-            seed=self._seed,
-            listen=lambda done, total, says: self._listen(
-                Told(Stage.PROFILE, done=done, total=total, says=says)
-            ),
-        )
-        self._gpu_seconds += profiled.gpu_seconds
-        if profiled.report.outcome is not Outcome.PASSED or self._compiled is None:
-            return profiled
-        return self._looked_into(profiled, self._compiled, profiler)
+        """The timer's answer; a kernel that will be worked on is looked into, for its facts.
+
+        What that takes beside the GPU is begun while the pairs are gathered, and dropped where they
+        refuse the candidate.
+        """
+
+        def told(done: int, total: int, says: str) -> None:
+            self._listen(Told(Stage.PROFILE, done=done, total=total, says=says))
+
+        compiled = self._compiled
+        with ExitStack() as stack:
+            counting = Counting(self._candidate, self._seed, lambda says: told(0, 1, says))
+            stack.enter_context(counting)
+            tracing = None if compiled is None else stack.enter_context(self._tracing(compiled))
+            # A profiler may not allow a sandbox: only what was proven right comes there.
+            proven = {r.stage for r in self._reports if r.outcome is Outcome.PASSED}
+            if compiled and profiler is not None and Stage.CORRECTNESS in proven:
+                counting.prepare(profiler, compiled.launches)
+            profiled = timer(self._candidate, parent, seed=self._seed, listen=told)
+            self._gpu_seconds += profiled.gpu_seconds
+            if profiled.report.outcome is not Outcome.PASSED or tracing is None:
+                return profiled
+            return self._looked_into(profiled, tracing, counting)
 
     def _looked_into(
-        self, profiled: Profiled, compiled: Compiled, profiler: Profiler | None
+        self, profiled: Profiled, tracing: Aside[Traces], counting: Counting
     ) -> Profiled:
-        """With its traces, for which the CPU works while the GPU's counters are read."""
-        began = time.monotonic()
-        full = self._facts().full
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            tracing = beside.submit(
-                profile.traces_of,
-                self._candidate,
-                compiled,
-                full,
-                self._settings.target,
-                self._workshop,
-            )
-            self._ncu = self._counted(compiled, profiler)
+        """With its traces, and with what the GPU's counters say."""
+        parts, began = Parts(), time.monotonic()
+        with parts.of("counters"):
+            self._ncu = counting.result()
+        self._gpu_seconds += self._ncu.seconds if self._ncu else 0.0
+        with parts.of("waiting for traces"):
             traces = tracing.result()
-        seconds = profiled.report.seconds + time.monotonic() - began
-        report = structs.replace(profiled.report, seconds=seconds)
+        report = structs.replace(
+            profiled.report,
+            seconds=profiled.report.seconds + time.monotonic() - began,
+            parts={**profiled.report.parts, **parts.told()},
+        )
         return structs.replace(profiled, traces=traces, report=report)
 
-    def _counted(self, compiled: Compiled, profiler: Profiler | None) -> NcuRecord | None:
-        """What the counters say; asked only of what was proven right, for it may run unconfined."""
-        proven = {r.stage for r in self._reports if r.outcome is Outcome.PASSED}
-        if profiler is None or Stage.CORRECTNESS not in proven:
-            return None
-
-        def told(says: str) -> None:
-            self._listen(Told(Stage.PROFILE, total=1, says=says))
-
-        told("reading the GPU's counters")
-        record = profiler(
-            self._candidate,
-            compiled.launches,
-            seed=self._seed,
-            waits=lambda: told("waiting: a timing has the GPU"),
-        )
-        self._gpu_seconds += record.seconds
-        return record
+    def _tracing(self, compiled: Compiled) -> Aside[Traces]:
+        """Its launches at the full shape, interpreted."""
+        full, target = self._facts().full, self._settings.target
+        return profile.tracing(self._candidate, compiled, full, target, self._workshop)
 
     def _report(self) -> GateReport:
         """The verdict with everything that led to it."""

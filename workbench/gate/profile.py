@@ -2,12 +2,13 @@
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
 from msgspec import Struct, structs
 
+from workbench.gate.aside import Aside
 from workbench.gate.candidate import Candidate
 from workbench.gate.compile import Compiled, explain
 from workbench.gate.correctness.cases import SEED_BYTES, derive
@@ -112,6 +113,9 @@ def run_modeled(  # noqa: PLR0913 -- what is modeled, where, and what is known a
     return Profiled(report=report, time=modeled, against=parent, speed=speed, traces=traces)
 
 
+Traces = tuple[LaunchTrace, ...]
+
+
 def traces_of(
     candidate: Candidate,
     compiled: Compiled,
@@ -120,15 +124,32 @@ def traces_of(
     workshop: Workshop,
     *,
     seed: bytes = b"",
-) -> tuple[LaunchTrace, ...]:
+) -> Traces:
     """What its launches do at a shape, for facts; empty where they cannot be traced.
 
     `seed` draws which programs are looked at. Raises WorkbenchError when no worker starts.
     """
+    with tracing(candidate, compiled, shape, target, workshop, seed=seed) as aside:
+        return aside.result()
+
+
+def tracing(
+    candidate: Candidate,
+    compiled: Compiled,
+    shape: ShapeReport,
+    target: str,
+    workshop: Workshop,
+    *,
+    seed: bytes = b"",
+) -> Aside[Traces]:
+    """`traces_of`, beside whatever else is done within the context."""
+
+    def traces(workers: Sequence[Worker]) -> Traces:
+        traced = _traced(workers[0], candidate, compiled, shape, target, seed)
+        return () if isinstance(traced, Finding) else traced.traces
+
     limits = Limits(wall_seconds=_SECONDS, memory_bytes=_MEMORY)
-    with workshop.worker(Flavor.INTERPRET, limits) as worker:
-        traced = _traced(worker, candidate, compiled, shape, target, seed)
-    return () if isinstance(traced, Finding) else traced.traces
+    return Aside(workshop, ((Flavor.INTERPRET, limits),), traces)
 
 
 def _traced_both(

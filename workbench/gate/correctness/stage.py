@@ -6,15 +6,14 @@ protocol is in `cases` (which calls), `structure` and `numbers` (which rules).
 """
 
 import os
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Self
 
 from msgspec import structs
 
 from workbench.errors import WorkbenchError
+from workbench.gate.aside import Aside
 from workbench.gate.correctness.cases import SEED_BYTES, Effort
 from workbench.gate.correctness.full.stage import FullLook
 from workbench.gate.correctness.judging import (
@@ -130,79 +129,40 @@ def _on_the_gpu(
 ) -> _Sat:
     """The calls on the GPU, and beside them the interpreter's look with a reference of its own."""
     judge, parts = Findings(candidate, problem, settings, listen), Parts()
+
+    def look(workers: Sequence[Worker]) -> Findings:
+        looked = Findings(candidate, problem, settings)
+        looked.look_for_bad_accesses(*workers)
+        return looked
+
     asked = ((Flavor.REFERENCE, _REFERENCE_LIMITS), (Flavor.CUDA, _limits(settings)))
+    looking = ((Flavor.REFERENCE, _REFERENCE_LIMITS), (Flavor.INTERPRET, _limits(settings)))
     with ExitStack() as stack:
-        beside = stack.enter_context(_Beside(candidate, problem, settings, workshop))
+        beside = stack.enter_context(Aside(workshop, looking, look))
         with parts.of("starting workers"):
             reference, tried = stack.enter_context(workshop.workers(*asked))
         judge.try_all(reference, tried)
         if not judge.findings:
             with parts.of("waiting for the interpreter"):
-                looked = beside.result()
-            if looked.no_reference:
-                # Two of them may be more than the GPU holds: once more, with the one that is there.
-                looked = Findings(candidate, problem, settings, listen)
-                with workshop.worker(Flavor.INTERPRET, _limits(settings)) as second:
-                    looked.look_for_bad_accesses(reference, second)
+                looked = _looked(beside)
+            if looked is None:
+                # Two references may be more than the GPU holds: again, with the one that is there.
+                looked = look((reference, stack.enter_context(workshop.worker(*looking[1]))))
             judge.take_over(looked)
+            parts.add("interpreter, beside", beside.seconds)
         parts.add_calls("reference", reference.spent)
         parts.add_calls("candidate", tried.spent)
-        parts.add("interpreter, beside", beside.seconds)
         return judge, parts, tried.isolation
 
 
-class _Beside:
-    """The interpreter's look for bad accesses, in a thread; a context manager.
-
-    Whoever leaves it before it is done waits for no more than the end of its processes.
-    """
-
-    def __init__(
-        self,
-        candidate: HasSource,
-        problem: Problem,
-        settings: CorrectnessSettings,
-        workshop: Workshop,
-    ) -> None:
-        self._found = Findings(candidate, problem, settings)
-        self._asked = ((Flavor.REFERENCE, _REFERENCE_LIMITS), (Flavor.INTERPRET, _limits(settings)))
-        self._workshop = workshop
-        self._pool = ThreadPoolExecutor(1)
-        self._workers: list[Worker] = []
-        self._over = threading.Lock()
-        self._left = False
-        self.seconds = 0.0
-
-    def __enter__(self) -> Self:
-        self._future = self._pool.submit(self._look)
-        return self
-
-    def _look(self) -> Findings:
-        began = time.monotonic()
-        try:
-            with self._workshop.workers(*self._asked) as (reference, second):
-                with self._over:
-                    self._workers += (reference, second)
-                    if self._left:
-                        return self._found
-                self._found.look_for_bad_accesses(reference, second)
-        except WorkbenchError:
-            # No worker started; where that is no passing want, the next one to be asked says so.
-            self._found.no_reference = True
-        self.seconds = time.monotonic() - began
-        return self._found
-
-    def result(self) -> Findings:
-        """What it found."""
-        return self._future.result()
-
-    def __exit__(self, *_: object) -> None:
-        with self._over:
-            self._left = True
-        if not self._future.done():
-            for worker in self._workers:
-                worker.close()
-        self._pool.shutdown()
+def _looked(beside: Aside[Findings]) -> Findings | None:
+    """What a look found; None where the reference was not there for it."""
+    try:
+        looked = beside.result()
+    except WorkbenchError:
+        # No worker started. Where that is no passing want, the next one to be asked says so.
+        return None
+    return None if looked.no_reference else looked
 
 
 def _limits(settings: CorrectnessSettings) -> Limits:

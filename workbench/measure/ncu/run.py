@@ -6,7 +6,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -29,6 +30,9 @@ SECONDS = 120.0
 _READ_SECONDS = 60.0
 _GRACE = 40.0
 """Beyond the deadline, for the reaper's sweep."""
+_FOR_EVER = 86_400.0
+"""Of a reaper whose program waits for others: the judge keeps the time then."""
+_LOOK_SECONDS = 0.02
 _UNKNOWN_METRIC = re.compile(r"[Ff]ailed to find metric[:\s]+(?:regex:)?([\w.]+)")
 _LOG_BYTES = 1 << 20
 _MESSAGES, _MESSAGE_LETTERS = 12, 300
@@ -48,23 +52,32 @@ class NcuJob(Struct, frozen=True, kw_only=True):
     working: Path
     """Working directory of the program."""
     seconds: float = SECONDS
+    """Deadline of the program, waiting not counted."""
+    ready: Path | None = None
+    """Made by a program that has loaded what needs no GPU; it then waits for `go`."""
+    go: Path | None = None
 
 
-def profile(job: NcuJob, *, ncu: Path | None = None) -> NcuRecord:
+Alone = Callable[[], AbstractContextManager[object]]
+"""Has the GPU for oneself while the body runs; what it raises ends the run."""
+
+
+def profile(job: NcuJob, *, ncu: Path | None = None, alone: Alone = nullcontext) -> NcuRecord:
     """Profile a program. Never raises for what it or ncu does; the record says how it ended.
 
-    `ncu` is the program to use; by default the one that is installed. The `.ncu-rep` is left in
-    the job's folder as `report.ncu-rep`, and its path in the record.
+    `ncu` is the program to use; by default the one that is installed. `alone` is entered when the
+    program is `ready`, and left when it has ended: for so long the record counts seconds. The
+    `.ncu-rep` is left in the job's folder as `report.ncu-rep`, and its path in the record.
     """
-    began = time.monotonic()
     program = ncu or find_ncu()
     if program is None:
         return without_profile(NcuState.MISSING, "")
-    record, unknown = _attempt(job, program, ())
+    record, unknown = _attempt(job, program, (), alone)
     if unknown:
-        record, _ = _attempt(job, program, unknown)
-        record = structs.replace(record, without=unknown)
-    return structs.replace(record, seconds=time.monotonic() - began)
+        seconds = record.seconds
+        record, _ = _attempt(job, program, unknown, alone)
+        record = structs.replace(record, without=unknown, seconds=seconds + record.seconds)
+    return record
 
 
 def keep_report(record: NcuRecord, place: Path, shown: str) -> NcuRecord:
@@ -83,19 +96,33 @@ def keep_report(record: NcuRecord, place: Path, shown: str) -> NcuRecord:
         return structs.replace(record, report="", report_bytes=0, says=says)
 
 
-def _attempt(job: NcuJob, ncu: Path, without: tuple[str, ...]) -> tuple[NcuRecord, tuple[str, ...]]:
+def _attempt(
+    job: NcuJob, ncu: Path, without: tuple[str, ...], alone: Alone
+) -> tuple[NcuRecord, tuple[str, ...]]:
     """The record of one run, and the metrics for whose absence it ended, if it did."""
     report, log = job.folder / "report.ncu-rep", job.folder / "ncu.log"
-    for path in (report, log):
-        path.unlink(missing_ok=True)
+    for path in (report, log, job.ready, job.go):
+        if path is not None:
+            path.unlink(missing_ok=True)
     command = profile_command(
         ncu, job.program, kernels=job.kernels, report=report, log=log, without=without
     )
     version = version_of(ncu)
     try:
-        exit_code, stderr = _run(command, job)
+        with _started(command, job) as program:
+            exit_code, seconds = _ran(program, job, alone)
     except OSError as fault:
         return without_profile(NcuState.CRASHED, str(fault), version=version), ()
+    record, unknown = _read(job, ncu, exit_code, without, version)
+    return structs.replace(record, seconds=seconds), unknown
+
+
+def _read(
+    job: NcuJob, ncu: Path, exit_code: int, without: tuple[str, ...], version: str
+) -> tuple[NcuRecord, tuple[str, ...]]:
+    """What a run that ended with this code has left; it needs no GPU."""
+    report, log = job.folder / "report.ncu-rep", job.folder / "ncu.log"
+    stderr = _tail(job.folder / "ncu.err")
     if exit_code == TIMED_OUT:
         says = f"stopped after {job.seconds:g} s"
         return without_profile(NcuState.TIMED_OUT, says, version=version), ()
@@ -133,9 +160,11 @@ def _profiled(job: NcuJob, printed: Printed, report: Path, version: str) -> NcuR
     )
 
 
-def _run(command: Sequence[str], job: NcuJob) -> tuple[int, str]:
-    """Exit code and stderr of ncu; the program's own output goes nowhere."""
-    words = [sys.executable, "-m", "workbench.measure.ncu.reaper", str(job.seconds), *command]
+@contextmanager
+def _started(command: Sequence[str], job: NcuJob) -> Iterator["subprocess.Popen[bytes]"]:
+    """ncu over the program, whose own output goes nowhere. Nothing of them outlives the body."""
+    seconds = job.seconds if job.ready is None else _FOR_EVER
+    words = [sys.executable, "-m", "workbench.measure.ncu.reaper", str(seconds), *command]
     # The pipe to its stdin is the leash: when we die it closes, and the reaper ends everything.
     with (job.folder / "ncu.err").open("w+b") as err:
         ran = subprocess.Popen(
@@ -148,15 +177,37 @@ def _run(command: Sequence[str], job: NcuJob) -> tuple[int, str]:
             start_new_session=True,
         )
         try:
-            code = ran.wait(job.seconds + _GRACE)
-        except subprocess.TimeoutExpired:
-            ran.kill()
-            code = TIMED_OUT
+            yield ran
         finally:
             if ran.stdin is not None:
                 ran.stdin.close()
-            ran.wait()
-    return code, _tail(job.folder / "ncu.err")
+            try:
+                ran.wait(_GRACE)
+            except subprocess.TimeoutExpired:
+                ran.kill()
+                ran.wait()
+
+
+def _ran(ran: "subprocess.Popen[bytes]", job: NcuJob, alone: Alone) -> tuple[int, float]:
+    """Its exit code, and for how many seconds the GPU was had."""
+    until = time.monotonic() + job.seconds
+    while job.ready is not None and not job.ready.exists():
+        if (code := ran.poll()) is not None:
+            return code, 0.0
+        if time.monotonic() > until:
+            return TIMED_OUT, 0.0
+        time.sleep(_LOOK_SECONDS)
+    with alone():
+        began = time.monotonic()
+        if job.go is not None:
+            job.go.touch()
+        # Where it does not wait for us, its reaper keeps the time.
+        most = job.seconds if job.ready is not None else job.seconds + _GRACE
+        try:
+            code = ran.wait(most)
+        except subprocess.TimeoutExpired:
+            code = TIMED_OUT
+        return code, time.monotonic() - began
 
 
 def _read_back(ncu: Path, report: Path, job: NcuJob) -> Printed:

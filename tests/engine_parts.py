@@ -115,6 +115,10 @@ class ScriptedSitting:
     def begin(self) -> None:
         self._report = self._workplace.gate(*self._asked, self.tell)
 
+    @property
+    def attended(self) -> bool:
+        return self._kept is None
+
     def attend(self) -> None:
         with self._lock:
             for event in self._kept or ():

@@ -1,0 +1,268 @@
+"""Looking ahead changes when work is done, never what is committed or what it is said to cost."""
+
+import asyncio
+import hashlib
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from engine_parts import ScriptedSitting, ScriptedWorkplace, new_session, plan, report
+from msgspec import structs
+
+from workbench.engine import events as ev
+from workbench.engine.client import SessionClient
+from workbench.engine.depth import depth_of
+from workbench.engine.history import History
+from workbench.engine.serve import serve_session
+from workbench.engine.workclock import WorkClock
+from workbench.errors import WorkbenchError
+from workbench.gate.records import Verdict
+from workbench.search.proposer import NoProposal, Proposal
+from workbench.session.records import Answer, Budget, Mode
+from workbench.session.store import SessionStore
+
+STEPS = 14
+
+
+class Hillside(ScriptedWorkplace):
+    """Its steps hang on everything that was decided before, its verdicts on the source alone."""
+
+    luck = "a"
+    least = 0.0
+
+    def propose(self, history: History) -> Proposal | NoProposal:
+        if history.steps >= self.steps:
+            return NoProposal(reason="nothing is left to try")
+        past = "".join(
+            "+" if t.decision.answer is Answer.ACCEPTED else "-" for t in history.transitions
+        )
+        number = history.next_number
+        source = f"# v{number} from v{history.incumbent.number} after {past}\n"
+        return Proposal(plan=plan(number), source=source)
+
+    def gate(self, source, parent, number, tell):
+        made = super().gate(source, parent, number, tell)
+        time.sleep(self.least)
+        if parent is None:
+            return made
+        good = hashlib.sha256((self.luck + source).encode()).digest()[0] % 3 == 0
+        verdict = Verdict.ACCEPTED if good else Verdict.REJECTED
+        return report(verdict=verdict, microseconds=100.0 - number)
+
+
+def run(folder: Path, *, depth: int, luck: str = "a", **options) -> list[ev.AnyEvent]:
+    heard: list[ev.AnyEvent] = []
+
+    def opened(*given):
+        made = Hillside(*given, steps=STEPS, depth=depth, **options)
+        made.luck = luck
+        return made
+
+    serve_session(folder, open_workplace=opened, listen=heard.append)
+    return heard
+
+
+def sequence(folder: Path) -> list:
+    """What was committed, without when and at which cost."""
+    store = SessionStore.open(folder)
+    rows = []
+    for version in store.overview().versions:
+        made = store.transition(version.number)
+        gate = structs.replace(made.gate, stages=())
+        source = store.source(made.number)
+        rows.append((made.number, made.parent, made.plan, gate, made.decision.answer, source))
+    return rows
+
+
+@pytest.mark.parametrize("luck", "abc")
+def test_the_same_steps_are_committed_with_and_without_looking_ahead(tmp_path, luck):
+    new_session(tmp_path / "plain")
+    new_session(tmp_path / "ahead")
+    run(tmp_path / "plain", depth=0, luck=luck)
+    heard = run(tmp_path / "ahead", depth=3, luck=luck)
+    assert sequence(tmp_path / "ahead") == sequence(tmp_path / "plain")
+    answers = {row[4] for row in sequence(tmp_path / "plain")}
+    assert answers == {Answer.ACCEPTED, Answer.REJECTED}
+    assert any(isinstance(event, ev.AheadUsed) for event in heard)
+    assert any(isinstance(event, ev.AheadDropped) for event in heard)
+
+
+def test_what_is_thrown_away_is_paid_for_once(tmp_path):
+    new_session(tmp_path / "ahead")
+    heard = run(tmp_path / "ahead", depth=3)
+    dropped = sum(e.cost.ahead_seconds for e in heard if isinstance(e, ev.AheadDropped))
+    spent = [e for e in heard if isinstance(e, ev.BudgetSpent)][-1]
+    store = SessionStore.open(tmp_path / "ahead")
+    recorded = sum(v.cost.ahead_seconds for v in store.overview().versions)
+    assert dropped > 0
+    assert spent.cost.ahead_seconds == pytest.approx(recorded, abs=0.01)
+    # What is given up as the run ends belongs to no transition any more; the event tells it.
+    assert recorded <= dropped + 0.01
+
+
+def test_no_more_than_the_depth_is_begun_and_nothing_past_the_last_step(tmp_path):
+    new_session(tmp_path / "ahead", budget=Budget(steps=4))
+    at_once: set[int] = set()
+    most = [0]
+    gated: list[int] = []
+    lock = threading.Lock()
+
+    class Counting(Hillside):
+        def gate(self, source, parent, number, tell):
+            with lock:
+                at_once.add(id(source))
+                most[0] = max(most[0], len(at_once))
+                gated.append(number)
+            time.sleep(0.02)
+            try:
+                return super().gate(source, parent, number, tell)
+            finally:
+                with lock:
+                    at_once.discard(id(source))
+
+    serve_session(
+        tmp_path / "ahead", open_workplace=lambda *given: Counting(*given, steps=40, depth=2)
+    )
+    assert most[0] <= 3
+    assert max(gated) == 4
+
+
+def test_a_stage_is_told_only_of_the_candidate_whose_turn_it_is(tmp_path):
+    new_session(tmp_path / "ahead")
+    now = 0
+    for event in run(tmp_path / "ahead", depth=3):
+        if isinstance(event, ev.PlanMade):
+            now = event.number
+        elif isinstance(event, ev.StageStarted | ev.StageFinished):
+            assert event.number == now
+
+
+def test_a_worker_that_fails_ahead_fails_nothing(tmp_path):
+    new_session(tmp_path / "plain")
+    new_session(tmp_path / "ahead")
+    run(tmp_path / "plain", depth=0)
+
+    class Frail(ScriptedSitting):
+        """Gets no worker before its turn."""
+
+        def begin(self) -> None:
+            if not self.attended:
+                raise WorkbenchError("no worker starts")
+            super().begin()
+
+    class Poor(Hillside):
+        def sit(self, source, parent, number, _plan):
+            return Frail(self, source, parent, number)
+
+    ended = serve_session(
+        tmp_path / "ahead", open_workplace=lambda *given: Poor(*given, steps=STEPS, depth=3)
+    )
+    assert ended.how == "finished"
+    assert sequence(tmp_path / "ahead") == sequence(tmp_path / "plain")
+
+
+def test_while_a_person_decides_the_step_after_a_yes_is_begun(tmp_path):
+    new_session(tmp_path / "review", mode=Mode.REVIEW, budget=Budget(steps=4))
+    begun = threading.Event()
+    used = threading.Event()
+    waiting = threading.Event()
+
+    class Watched(ScriptedWorkplace):
+        def gate(self, source, parent, number, tell):
+            made = super().gate(source, parent, number, tell)
+            if number == 2 and parent is not None and parent.number == 1:
+                begun.set()
+            return made
+
+    def hear(event) -> None:
+        if isinstance(event, ev.DecisionWanted):
+            waiting.set()
+        if isinstance(event, ev.AheadUsed):
+            used.set()
+
+    thread = threading.Thread(
+        target=serve_session,
+        args=(tmp_path / "review",),
+        kwargs={
+            "listen": hear,
+            "open_workplace": lambda *given: Watched(*given, steps=4, depth=2),
+        },
+        daemon=True,
+    )
+    thread.start()
+    assert waiting.wait(20)
+    assert begun.wait(20), "v2 is gated although nobody has accepted v1 yet"
+    assert [v.number for v in SessionClient(tmp_path / "review").snapshot().versions] == [0, 1]
+    asyncio.run(SessionClient(tmp_path / "review").decide(1, Answer.ACCEPTED))
+    assert used.wait(20)
+    asyncio.run(SessionClient(tmp_path / "review").stop())
+    thread.join(20)
+
+
+@pytest.mark.slow
+def test_a_kill_while_looking_ahead_resumes_to_the_same_sequence(tmp_path):
+    """Kills a real engine at random moments; what it commits in the end is what one run commits."""
+    new_session(tmp_path / "whole")
+    new_session(tmp_path / "killed")
+    run(tmp_path / "whole", depth=0)
+    wanted = sequence(tmp_path / "whole")
+    rng = random.Random(7)
+    kills = 0
+    while len(sequence(tmp_path / "killed")) < len(wanted):
+        engine = subprocess.Popen(
+            [sys.executable, __file__, str(tmp_path / "killed")], stdout=subprocess.PIPE, text=True
+        )
+        engine.stdout.readline()
+        time.sleep(rng.random() * 0.5)
+        engine.send_signal(signal.SIGKILL)
+        engine.stdout.read()
+        engine.wait()
+        kills += 1
+        assert kills < 60
+    assert kills > 1
+    assert sequence(tmp_path / "killed") == wanted
+
+
+def test_work_side_by_side_counts_once():
+    at = [0.0]
+    clock = WorkClock(lambda: at[0])
+    with clock.work():
+        at[0] = 2.0
+        with clock.work():
+            at[0] = 5.0
+    at[0] = 9.0
+    assert clock.lap() == 5.0
+    with clock.work():
+        at[0] = 10.0
+        assert clock.lap() == 1.0
+        at[0] = 12.0
+    assert (clock.lap(), clock.seconds()) == (2.0, 8.0)
+
+
+def test_a_session_says_how_far_to_look_ahead_else_the_machine_does(tmp_path):
+    settings = new_session(tmp_path / "one").settings()
+    assert [depth_of(settings, cores) for cores in (1, 2, 4, 64)] == [0, 1, 3, 4]
+    assert depth_of(structs.replace(settings, device_index=0), 16) == 1
+    assert depth_of(structs.replace(settings, ahead=0), 64) == 0
+
+
+def main() -> None:
+    def listen(event) -> None:
+        if isinstance(event, ev.TransitionCommitted):
+            print(event.number, flush=True)
+
+    def opened(*given):
+        made = Hillside(*given, steps=STEPS, depth=3)
+        made.least = 0.02
+        return made
+
+    serve_session(Path(sys.argv[1]), listen=listen, open_workplace=opened)
+
+
+if __name__ == "__main__":
+    main()

@@ -23,7 +23,7 @@ from workbench.gate.timing.stage import JOB_MODULES, GpuTimer, TimerSettings
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.lineage.uncovered import uncovered
-from workbench.lineage.walk import removable
+from workbench.lineage.removals import removable
 from workbench.measure.gpuwatch import NoWatch
 from workbench.problems.load import load_problem
 

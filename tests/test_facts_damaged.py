@@ -14,7 +14,7 @@ from workbench.kernels.facts import read_facts
 from workbench.kernels.facts_catalogue import CATALOGUE
 from workbench.kernels.source import read_source
 from workbench.kernels.target import target
-from workbench.lineage.walk import removable
+from workbench.lineage.removals import removable
 
 SM90 = target("sm90")
 WORDS = (

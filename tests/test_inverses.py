@@ -7,7 +7,7 @@ import pytest
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.inverses.registry import INVERSES
 from workbench.kernels.source import read_source
-from workbench.lineage.walk import removable
+from workbench.lineage.removals import removable
 
 HERE = Path(__file__).parent
 EXPERTS = {path.stem: path.read_text() for path in sorted((HERE / "experts").glob("*.py"))}

@@ -5,7 +5,7 @@ import pytest
 from workbench.kernels.edits.base import EditRefused
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.source import normalized_sha256, read_source
-from workbench.lineage.walk import removable
+from workbench.lineage.removals import removable
 from workbench.problems.load import load_problem
 
 MECHANISMS = {

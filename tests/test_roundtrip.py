@@ -15,7 +15,7 @@ from workbench.bench.roundtrip import (
 )
 from workbench.errors import WorkbenchError
 from workbench.kernels.inverses.registry import INVERSES
-from workbench.lineage.walk import removable
+from workbench.lineage.removals import removable
 from workbench.measure.records import Kind
 from workbench.problems.load import load_problem
 from workbench.skills.card import parse_card

@@ -14,12 +14,23 @@ from msgspec import structs
 from workbench.cli.learned import report as told
 from workbench.cli.report import card_text
 from workbench.errors import WorkbenchError
-from workbench.gate.records import GateReport, Verdict
+from workbench.gate.records import (
+    Blame,
+    Finding,
+    GateReport,
+    Outcome,
+    Stage,
+    StageReport,
+    Verdict,
+)
 from workbench.kernels.records import Launch, StaticProfile
 from workbench.kernels.source import normalized_sha256
 from workbench.lineage.chain import transitions
+from workbench.lineage.outlook import outlook
 from workbench.lineage.records import Attempt, Termination, WalkLimits
-from workbench.lineage.walk import ANY_SPEED, Walk, removable
+from workbench.lineage.removals import removable
+from workbench.lineage.restored import generated, restored
+from workbench.lineage.walk import ANY_SPEED, Walk
 from workbench.measure.records import Kind, PairSamples, Speed
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer
@@ -254,3 +265,62 @@ def test_an_expert_is_walked_back_by_the_real_gate_through_a_kill(tmp_path):
     assert "put back  the same text (the very text, 1.000x" in card_text(last)
     assert "; complete: no inverse finds" in store.transition(0).decision.reason
     assert "naive" in told(tmp_path / "walk")
+
+
+def test_a_walk_that_met_its_budget_says_so_and_begins_no_attempt_beyond_it():
+    class Costly(ScriptedBench):
+        def judge(self, source):
+            return structs.replace(super().judge(source), gpu_seconds=10.0)
+
+    ended, walk, _ = walked(Costly(), WalkLimits(gpu_seconds=25.0))
+    assert ended.how is Termination.BUDGET
+    assert ended.says.startswith("30 of 25 GPU-seconds are spent")
+    assert len(walk.attempts) == 2
+    # What another process has spent counts on.
+    ended, again, _ = walked(Costly(), WalkLimits(gpu_seconds=25.0), walk.lines[:-1])
+    assert ended.how is Termination.BUDGET
+    assert len(again.attempts) == 2
+
+
+def test_a_verdict_that_the_machine_kept_open_is_asked_once_more():
+    class Busy(ScriptedBench):
+        asked = 0
+
+        def beside(self, source, state, before, floor):
+            said = super().beside(source, state, before, floor)
+            self.asked += 1
+            if self.asked > 1:
+                return said
+            finding = Finding(code="profile.noisy", says="clocks", blame=Blame.MACHINE)
+            stage = StageReport(
+                stage=Stage.PROFILE, outcome=Outcome.UNPROVEN, says="clocks", findings=(finding,)
+            )
+            return structs.replace(
+                said, verdict=Verdict.UNPROVEN, code="profile.noisy", stages=(stage,)
+            )
+
+    ended, walk, _ = walked(Busy())
+    assert ended.how is Termination.COMPLETE
+    assert not [a for a in walk.attempts if not a.accepted]
+
+
+def test_what_the_compiler_made_is_compared_with_and_without():
+    def with_mix(said, mix):
+        (launch,) = said.launches
+        static = structs.replace(launch.static, mix=mix)
+        return structs.replace(said, launches=(structs.replace(launch, static=static),))
+
+    before = with_mix(ScriptedBench().judge(GEMM), {"UTMALDG": 4, "HGMMA": 8})
+    gone = with_mix(before, {"LDGSTS": 6, "HGMMA": 8})
+    assert restored("tensor-descriptors", before, before) == ("UTMALDG",)
+    assert restored("tensor-descriptors", before, gone) == ()
+    assert restored("warps", before, before) == ()
+    assert generated(before, gone) == {"SASS LDGSTS": (0, 6), "SASS UTMALDG": (4, 0)}
+
+
+def test_what_a_walk_will_ask_is_counted_before_it_asks():
+    _, walk, _ = walked(bench := ScriptedBench())
+    ahead = outlook(GEMM)
+    assert ahead.mechanisms == len([a for a in walk.attempts if a.accepted])
+    assert ahead.verdicts == len(bench.judged) - 1  # the expert's own
+    assert ahead.gpu_seconds(2.0) == 2.0 * ahead.verdicts

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from workbench.errors import WorkbenchError
-from workbench.lineage.walk import removable
+from workbench.lineage.removals import removable
 from workbench.measure.records import Kind
 from workbench.skills.card import Skill
 from workbench.skills.library import Library, load_library

@@ -15,7 +15,7 @@ from workbench.kernels.edits.base import EditRefused, Parameter
 from workbench.kernels.edits.sites import option_sites, parameter_sites
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import read_source
-from workbench.lineage.walk import removable
+from workbench.lineage.removals import removable
 from workbench.problems.load import load_problem
 
 _OPTIONS = ("num_warps", "num_stages")

@@ -25,10 +25,16 @@ def learn(
     ] = "",
     steps: Annotated[int, typer.Option(min=1, help="Most mechanisms to take out.")] = 15,
     rejections: Annotated[int, typer.Option(min=1, help="Most attempts that may fail.")] = 12,
+    gpu_seconds: Annotated[
+        float | None, typer.Option(min=0, help="GPU-seconds after which no attempt begins.")
+    ] = None,
+    wall_seconds: Annotated[
+        float | None, typer.Option(min=0, help="Seconds after which no attempt begins.")
+    ] = None,
     device: options.Device = "auto",
     target: options.Target = "",
     session: Annotated[
-        str, typer.Option(help="Name of the session; of an interrupted one, to go on with it.")
+        str, typer.Option(help="Name of the session; alone, of one to go on with.")
     ] = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
@@ -36,8 +42,8 @@ def learn(
     """Take an expert kernel apart, one mechanism at a time, each step gated both ways.
 
     Leaves a lineage session that reads from naive to expert. Without EXPERT the one that is shipped
-    with the problem is taken; with `--session` alone, the walk of that session goes on; with
-    neither, the shipped experts are listed.
+    with the problem is taken; with `--session` alone, the walk of that session goes on, in a new
+    session where it had met a limit; with neither, the shipped experts are listed.
     """
     from workbench.cli.learned import Telling, report
     from workbench.engine.learning import learn
@@ -48,7 +54,9 @@ def learn(
         return
     path = _opened(expert, problem, device, target, session, sessions)
     telling = Telling(json=json)
-    limits = WalkLimits(steps=steps, rejections=rejections)
+    limits = WalkLimits(
+        steps=steps, rejections=rejections, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds
+    )
     ended = learn(path, limits, telling.line, telling.event)
     if json:
         emit.json(ended)
@@ -61,11 +69,12 @@ def _opened(
     expert: Path | None, problem: str, device: str, target: str, session: str, folder: Path | None
 ) -> Path:
     """The lineage session that is walked: a new one where an expert or a problem is named."""
-    from workbench.engine.learning import LearnRequest, create_lineage
+    from workbench.engine.learning import LearnRequest, continued, create_lineage
     from workbench.engine.sessions import find_session, sessions_folder
 
     if expert is None and not problem:
-        return find_session(session, sessions_folder(folder))
+        place = sessions_folder(folder)
+        return continued(find_session(session, place), place)
     if not problem:
         raise WorkbenchError(
             "the expert's problem is needed", todo=f"workbench learn {expert} --problem gemm"

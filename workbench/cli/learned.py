@@ -35,12 +35,23 @@ class Telling:
 
 def _words(line: Expert | Attempt) -> str:
     if isinstance(line, Expert):
-        return f"the expert passes its gate: {line.report.says}"
+        return f"the expert passes its gate: {line.report.says}; {_ahead(line)}"
     what = f"{line.category} out of {line.kernel} ({line.says})"
     if not line.accepted:
         return f"not {what}: {line.why} [{line.code}]"
     back = "the same text" if line.same_text else f"{line.ratio:.3f}x of what there was"
     return f"{what}: right without it, {line.predecessor.says}; put back: {back}"
+
+
+def _ahead(expert: Expert) -> str:
+    """What the walk will ask of the gate, and of the GPU where there is one."""
+    from workbench.lineage.outlook import outlook
+
+    ahead = outlook(expert.source)
+    says = f"{ahead.mechanisms} mechanisms to take out, {ahead.verdicts} verdicts if all hold"
+    one = expert.report.gpu_seconds
+    price = f", at most {ahead.gpu_seconds(one):.0f} GPU-s at this one's {one:.1f}"
+    return says + (price if one else "")
 
 
 def report(path: Path) -> str:

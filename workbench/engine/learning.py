@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.engine.create import note_seed, noted_seed, toolchain
 from workbench.engine.devices import choose_place
@@ -16,7 +16,7 @@ from workbench.errors import WorkbenchError
 from workbench.gate.candidate import read_candidate
 from workbench.gate.records import GateReport
 from workbench.lineage.chain import transitions
-from workbench.lineage.records import Ended, Line, WalkLimits
+from workbench.lineage.records import Ended, Line, Termination, WalkLimits
 from workbench.lineage.walk import Walk
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.problems.records import Problem
@@ -100,6 +100,38 @@ def shipped_expert(problem: Problem) -> Path:
         f"no expert is shipped with {problem.name}",
         todo=f"workbench learn EXPERT --problem {problem.name}; shipped with: {names}",
     )
+
+
+def continued(path: Path, sessions: Path) -> Path:
+    """The session in which a walk goes on: the given one, or a new one where that met a limit.
+
+    A new one takes over every line that was judged; the first one stays as it is. Raises
+    WorkbenchError when the walk is complete, or the session cannot be read.
+    """
+    store = SessionStore.open(path)
+    lines = walked(walk_path(store))
+    last = lines[-1] if lines else None
+    if not isinstance(last, Ended):
+        return path
+    if last.how is Termination.COMPLETE:
+        raise WorkbenchError(f"the walk of {path.name} is complete: {last.says}", where=str(path))
+    settings, given = store.settings(), noted_seed(store)
+    if given is None:
+        raise WorkbenchError(f"session {path.name} has no expert", where=str(path))
+    problem = store.problem()
+    name = fresh_name(f"{settings.problem}-lineage", sessions)
+    settings = structs.replace(settings, name=name, created=_now())
+    new = SessionStore.create(sessions / name, settings, problem.source, problem.sidecar)
+    note_seed(new, given[0], Path(given[1]))
+    with Journal(walk_path(new)) as journal:
+        note = _noting(journal, _unheard)
+        for line in lines[:-1]:
+            note(line)
+    return new.folder
+
+
+def _unheard(line: Line) -> None:
+    """Lines that were told when they were judged."""
 
 
 def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:

@@ -162,6 +162,7 @@ def _step(attempt: Attempt, state: str) -> BackwardStep:
         predecessor=attempt.predecessor.says,
         roundtrip=roundtrip,
         ratio=attempt.ratio,
+        generated={name: (out, had) for name, (had, out) in attempt.generated.items()},
     )
 
 

@@ -46,6 +46,8 @@ class Attempt(Struct, frozen=True, kw_only=True, tag="attempt"):
     """Time of the state over time of `forward`; 1.0 where the text is the same."""
     blocks: tuple[float, ...] = ()
     """The same in each run of pairs, which has workers of its own; empty when modeled."""
+    generated: dict[str, tuple[int, int]] = {}
+    """What is not the same in the compiler's code: (with, without) the mechanism."""
     accepted: bool
     why: str = ""
     """Why it was rejected, in a sentence; empty when accepted."""
@@ -60,6 +62,8 @@ class Termination(StrEnum):
     COMPLETE = "complete"
     STEP_LIMIT = "step limit"
     REJECTION_LIMIT = "rejection limit"
+    BUDGET = "budget"
+    """Of GPU-seconds or seconds."""
 
 
 class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
@@ -82,6 +86,10 @@ class WalkLimits(Struct, frozen=True, kw_only=True):
     """Accepted removals (KLineage's default, spec 1.1)."""
     rejections: int = 12
     """In all. KLineage stops at 4, but each of its attempts is paid for; ours are edits."""
+    gpu_seconds: float | None = None
+    """No attempt begins beyond them; those of earlier processes count."""
+    wall_seconds: float | None = None
+    """The same, of this process."""
     floor: float = 0.99
     """Least ratio of the forward step against the state it leads to, over all pairs and in every
     run of them (KLineage asks it overall and in every trial, spec 1.1)."""

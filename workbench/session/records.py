@@ -130,6 +130,8 @@ class BackwardStep(Struct, frozen=True, kw_only=True):
     """What the gate said of the forward edit's kernel beside the one that the walk came from."""
     ratio: float | None = None
     """Time of the kernel that the walk came from over that of the forward edit's."""
+    generated: dict[str, tuple[int, int]] = {}
+    """What is not the same in the compiler's code: (without, with) the mechanism."""
 
 
 class Transition(Struct, frozen=True, kw_only=True):

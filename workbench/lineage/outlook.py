@@ -1,0 +1,52 @@
+"""What a walk has before it: its mechanisms and how many verdicts they take, without a verdict."""
+
+from msgspec import Struct
+
+from workbench.kernels.edits.base import EditRefused
+from workbench.kernels.edits.registry import EDITS
+from workbench.kernels.inverses.registry import Inverse, Removable
+from workbench.kernels.source import normalized_sha256
+from workbench.lineage.removals import removable
+
+_MOST = 60
+"""Mechanisms after which nobody counts on; ours."""
+
+
+class Outlook(Struct, frozen=True, kw_only=True):
+    """A walk in which every removal held."""
+
+    mechanisms: int
+    verdicts: int
+    """Kernels to judge: one without each mechanism, and one with it put back where its text is
+    another than there was."""
+
+    def gpu_seconds(self, a_verdict: float) -> float:
+        """What it would cost at so many GPU-seconds a verdict."""
+        return self.verdicts * a_verdict
+
+
+def outlook(source: str) -> Outlook:
+    """The walk of an expert as text alone."""
+    tried: set[tuple[str, str, str]] = set()
+    mechanisms = verdicts = 0
+    while len(tried) < _MOST and (found := _untried(source, tried)) is not None:
+        inverse, kernel, removed = found
+        tried.add((inverse.category, kernel, removed.locus))
+        verdicts += 1
+        try:
+            back = EDITS[inverse.edit].apply(removed.source, kernel, removed.parameters).source
+        except EditRefused:
+            continue
+        mechanisms += 1
+        verdicts += normalized_sha256(back) != normalized_sha256(source)
+        source = removed.source
+    return Outlook(mechanisms=mechanisms, verdicts=verdicts)
+
+
+def _untried(
+    source: str, tried: set[tuple[str, str, str]]
+) -> tuple[Inverse, str, Removable] | None:
+    for inverse, kernel, found in removable(source):
+        if (inverse.category, kernel, found.locus) not in tried:
+            return inverse, kernel, found
+    return None

@@ -1,4 +1,4 @@
-"""`bench offline` and `bench cards` as commands, on the CPU path, with the smallest problem."""
+"""`bench offline` as a command, on the CPU path, with the smallest problem."""
 
 import json
 import subprocess
@@ -37,22 +37,6 @@ def test_the_table_says_that_it_is_modeled_and_is_taken_up_again(tmp_path):
 
     refused = workbench(*arguments, "--target", "sm80", expected=2)
     assert "give another --sessions folder" in refused.stderr
-
-
-def test_every_trial_of_a_card_tells_its_verdict():
-    done = workbench("cards", "gelu", "--card", "grow-block", "--device", "cpu", "--json")
-    trials = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {trial["card"] for trial in trials} == {"grow-block"}
-    assert trials[0]["base"] == "seed"
-    assert trials[-1]["verdict"] == "accepted"
-    assert trials[-1]["after"]["microseconds"] < trials[-1]["before"]["microseconds"]
-
-
-def test_a_problem_without_a_plain_seed_has_no_trials(tmp_path):
-    file = tmp_path / "problem.py"
-    file.write_text("import torch\n\nclass Model(torch.nn.Module):\n    pass\n")
-    refused = workbench("cards", file, "--device", "cpu", expected=2)
-    assert refused.stderr
 
 
 def test_a_kept_table_is_printed_again_and_nothing_runs():

@@ -10,12 +10,14 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
 from workbench.measure.records import Time
-from workbench.measure.trust import why_not_trusted
+from workbench.skills.evidence import speaks
 from workbench.skills.records import EvidenceRow, Parameter
 
-SAME = 0.002
-"""Modeled times nearer than this are the same: the model does not see what the edit changes (it is
-deterministic on one sample of programs, so this is no noise)."""
+_VERDICTS: dict[Verdict, Literal["accepted", "rejected", "unproven"]] = {
+    Verdict.ACCEPTED: "accepted",
+    Verdict.REJECTED: "rejected",
+    Verdict.UNPROVEN: "unproven",
+}
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -36,7 +38,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     """Conditions that an unknown fact left open."""
     risks: tuple[str, ...] = ()
     """Known risks that were there."""
-    facts: dict[str, int | float | str | tuple[str, ...]] = {}
+    facts: dict[str, bool | int | float | str | tuple[str, ...]] = {}
     """What was known of the kernel it was tried on; what is unknown is left out."""
     verdict: Verdict
     code: str
@@ -106,33 +108,23 @@ def read_trials(file: Path) -> list[Trial]:
 
 
 def evidence_of(trial: Trial) -> EvidenceRow | None:
-    """The trial as a card keeps it; None where it says nothing of the card.
-
-    A doubt of the gate is none of the card's, and neither is a modeled time where the model was not
-    shown to rank such kernels or does not see the change. What is wrong is wrong everywhere.
-    """
-    if trial.verdict is Verdict.UNPROVEN:
-        return None
-    ratio = trial.ratio
-    if trial.kind == "modeled" and ratio is not None:
-        unseen = abs(ratio - 1.0) < SAME
-        if unseen or why_not_trusted(trial.family, trial.target):
-            return None
-    timed = ratio is not None and trial.before is not None and trial.after is not None
+    """The trial as a card keeps it; None where it says nothing of the card (`skills.evidence`)."""
+    timed = trial.ratio is not None
     accepted = trial.verdict is Verdict.ACCEPTED
-    return EvidenceRow(
+    row = EvidenceRow(
         session=f"bench cards {trial.problem}, {trial.state}",
         commit=trial.sha256[:12],
         device=trial.device if trial.kind == "measured" else trial.target,
         kind=trial.kind,
         before_us=_rounded(trial.before) if timed else None,
         after_us=_rounded(trial.after) if timed else None,
-        verdict="accepted" if accepted else "rejected",
+        verdict=_VERDICTS[trial.verdict],
         problem=trial.problem,
         family=trial.family,
         target=trial.target,
         says="" if accepted else f"{trial.code}: {trial.says}",
     )
+    return row if speaks(row) else None
 
 
 def _rounded(time: Time | None) -> float | None:

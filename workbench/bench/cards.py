@@ -75,7 +75,7 @@ def try_cards(ask: CardsAsk, place: Place, hear: Hear) -> Iterator[Trial]:
 
 def beside() -> int:
     """How many candidates are worked on side by side here."""
-    return max(1, min(_BESIDE, len(os.sched_getaffinity(0)) - 1))
+    return min(_BESIDE, len(os.sched_getaffinity(0)))
 
 
 def _timed(

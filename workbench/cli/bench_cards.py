@@ -107,19 +107,24 @@ def _show(trials: "list[Trial]", *, json: bool) -> None:
 
 
 def _written(trials: "list[Trial]") -> "Iterator[str]":
-    """Append evidence to the cards, a line each for what was added."""
+    """Append evidence and risks to the cards, a line each for what was added."""
+    from workbench.bench.card_risks import risks_of
     from workbench.bench.card_trials import evidence_of
     from workbench.skills.library import load_library
-    from workbench.skills.writing import add_evidence
+    from workbench.skills.writing import add_evidence, add_risks
 
     skills = load_library().skills
     for name in dict.fromkeys(trial.card for trial in trials):
         if name not in skills:
             raise WorkbenchError(f"there is no card `{name}` any more", todo="leave it out")
-        rows = [row for t in trials if t.card == name and (row := evidence_of(t)) is not None]
-        added = add_evidence(skills[name].path, rows)
-        silent = sum(t.card == name for t in trials) - len(rows)
+        ours = [trial for trial in trials if trial.card == name]
+        rows = [row for trial in ours if (row := evidence_of(trial)) is not None]
+        path = skills[name].path
+        added = add_evidence(path, rows)
+        found = risks_of(ours)
+        unseen = not any(risk.seen for risk in skills[name].card.risk) and not found.met
+        risks = add_risks(path, found.met, found.new if unseen else ())
         yield (
-            f"{name}: {added.evidence} rows added to {added.path}; {added.known} it had already;"
-            f" {silent} trials say nothing"
+            f"{name}: {added.evidence} rows and {risks} risks written to {path};"
+            f" {added.known} rows it had already; {len(ours) - len(rows)} trials say nothing"
         )

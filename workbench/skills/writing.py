@@ -1,4 +1,4 @@
-"""Writes card files: a skeleton for a new one, and evidence added to one without touching the rest.
+"""Writes card files: a skeleton for a new one; evidence and risks without touching the rest.
 
 TOML lets further tables of a list stand at the end of the file, so evidence is appended: every byte
 that was there stays.
@@ -6,7 +6,8 @@ that was there stays.
 
 import os
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,9 +17,12 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.kernels.edits.registry import EDITS
 from workbench.skills.card import parse_card, read_card
-from workbench.skills.records import Admission, EvidenceRow
+from workbench.skills.records import Admission, EvidenceRow, Risk
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_BLOCKS = re.compile(r"(?m)^(?=\[)")
+"""Between the tables of a card's file."""
+_SEEN = re.compile(r"seen\s*=")
 
 
 class Added(Struct, frozen=True, kw_only=True):
@@ -138,7 +142,44 @@ def add_evidence(
     return done
 
 
-def _table(name: str, record: EvidenceRow | Admission) -> str:
+def add_risks(path: Path, met: Mapping[str, str], new: Sequence[Risk]) -> int:
+    """Say of known risks, by their words, where they were met, and append risks; how many changed.
+
+    A risk that was seen before keeps its place, and no risk is written twice. Raises CardFault for
+    a card that cannot be read and WorkbenchError for one that cannot be written.
+    """
+    text = path.read_bytes().decode("utf-8") if path.is_file() else ""
+    card = read_card(path).card
+    blocks = _BLOCKS.split(text)
+    changed = 0
+    for number, block in enumerate(blocks):
+        if block.startswith("[[risk]]") and (seen := _newly_met(block, met)):
+            blocks[number] = _with_seen(block, seen)
+            changed += 1
+    known = {risk.says for risk in card.risk}
+    fresh = [risk for risk in new if risk.says not in known]
+    if not changed and not fresh:
+        return 0
+    text = "".join(blocks)
+    text += ("" if text.endswith("\n") else "\n") + "".join(f"\n{_table('risk', r)}" for r in fresh)
+    parse_card(text, path)
+    _replace(path, text)
+    return changed + len(fresh)
+
+
+def _newly_met(block: str, met: Mapping[str, str]) -> str:
+    """Where the block's risk was met, if it does not say so yet."""
+    (risk,) = tomllib.loads(block)["risk"]
+    return "" if risk.get("seen") else met.get(risk["says"], "")
+
+
+def _with_seen(block: str, seen: str) -> str:
+    kept = [line for line in block.rstrip("\n").split("\n") if not _SEEN.match(line)]
+    tail = block[len(block.rstrip("\n")) :]
+    return "\n".join([*kept, tomli_w.dumps({"seen": seen}).rstrip("\n")]) + tail
+
+
+def _table(name: str, record: EvidenceRow | Admission | Risk) -> str:
     kept = {k: v for k, v in msgspec.to_builtins(record).items() if v not in {None, ""}}
     return f"[[{name}]]\n{tomli_w.dumps(kept)}"
 

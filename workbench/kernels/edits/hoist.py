@@ -34,8 +34,8 @@ def invariant_loads(kernel: JitKernel) -> tuple[Access, ...]:
 
 def _is_invariant(kernel: JitKernel, access: Access, changing: frozenset[str]) -> bool:
     loop = access.loops[-1]
-    parts = [access.pointer, access.mask, access.other]
-    if any(kernel.flow.reaches(part) & changing for part in parts if part is not None):
+    # The whole call: a descriptor's offsets are no part of its pointer.
+    if kernel.flow.reaches(access.call) & changing:
         return False
     written = {a.base for a in kernel.accesses if a.kind != "load" and loop in a.loops}
     return bool(access.base) and access.base not in written and "" not in written

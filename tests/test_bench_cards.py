@@ -1,0 +1,192 @@
+"""`bench cards`: what trials say, what of it is evidence, and how it comes into the cards."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec import structs
+
+from workbench.bench.card_risks import risks_of
+from workbench.bench.card_states import states_of
+from workbench.bench.card_trials import Trial, evidence_of, keep, read_trials
+from workbench.errors import WorkbenchError
+from workbench.gate.records import Verdict
+from workbench.kernels.source import read_source
+from workbench.measure.records import Kind, Time
+from workbench.paths import shipped
+from workbench.problems.load import load_problem, shipped_problems
+from workbench.skills.card import read_card
+from workbench.skills.library import load_library
+
+
+def workbench(*arguments, expected=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "workbench.cli.main", "bench", "cards", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == expected, done.stderr[-2000:]
+    return done
+
+
+def trial(ratio=None, *, problem="gemm", family="gemm", device="cpu", **others):
+    kind = Kind.MODELED if device == "cpu" else Kind.MEASURED
+    times = [None, None]
+    if ratio is not None:
+        times = [Time(kind=kind, microseconds=100.0), Time(kind=kind, microseconds=100.0 / ratio)]
+    verdict = Verdict.ACCEPTED if ratio is not None and ratio > 1.01 else Verdict.REJECTED
+    made = Trial(
+        card="grow-block",
+        problem=problem,
+        state="seed",
+        family=family,
+        target="sm90",
+        device=device,
+        kernel="k",
+        edit="block-size",
+        parameters={"block": "BLOCK", "value": 8},
+        verdict=verdict,
+        code="" if verdict is Verdict.ACCEPTED else "profile.slower",
+        says="it says so",
+        before=times[0],
+        after=times[1],
+        sha256=f"{ratio} {problem} {device}",
+        parent="",
+        source="",
+    )
+    return structs.replace(made, **others)
+
+
+def test_a_card_is_tried_and_its_trial_can_be_repeated(tmp_path):
+    file, again = tmp_path / "trials.jsonl", tmp_path / "again.jsonl"
+    first = ("gelu", "--card", "grow-block", "--every", "--device", "cpu", "--jsonl", file)
+    done = workbench(*first, "--json")
+    (told,) = [json.loads(line) for line in done.stdout.splitlines()]
+    (kept,) = read_trials(file)
+    assert (kept.card, kept.problem, kept.state) == ("grow-block", "gelu", "seed")
+    assert told["says"] == kept.says
+    assert kept.verdict is Verdict.ACCEPTED
+    assert kept.helped
+    assert kept.facts["launch.num_warps"] == 4
+
+    workbench("--again", file, "--device", "cpu", "--jsonl", again)
+    (repeated,) = read_trials(again)
+    assert (repeated.source, repeated.verdict) == (kept.source, kept.verdict)
+
+
+def test_every_state_is_a_candidate_and_no_two_are_alike():
+    for name in shipped_problems():
+        states = states_of(load_problem(name))
+        assert len({state.name for state in states}) == len(states)
+        for state in states:
+            assert read_source(state.source).launched, f"{name}, {state.name}"
+
+
+def test_states_of_a_session_are_those_it_kept():
+    bundle = Path(__file__).parent.parent / "sessions" / "offline-linear_relu_div.bundle"
+    plain = states_of(load_problem("linear_relu_div"))
+    more = states_of(load_problem("linear_relu_div"), [bundle])
+    assert [state.name for state in more[len(plain) :]] == ["offline-linear_relu_div v1"]
+    assert states_of(load_problem("gelu"), [bundle]) == states_of(load_problem("gelu"))
+
+
+def test_a_line_cut_off_by_a_machines_end_is_left_out(tmp_path):
+    file = tmp_path / "trials.jsonl"
+    keep(file, trial(1.5))
+    keep(file, trial(0.5))
+    file.write_bytes(file.read_bytes()[:-20])
+    assert [one.ratio for one in read_trials(file)] == [1.5]
+
+
+def test_a_line_that_is_no_trial_is_named(tmp_path):
+    file = tmp_path / "trials.jsonl"
+    keep(file, trial(1.5))
+    with file.open("ab") as lines:
+        lines.write(b'{"card": 5}\n')
+    with pytest.raises(WorkbenchError, match="no trial") as caught:
+        read_trials(file)
+    assert "line 2" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("made", "says_something"),
+    [
+        (trial(1.5), True),
+        (trial(0.8), True),
+        (trial(1.0), False),
+        (trial(1.5, problem="gelu", family="elementwise"), False),
+        (trial(1.5, problem="gelu", family="elementwise", device="NVIDIA H200"), True),
+        (trial(1.0, device="NVIDIA H200"), True),
+        (trial(None, code="correctness.error-above-bound"), True),
+        (trial(1.5, verdict=Verdict.UNPROVEN), False),
+    ],
+)
+def test_a_modeled_time_is_evidence_where_the_model_sees_and_ranks(made, says_something):
+    row = evidence_of(made)
+    assert (row is not None) is says_something
+    if row is not None:
+        assert row.kind == made.kind
+        assert row.verdict == str(made.verdict)
+
+
+def test_a_failure_beyond_all_that_helped_becomes_a_risk():
+    helped = trial(1.5, facts={"launch.waves": 4.0, "launch.elements_per_thread": 2})
+    failed = trial(0.7, facts={"launch.waves": 4.0, "launch.elements_per_thread": 16})
+    (risk,) = risks_of([helped, failed]).new
+    assert risk.when == "launch.elements_per_thread >= 16"
+    assert "0.70x on gemm" in risk.says
+    assert "modeled for sm90" in risk.seen
+
+
+def test_a_failure_that_nothing_tells_from_what_helped_is_no_risk():
+    same = {"launch.waves": 4.0}
+    assert risks_of([trial(1.5, facts=same), trial(0.7, facts=same)]).new == ()
+    (risk,) = risks_of([trial(0.7)]).new
+    assert risk.when == 'problem.family == "gemm"'
+
+
+def test_evidence_and_risks_go_into_a_persons_card_and_only_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    folder = tmp_path / "workbench" / "skills"
+    folder.mkdir(parents=True)
+    mine = folder / "grow-block.toml"
+    text = (shipped("skills") / "grow-block.toml").read_text().partition("[[evidence]]")[0]
+    text = "\n".join(line for line in text.split("\n") if not line.startswith("seen"))
+    mine.write_text(text)
+    says = read_card(mine).card.risk[0].says
+    file = tmp_path / "trials.jsonl"
+    for one in (trial(1.5), trial(0.7, risks=(says,)), trial(1.0)):
+        keep(file, one)
+
+    done = workbench("--from", file, "--write")
+    assert "grow-block: 2 rows and 1 risks written" in done.stderr
+    card = load_library().skill("grow-block").card
+    assert [row.verdict for row in card.evidence] == ["accepted", "rejected"]
+    assert card.risk[0].seen.startswith("bench cards gemm, seed: 0.700x")
+    assert mine.read_text().startswith(text.partition("[[risk]]")[0])
+
+    before = mine.read_bytes()
+    assert "grow-block: 0 rows and 0 risks" in workbench("--from", file, "--write").stderr
+    assert mine.read_bytes() == before
+
+
+def test_a_problem_without_a_plain_kernel_has_no_trials(tmp_path):
+    file = tmp_path / "problem.py"
+    file.write_text(
+        "import torch\n\nclass Model(torch.nn.Module):\n    pass\n\n"
+        "def get_inputs():\n    return []\n\ndef get_init_inputs():\n    return []\n"
+    )
+    refused = workbench(file, "--device", "cpu", expected=2)
+    assert "no plain kernel" in refused.stderr
+
+
+def test_kept_trials_decode_as_they_were_written(tmp_path):
+    file = tmp_path / "trials.jsonl"
+    made = trial(1.5, facts={"arg.dtypes": ("float32",)})
+    keep(file, made)
+    assert read_trials(file) == [made]
+    assert msgspec.json.decode(file.read_bytes().strip(), type=Trial) == made

@@ -172,3 +172,19 @@ def test_a_lock_file_that_was_cleaned_away_meanwhile_is_not_held(tmp_path):
         held = gpu_lock("GPU-test", folder=tmp_path, seconds=30, waits=waits)
         with held, pytest.raises(GpuBusy):
             take(tmp_path, seconds=0)
+
+
+def test_who_waits_to_be_alone_comes_before_who_comes_to_share(tmp_path):
+    """Else sessions that check in turns would keep every timing out."""
+    shared = []
+
+    def waits():
+        with pytest.raises(GpuBusy):
+            take(tmp_path, shared=True, seconds=0)
+        shared.append(1)
+        other.stdin.close()
+
+    with holder(tmp_path, "shared") as other:
+        assert take(tmp_path, seconds=30, waits=waits)
+    assert shared == [1]
+    assert take(tmp_path, shared=True, seconds=0)

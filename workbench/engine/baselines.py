@@ -64,8 +64,11 @@ def _timed(
     compile_too: bool,
     waits: Callable[[], None],
 ) -> Baselines:
-    roof = Roof(problem, facts, target=gpu.target, device_index=device_index, workshop=workshop)
-    facts()
+    # Before the GPU is held: an inspection shares it with others.
+    known = facts()
+    roof = Roof(
+        problem, lambda: known, target=gpu.target, device_index=device_index, workshop=workshop
+    )
     with holding(device_index, waits):
         began = datetime.now(UTC)
         bench = Bench(problem=problem, device=gpu.name, on_gpu=True)

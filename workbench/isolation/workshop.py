@@ -79,6 +79,11 @@ class Workshop:
         self._scratch = ScratchRoot()
 
     @property
+    def device_index(self) -> int | None:
+        """The GPU that it computes on, among those that this process may see; None on the CPU."""
+        return self._device_index
+
+    @property
     def shares_device_memory(self) -> bool:
         """Whether CUDA tensors may cross by handle."""
         return self._share

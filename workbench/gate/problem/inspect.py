@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 from workbench.errors import WorkbenchError
 from workbench.gate.correctness.nest import ForeignLeaf, leaves
@@ -15,6 +16,8 @@ from workbench.gate.problem.records import (
 )
 from workbench.gate.records import Blame, Finding
 from workbench.isolation.workshop import Workshop
+from workbench.measure.gpulock import gpu_lock
+from workbench.measure.gpuwatch import lock_name
 from workbench.problems.records import Problem, Shape, WorkFloor
 from workbench.problems.roofline import work_floor
 
@@ -38,11 +41,15 @@ def inspect_problem(
     The smallest shape runs for real where it is small enough, everything else on meta tensors (no
     memory, no time). `seconds` is the limit of each run. Raises WorkbenchError, with the person's
     own line, when the problem cannot be used: something in it raises, is no tensor, never ends, or
-    is not deterministic.
+    is not deterministic. On a GPU it waits for others who time there: GpuBusy.
     """
     began = time.monotonic()
     findings: list[Finding] = []
-    with Inspector(problem, workshop, seconds) as inspector:
+    with ExitStack() as stack:
+        inspector = stack.enter_context(Inspector(problem, workshop, seconds))
+        if workshop.device_index is not None:
+            # Others may be timing on the GPU where the reference runs.
+            stack.enter_context(gpu_lock(lock_name(workshop.device_index), shared=True))
         first, ran = inspector.look(problem.tiny)
         if first.outputs is not None:
             _check_form(problem, first)

@@ -35,7 +35,8 @@ from workbench.session.records import Answer, Transition
 _RECONNECT_SECONDS = 1.0
 _SETTLE_SECONDS = 0.05
 """Events that come closer together than this make one snapshot."""
-_START_SECONDS = 20.0
+_START_SECONDS = 120.0
+"""A process's first import of torch takes so long on a busy machine or a network's disk."""
 _BATCH = 256
 _LINE_LIMIT = 64 << 20
 

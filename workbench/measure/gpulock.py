@@ -55,16 +55,17 @@ def gpu_lock(
             told.append(None)
             waits()
 
-    with contextlib.ExitStack() as stack:
-        # Shared, so that those who come to share do not wait for each other here.
-        with contextlib.ExitStack() as queue:
-            queue.callback(
-                os.close, _locked(folder / f"workbench-gpu-{uuid}.next", how, until, tell)
-            )
-            stack.callback(
-                os.close, _locked(folder / f"workbench-gpu-{uuid}.lock", how, until, tell)
-            )
+    head, lock = (folder / f"workbench-gpu-{uuid}.{part}" for part in ("next", "lock"))
+    # Shared too, so that those who come to share do not wait for each other here.
+    waiting = _locked(head, how, until, tell)
+    try:
+        held = _locked(lock, how, until, tell)
+    finally:
+        os.close(waiting)
+    try:
         yield
+    finally:
+        os.close(held)
 
 
 def neighbours(uuid: str, *, folder: Path = FOLDER) -> set[int]:

@@ -69,6 +69,8 @@ def test_right_kernels_pass_with_and_without_weights(gpu):
         ("launch(*inputs, torch.empty_like(inputs[0]))\nreturn inputs[0].clone()", None),
         ("import os\nos.abort()", "crashed"),
         ("raise ValueError('no')", "raised"),
+        # Where it could, it would fill the machine's memory past every limit of its own.
+        ("open('/dev/shm/torch_planted', 'w').write('x')", "raised"),
     ],
 )
 def test_cheats_are_refused(gpu, body, code):

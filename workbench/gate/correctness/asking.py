@@ -75,13 +75,12 @@ def opening(problem: Problem, shape: Shape, build_seed: int, *, lends: bool) -> 
 
 
 def cap_device(worker: Worker, size: int) -> None:
-    """Cap a candidate worker's GPU memory, bytes. Raises Ended.
-
-    `Worker.close_shared_memory` belongs here too. It has not been tried on a GPU yet, and a worker
-    that could no longer share its tensors would be a right kernel refused.
+    """Before a candidate is in it: cap its worker's GPU memory, bytes, and let it fill no shared
+    memory of the machine where that works (`Worker.layers` says so). Raises Ended.
     """
     try:
         worker.allow_device_bytes(size)
+        worker.close_shared_memory()
     except WorkerFault as fault:
         raise Ended(_explain(fault)) from fault
 

@@ -36,4 +36,11 @@ GpuSeconds = Annotated[float | None, typer.Option(min=0, help="Stop after so man
 WallSeconds = Annotated[
     float | None, typer.Option(min=0, help="Stop after so many seconds of work.")
 ]
+Goal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GOAL",
+        help="Stop when the best reaches it: 1.5x against the seed, a time like 900us, or none.",
+    ),
+]
 Ascii = Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters only.")]

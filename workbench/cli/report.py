@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from workbench.cli.profiles import limit_lines
 from workbench.engine.budget import left
+from workbench.engine.goal import goal_of
 from workbench.engine.telling import stage_line
 from workbench.engine.view import Snapshot, Version
 from workbench.gate.records import GateReport, Verdict
@@ -36,6 +37,7 @@ def status_text(snapshot: Snapshot) -> str:
         f"versions  {len(snapshot.versions)}, {_kept(snapshot)} accepted",
         f"best      {version_line(best) if best else 'none yet'}",
         *_bar(snapshot.baselines),
+        *_goal(snapshot, best),
         f"spent     {_spent(snapshot)}",
         f"left      {left(snapshot.budget, snapshot.steps, snapshot.spent)}",
     ]
@@ -70,6 +72,14 @@ def _size(snapshot: Snapshot) -> list[str]:
 def _bar(baselines: Baselines | None) -> list[str]:
     """What there is to beat: nothing where it was not timed."""
     return [] if baselines is None else [f"to beat   {baselines.words()}"]
+
+
+def _goal(snapshot: Snapshot, best: Version | None) -> list[str]:
+    goal = goal_of(snapshot.budget)
+    if goal is None:
+        return []
+    there = best is not None and goal.reached(best.time, best.speed_vs_seed)
+    return [f"goal      {goal.words()}, {'reached' if there else 'not reached'}"]
 
 
 def _spent(snapshot: Snapshot) -> str:

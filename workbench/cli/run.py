@@ -37,6 +37,7 @@ def run(
     usd: options.Usd = None,
     gpu_seconds: options.GpuSeconds = None,
     wall_seconds: options.WallSeconds = None,
+    goal: options.Goal = None,
     proposer: Annotated[
         str,
         typer.Option(help="skills: edits from cards; llm: a model; both: a model after the edits."),
@@ -45,6 +46,14 @@ def run(
         str,
         typer.Option(help="On a GPU: eager, or both to time torch.compile first, up to 2 minutes."),
     ] = "eager",
+    ahead: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=64,
+            help="Candidates begun while another is gated [default: by cores; 0: none].",
+        ),
+    ] = None,
     session: Annotated[str, typer.Option(help="Name of the session [default: PROBLEM-N].")] = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
@@ -61,9 +70,12 @@ def run(
         mode=_mode(mode, on_screen=on_screen),
         device=device,
         target=target,
-        budget=Budget(steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds),
+        budget=Budget(
+            steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds, goal=goal
+        ),
         proposer=proposer,
         baselines=baselines,
+        ahead=ahead,
         name=session,
         sessions=_folder(sessions),
     )
@@ -84,6 +96,7 @@ def resume(
     usd: options.Usd = None,
     gpu_seconds: options.GpuSeconds = None,
     wall_seconds: options.WallSeconds = None,
+    goal: options.Goal = None,
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
@@ -101,7 +114,9 @@ def resume(
     request_run(
         path,
         mode=None if not mode else _mode(mode, on_screen=on_screen),
-        budget=Budget(steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds),
+        budget=Budget(
+            steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds, goal=goal
+        ),
     )
     if on_screen:
         _open_screen(path, start=True, folder=_folder(sessions))

@@ -5,8 +5,10 @@ from typing import Any
 
 from workbench.engine import events as ev
 from workbench.engine.budget import exhausted, price, room, too_little
+from workbench.engine.goal import reached_words
 from workbench.engine.history import History
 from workbench.engine.parts import Purse, Store
+from workbench.engine.spending import Spending
 from workbench.session.records import Budget, Cost, Decision, Transition
 
 
@@ -27,6 +29,7 @@ class Books:
         self._emit = emit
         self.history = history
         """What has been committed so far."""
+        self._spending = Spending(budget, history.steps + self.rounds, self.cost)
 
     # -- writing ----------------------------------------------------------------------------
 
@@ -107,8 +110,18 @@ class Books:
         return price([t.cost for t in self.history.transitions if t.parent is not None])
 
     def tell_budget(self) -> None:
-        """Say what is spent."""
-        self._emit(ev.BudgetSpent(steps=self.history.steps, cost=self.cost))
+        """Say what is spent, and which share of a limit that has passed."""
+        cost = self.cost
+        self._emit(ev.BudgetSpent(steps=self.history.steps, cost=cost))
+        for says in self._spending.news(self.history.steps + self.rounds, cost):
+            self._emit(ev.Note(level="warning", says=says))
+
+    def goal(self) -> str:
+        """That the goal is reached, as a sentence; empty where it is not, or there is none."""
+        best = self.history.best
+        if best is None:
+            return ""
+        return reached_words(self._budget, best.number, best.gate.time, best.gate.versus_seed)
 
     def kept(self) -> str:
         """What there is to show for it, in a clause."""

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from workbench.engine.devices import choose_place
+from workbench.engine.goal import checked_goal
 from workbench.engine.opening import lock_path
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import read_candidate
@@ -34,6 +35,8 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     sessions: Path
     baselines: str = "eager"
     """`eager`, or `both`: torch.compile too."""
+    ahead: int | None = None
+    """Candidates begun beside the running one; None: as the machine allows."""
 
 
 def create_session(request: RunRequest) -> Path:
@@ -44,6 +47,7 @@ def create_session(request: RunRequest) -> Path:
     proposer = _proposer(request.proposer)
     if proposer != "skills":
         check_models(request.budget)
+    budget = structs.replace(request.budget, goal=checked_goal(request.budget.goal))
     problem = load_problem(request.problem)
     seed = None
     if request.kernel is not None:
@@ -58,8 +62,9 @@ def create_session(request: RunRequest) -> Path:
         device_index=place.index,
         target=place.target,
         proposer=proposer,
-        budget=request.budget,
+        budget=budget,
         baselines=_baselines(request.baselines),
+        ahead=request.ahead,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         toolchain=toolchain(),
     )
@@ -101,6 +106,7 @@ def request_run(path: Path, *, mode: Mode | None, budget: Budget) -> None:
 
     Raises WorkbenchError for a session that is no run, and when an engine holds it now.
     """
+    budget = structs.replace(budget, goal=checked_goal(budget.goal))
     store = SessionStore.open(path)
     settings = store.settings()
     if settings.kind != "run":

@@ -202,6 +202,9 @@ class Engine:
 
     async def _step(self) -> ev.RunEnded | None:
         self._move_main()
+        goal = self._books.goal()
+        if goal:
+            return ev.RunEnded(how="finished", says=f"{goal}; {self._books.kept()}")
         limit = self._books.limit()
         if limit:
             return ev.RunEnded(how="budget", says=f"{limit}; {self._books.kept()}")

@@ -160,6 +160,7 @@ def _versions(overview: Overview) -> tuple[Version, ...]:
             answer=s.answer,
             speed_vs_seed=_versus_seed(s, by_number),
             speed_vs_parent=s.speed,
+            time=s.time,
             card=s.card,
             best=s.number == overview.best,
             accepted_line=s.number in line,

@@ -19,7 +19,8 @@ def tell(event: ev.AnyEvent) -> LogLine | None:
     says = _sentence(event)
     if not says:
         return None
-    return LogLine(at=event.at, level=_level(event), says=says)
+    news = isinstance(event, ev.Note) and event.level != "info"
+    return LogLine(at=event.at, level=_level(event), says=says, news=news)
 
 
 def _level(event: ev.AnyEvent) -> str:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from workbench.gate.records import Outcome, Stage, Verdict
 from workbench.measure.baselines import Baselines
-from workbench.measure.records import Speed
+from workbench.measure.records import Speed, Time
 from workbench.session.records import Answer, Budget, Cost
 from workbench.skills.records import Plan
 
@@ -43,6 +43,7 @@ class Version(Struct, frozen=True, kw_only=True):
     answer: Answer
     speed_vs_seed: Speed | None
     speed_vs_parent: Speed | None
+    time: Time | None = None
     card: str = ""
     best: bool = False
     accepted_line: bool = False
@@ -69,6 +70,8 @@ class LogLine(Struct, frozen=True, kw_only=True):
     at: str
     level: str
     says: str
+    news: bool = False
+    """Worth more than a line: a screen shows it once where the person looks."""
 
 
 class Talk(Struct, frozen=True, kw_only=True):

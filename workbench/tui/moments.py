@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from workbench.engine.view import Snapshot, Version
+from workbench.engine.view import LogLine, Snapshot, Version
 from workbench.errors import WorkbenchError
 from workbench.session.records import Answer, Transition
 from workbench.tui.feed import Client, Reading
@@ -31,13 +31,16 @@ class Moments:
         self._came = self._work_began = clock()
         self._unreadable: set[tuple[int, Answer]] = set()
 
-    def arrive(self, snapshot: Snapshot) -> None:
-        """Take in a newer snapshot."""
+    def arrive(self, snapshot: Snapshot) -> list[LogLine]:
+        """Take in a newer snapshot; what it tells that a person should see at once."""
         before, self.snapshot = self.snapshot, snapshot
+        told = before.log[-1].at if before.log else ""
+        news = [line for line in snapshot.log if line.news and line.at > told]
         self._came = self._clock()
         counted = snapshot.elapsed_seconds != before.elapsed_seconds
         if counted or before.state not in WORKING:
             self._work_began = self._came
+        return news
 
     def pick(self, number: int | None) -> None:
         """Look at another version."""

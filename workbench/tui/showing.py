@@ -78,7 +78,13 @@ class Showing(Skinned):
     # -- news -----------------------------------------------------------------------------------
 
     def _arrive(self, snapshot: Snapshot) -> None:
-        self._moments.arrive(snapshot)
+        for news in self._moments.arrive(snapshot):
+            self.notify(
+                news.says,
+                severity="error" if news.level == "error" else "warning",
+                timeout=10,
+                markup=False,
+            )
         self._follow_scope(snapshot)
         self._show()
         if self._meter is not None:

@@ -35,6 +35,7 @@ _SAYS = {
     "gpu": "seconds of GPU time; blank: no limit",
     "wall": "seconds of work, waiting for you not counted; blank: no limit",
     "usd": "dollars for a model; blank: no limit",
+    "goal": "the run ends there: 1.5x against the seed, or a time like 900us; blank: none",
     "name": "of the session; blank: the problem's name and a number",
 }
 
@@ -86,6 +87,7 @@ class NewRun(ModalScreen[Path | None]):
             ("GPU seconds", "gpu", ()),
             ("Wall seconds", "wall", ()),
             ("Dollars", "usd", ()),
+            ("Goal", "goal", ()),
             ("Name", "name", ()),
         )
 
@@ -149,6 +151,7 @@ class NewRun(ModalScreen[Path | None]):
                 gpu_seconds=gpu,
                 wall_seconds=wall,
                 usd=usd,
+                goal=self._text("goal") or None,
             ),
             proposer=self._word("proposer"),
             name=self._text("name"),

@@ -5,10 +5,11 @@ from typing import ClassVar
 from msgspec import Struct
 from textual.content import Content
 
+from workbench.engine.goal import goal_of
 from workbench.engine.view import Snapshot
 from workbench.measure.records import Kind, Speed
 from workbench.session.records import Answer
-from workbench.tui.draw import Part, bar, cells, duration, fit, line, sparkline
+from workbench.tui.draw import Part, bar, cells, duration, figure, fit, line, sparkline
 from workbench.tui.look import Look
 from workbench.tui.panes.base import Pane
 from workbench.tui.scene import Scene, version_of
@@ -134,28 +135,43 @@ def _meter_line(meter: Meter, look: Look, width: int) -> Content:
 
 def _best_line(scene: Scene, width: int) -> Content:
     snapshot, look = scene.snapshot, scene.look
-    speed = best_speed(snapshot)
-    if speed is None:
-        return line(" Best  ", ("nothing is timed yet", look.faint))
-    span = max(6, width - 39)
+    tail = _best_parts(snapshot, look)
+    if not tail:
+        goal = goal_of(snapshot.budget)
+        says = "nothing is timed yet" + (f"; the goal is {goal.words()}" if goal else "")
+        return line(" Best  ", (says, look.faint))
+    name = f"v{snapshot.best} "
+    best = " " * (12 - len(name) - cells(tail[:1]))
+    span = max(6, width - 39 - cells(tail[1:-1]))
     history = sparkline(best_history(snapshot), span)
-    says = f"v{snapshot.best} {speed.ratio:.2f}x"
-    return line(
-        " Best  ", (history.ljust(span), look.primary), " ",
-        (f"{says:>12}", f"bold {look.primary}"), (f"  {speed.kind} ", look.muted),
-    )  # fmt: skip
+    style = f"bold {look.primary}"
+    return line(" Best  ", (history.ljust(span), look.primary), f" {best}", (name, style), *tail)
+
+
+def _best_parts(snapshot: Snapshot, look: Look) -> list[Part]:
+    """The best so far in the goal's own unit, and the goal; empty where nothing is timed."""
+    best, speed, goal = version_of(snapshot, snapshot.best), best_speed(snapshot), None
+    if best is not None:
+        goal = goal_of(snapshot.budget)
+    if goal is not None and goal.microseconds is not None and best is not None and best.time:
+        says, kind, aim = f"{figure(best.time.microseconds)} us", best.time.kind, goal.words()
+    elif speed is not None:
+        says, kind = f"{speed.ratio:.2f}x", speed.kind
+        aim = f"{goal.speed:g}x" if goal is not None and goal.speed is not None else ""
+    else:
+        return []
+    reached = goal is not None and best is not None and goal.reached(best.time, best.speed_vs_seed)
+    style = f"bold {look.good if reached else look.primary}"
+    parts: list[Part] = [(says, style)]
+    if aim:
+        parts.append((f" of {aim}{' ✓' if reached else ''}", style if reached else look.muted))
+    return [*parts, (f"  {kind} ", look.muted)]
 
 
 def _one_line(found: tuple[Meter, ...], scene: Scene, width: int) -> Content:
     look = scene.look
-    speed = best_speed(scene.snapshot)
-    best: list[Part] = []
-    if speed is not None:
-        best = [
-            ("best ", look.muted),
-            (f"{speed.ratio:.2f}x", f"bold {look.primary}"),
-            f" {speed.kind}",
-        ]
+    tail = _best_parts(scene.snapshot, look)
+    best: list[Part] = [("best ", look.muted), *tail] if tail else []
     parts: list[Part] = [" "]
     for meter in found:
         share = meter.share

@@ -1,4 +1,4 @@
-"""Every edit on every shipped state it fits: Python again, another kernel, and undone to the byte."""
+"""Every edit on every shipped state it fits: Python again, another kernel, undone to the byte."""
 
 import pytest
 

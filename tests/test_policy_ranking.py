@@ -15,9 +15,10 @@ from test_proposer import SM90, run, state
 from workbench.search.expectation import expected_gain
 from workbench.search.proposer import NoProposal, Tried, propose
 from workbench.search.ranking import had_setback
+from workbench.skills.conditions import parse
 from workbench.skills.library import Library
 from workbench.skills.policy_table import shipped_policy
-from workbench.skills.records import Admission, EvidenceRow, Truth
+from workbench.skills.records import Admission, EvidenceRow, Risk, Truth
 
 TABLE = shipped_policy()
 
@@ -201,8 +202,8 @@ def test_an_edited_copy_of_a_shipped_card_goes_on_being_chosen(library):
 
 
 def test_a_shipped_draft_comes_after_what_was_tried_in_its_level_and_says_so(library):
-    two = only(library, "more-warps", "fewer-warps")
-    for tried, draft in (("more-warps", "fewer-warps"), ("fewer-warps", "more-warps")):
+    two = only(library, "loop-stages", "loop-unroll")
+    for tried, draft in (("loop-stages", "loop-unroll"), ("loop-unroll", "loop-stages")):
         mixed = with_card(two, tried, evidence=(row(after=299.0),))
         mixed = with_card(mixed, draft, evidence=())
         done, _ = run(mixed, lambda _plan: False, steps=9)
@@ -280,3 +281,18 @@ def test_a_thousand_cards_are_ranked_and_a_plan_stays_short(library):
     plan = propose(state(Library(many))).plan
     assert plan.card == propose(state(library)).plan.card
     assert len(plan.policy.ranking) == 20
+
+
+@pytest.mark.parametrize("at_risk", ["loop-stages", "loop-unroll"])
+def test_a_risk_that_was_seen_comes_behind_the_others_of_its_level(library, at_risk):
+    two = only(library, "loop-stages", "loop-unroll")
+    risk = Risk(says="it loops", when="code.loop_count > 0", seen="a session, v3: 0.7x")
+    for name in two.skills:
+        own = (risk,) if name == at_risk else ()
+        two = with_card(two, name, evidence=(), effect=(), risk=own)
+        whens = tuple(parse(one.when) for one in own)
+        skill = msgspec.structs.replace(two.skills[name], risks=whens)
+        two = msgspec.structs.replace(two, skills={**two.skills, name: skill})
+    plan = propose(state(two)).plan
+    assert plan.card != at_risk
+    assert any("at a risk that was seen" in line for line in plan.policy.ranking)

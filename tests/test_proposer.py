@@ -128,12 +128,12 @@ def test_a_card_that_failed_twice_is_passed_over(library):
 
 
 def test_a_value_that_helped_is_pushed_further(library):
-    done, _ = run(library, lambda plan: plan.card == "grow-block", steps=6)
-    values = [p.plan.parameters["value"] for p, _ in done if p.plan.card == "grow-block"]
-    assert values[:2] == [4096, 16384]
-    pushed = next(p.plan for p, _ in done if p.plan.parameters.get("value") == 16384)
-    assert pushed.was == {"value": 4096}
-    assert "it helped last time (1.20x); now value 16384" in pushed.reason
+    done, _ = run(library, lambda plan: plan.card == "loop-stages", steps=20)
+    values = [p.plan.parameters["value"] for p, _ in done if p.plan.card == "loop-stages"]
+    assert values[:2] == [3, 4]
+    pushed = [p.plan for p, _ in done if p.plan.card == "loop-stages"][1]
+    assert pushed.was == {"value": 3}
+    assert "it helped last time (1.20x); now value 4" in pushed.reason
 
 
 def test_an_accepted_earlier_technique_lets_a_later_one_try_again(library):
@@ -281,3 +281,11 @@ def test_a_history_with_gaps_or_a_circle_still_gives_a_line():
     assert line_of([], 5).steps == ()
     looped = [Tried(number=1, parent=1, sha256="a", accepted=True, card="x")]
     assert line_of(looped, 1).cards == ("x",)
+
+
+def test_what_helped_here_comes_again_behind_what_was_not_tried(library):
+    done, _ = run(library, lambda plan: plan.card in {"loop-stages", "loop-unroll"}, steps=20)
+    cards = [p.plan.card for p, _ in done]
+    first, second = (cards.index(name) for name in ("loop-stages", "loop-unroll"))
+    again = cards.index("loop-stages", first + 1)
+    assert max(first, second) < again

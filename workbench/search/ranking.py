@@ -42,6 +42,10 @@ class Ranked(Struct, frozen=True, kw_only=True):
     """Whether it chooses what others tune."""
     later: bool
     """Whether it tunes while the search still chooses: such cards come after all coarse ones."""
+    again: bool
+    """Whether it helped here already: its best values come first, so others are worth more now."""
+    warned: bool
+    """At a risk that was seen elsewhere."""
     draft: bool
     risky: bool
     kernel: int
@@ -49,9 +53,10 @@ class Ranked(Struct, frozen=True, kw_only=True):
     says: str
 
     @property
-    def key(self) -> tuple[bool, bool, bool, bool, int, int, bool, float, int, bool, int, str]:
-        """What a person asked for; conditions that are known; no setback here; the phase; the case;
-        coarse to fine; evidence; the expected gain. A known risk only breaks ties.
+    def key(self) -> tuple[bool | int | float | str, ...]:
+        """What a person asked for; conditions that are known; no setback here; the phase; what has
+        not helped here yet; the case; coarse to fine; a risk that was seen; evidence; the expected
+        gain. A risk that nobody saw only breaks ties.
 
         On an H200, a risk that came before the order kept three-product TF32, worth 1.5x and more
         for fp32 attention, behind every small step: the gate is what tells whether a risk is met.
@@ -62,8 +67,10 @@ class Ranked(Struct, frozen=True, kw_only=True):
             self.unknown,
             self.setback,
             self.later,
+            self.again,
             self.case,
             self.level,
+            self.warned,
             self.draft,
             -self.expected.ratio,
             card.order,
@@ -100,6 +107,8 @@ def rank(
         level=level,
         coarse=coarse,
         later=not (coarse or rested(line, search_of(state))),
+        again=any(trial.accepted for trial in trials),
+        warned=_warned(choice),
         draft=choice.skill.standing == "draft",
         risky=any(r.truth is Truth.YES for r in choice.risks),
         kernel=place,
@@ -119,6 +128,11 @@ def had_setback(trials: Sequence[Tried]) -> bool:
         refused = [] if trial.accepted else [*refused, trial]
     helped = any(trial.accepted for trial in trials)
     return len(refused) >= 2 or (not helped and any(t.speed is not None for t in refused))
+
+
+def _warned(choice: Choice) -> bool:
+    seen = {risk.says for risk in choice.skill.card.risk if risk.seen}
+    return any(check.truth is Truth.YES and check.says in seen for check in choice.risks)
 
 
 def methods_of(skill: Skill, table: PolicyTable) -> frozenset[str]:
@@ -142,8 +156,10 @@ def _worded(ranked: Ranked, table: PolicyTable) -> Ranked:
         f"{ranked.expected.ratio:.2f}x expected, {size} ({ranked.expected.says})",
         *(["a condition is unknown"] if ranked.unknown else []),
         *(["set back here"] if ranked.setback else []),
+        *(["helped here already"] if ranked.again else []),
         *(["draft"] if ranked.draft else []),
-        *(["at a known risk"] if ranked.risky else []),
+        *(["at a risk that was seen"] if ranked.warned else []),
+        *(["at a known risk"] if ranked.risky and not ranked.warned else []),
     ]
     says = f"{card.id} on {ranked.choice.kernel}: {'; '.join(notes)}"
     return structs.replace(ranked, says=says)

@@ -43,6 +43,6 @@ class ModelNew(nn.Module):
         total = x.numel()
         grid = lambda meta: (triton.cdiv(total, meta["BLOCK"]),)
         affine_kernel[grid](
-            y, self.norm.weight, self.norm.bias, out, total, n, BLOCK=1024, num_warps=4
+            y, self.norm.weight, self.norm.bias, out, total, n, BLOCK=256, num_warps=4
         )
         return out

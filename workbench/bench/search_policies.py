@@ -37,13 +37,20 @@ def everything(desk: Desk, order: Sequence[Candidate]) -> Candidate:
 
 
 def one_rung(desk: Desk, order: Sequence[Candidate]) -> Candidate:
-    """The same rung for each, the last below the top, stopped at the first no: what a run without
-    a ladder does. A gain is confirmed by a second timing run; there are no counters."""
+    """The same rung for each, stopped at the first no; what a run without a ladder does.
+
+    That is the last rung below the top. A gain is confirmed by a second timing run, and what is
+    kept pays for the top rung's tools, so that every policy knows as much of its winner.
+    """
     rungs = desk.stream.rungs
-    rung = rungs[-2] if desk.stream.kind is Kind.MEASURED and len(rungs) > 2 else rungs[-1]
+    measured = desk.stream.kind is Kind.MEASURED
+    rung = rungs[-2] if measured else rungs[-1]
     incumbent = desk.stream.base
     for one in order:
-        if desk.looked(one, rung) is None and _gains(desk, one, incumbent, rung, always=False):
+        if desk.looked(one, rung) is not None:
+            continue
+        gains = _gains(desk, one, incumbent, rung, always=False)
+        if gains and not (measured and desk.looked(one, rungs[-1])):
             incumbent = one
     return incumbent
 

@@ -77,13 +77,13 @@ def record(ask: RecordAsk, place: Place, hear: Hear) -> Iterator[Looked]:
         preload=JOB_MODULES,
         share_device_memory=place.index is not None,
     ) as workshop:
-        workshop.warm(*flavors(place.index))
         for number, name in enumerate(names):
             left = ends - time.monotonic()
             if left <= 0:
                 hear(f"{name}: no time left")
                 continue
             until = time.monotonic() + left / (len(names) - number)
+            workshop.warm(*flavors(place.index))
             stream = _Stream(load_problem(name), place, workshop, until, done)
             for looked in stream.looks(ask.count, hear):
                 keep(ask.file, looked)
@@ -177,13 +177,22 @@ class _Stream:
         return timed and rung.name not in own and below in own and own[below].passed
 
     def _in_time(self, rung: Rung, hear: Hear) -> bool:
-        """Whether one more is likely to end before this problem's time does."""
-        seen = [one.wall_seconds for one in self._found if one.rung == rung.name]
-        costs = median(seen) if seen else rung.spec.wall.value
+        """Whether one more is likely to end before this problem's time does.
+
+        Time for one look at the top rung is kept: without its price nothing can be replayed.
+        """
+        top = self._rungs[-1]
+        kept = 0.0 if any(one.rung == top.name for one in self._found) else self._costs(top)
+        costs = self._costs(rung) + (kept if rung is not top else 0.0)
         if time.monotonic() + costs <= self._until:
             return True
-        hear(f"{self._problem.name}: no time for {rung.name}, which takes {costs:.0f} s")
+        hear(f"{self._problem.name}: no time for {rung.name}, {costs:.0f} s with what comes after")
         return False
+
+    def _costs(self, rung: Rung) -> float:
+        """Seconds of one look, by those that there were."""
+        seen = [one.wall_seconds for one in self._found if one.rung == rung.name]
+        return median(seen) if seen else rung.spec.wall.value
 
     def _by_speed(self, made: Sequence[_Made]) -> list[_Made]:
         """Those that were timed, the fastest first; then the slowest, for what it costs there."""

@@ -109,9 +109,15 @@ def _language_error(error: CompilationError, launch: JITFunction, line: int) -> 
     number = getattr(inner.node, "lineno", None)
     if function is not None and number is not None:
         line = _first_line(function) + number - 1
-    text = inner.src.splitlines()[number - 1].strip() if inner.src and number else ""
+    text = _line_of(inner.src, number)
     what = _short(said or "does not compile") + (f" at `{text}`" if text else "")
     return CompileFailed(what, kernel=launch.fn.__name__, line=line)
+
+
+def _line_of(src: str | None, number: int | None) -> str:
+    """That line of a source text; nothing where triton numbers a caller's line with the callee."""
+    lines = (src or "").splitlines()
+    return lines[number - 1].strip() if number and number <= len(lines) else ""
 
 
 def _function_of(src: str | None, launch: JITFunction) -> Untyped:

@@ -17,8 +17,10 @@ from triton.runtime.errors import InterpreterError
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.autotune import choosing
+from workbench.kernels.everywhere import Everywhere
 from workbench.kernels.faults import CannotJudge, KernelFault, KernelRaised
 from workbench.kernels.interpret_arguments import Converter, bind
+from workbench.kernels.interpret_everywhere import EverywhereBuilder, following
 from workbench.kernels.interpret_language import language
 from workbench.kernels.records import LaunchTrace
 from workbench.kernels.standin import standing_in
@@ -35,6 +37,10 @@ from workbench.kernels.untyped import Untyped
 
 _PROBES = 256
 """Consecutive programs whose first reads show what neighbours share: about one wave."""
+_MOST_WAYS = 24
+"""Programs that run beside a sample because none of it goes their way (ours)."""
+_WAYS_WORK = 0.5
+"""Of the work that a launch may cost, how much they may add (ours)."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -122,12 +128,24 @@ class Trace:
             return 0
         if isinstance(watch, BookWatch):
             watch.book = book
-        ran = self._run(watch, function, values, grid)
-        if part:
-            # The tail and the largest offsets are the last program's; what it does is not counted,
+        if not part:
+            ran = self._run(watch, function, values, grid)
+            book.end(partial=ran < total)
+            return ran
+        chosen = list(_order(grid, settings))
+        seed = settings.sample_seed + len(self.launches)
+        alike = Everywhere(grid, seed, [_number(program, grid) for program in chosen])
+        book.ways[book.launch] = alike
+        with following(alike):
+            ran = self._run(watch, function, values, grid)
+            # The tail and the largest offsets are the last program's; what these do is not counted,
             # since counts are scaled from programs that stand for their like.
-            _run_one(book, watch, function, values, grid, _place(total - 1, grid))
-        book.end(partial=ran < total)
+            program: Grid | None = _place(total - 1, grid)
+            most = _more(watch, ran, settings.work)
+            while program is not None and most >= 0:
+                _run_one(book, watch, function, values, grid, program)
+                program, most = alike.draw(), most - 1
+        book.end(partial=True)
         return ran
 
     def _run_chosen(
@@ -162,7 +180,8 @@ class Trace:
             for program in _order(grid, self._settings):
                 builder.grid_idx = program
                 watch.begin_program(program)
-                function(**values)
+                with _told_apart(builder, program):
+                    function(**values)
                 watch.end_program()
                 ran += 1
                 if self._settings.work is not None and watch.work > self._settings.work:
@@ -279,6 +298,28 @@ def _place(number: int, grid: Grid) -> Grid:
     return number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
 
 
+def _number(program: Grid, grid: Grid) -> int:
+    return program[0] + grid[0] * (program[1] + grid[1] * program[2])
+
+
+def _more(watch: LaunchWatch, ran: int, work: int | None) -> int:
+    """How many programs may run beside a sample, to see every way through a kernel."""
+    if work is None:
+        return _MOST_WAYS
+    return min(_MOST_WAYS, int(work * _WAYS_WORK / max(watch.work / max(ran, 1), 1)))
+
+
+@contextlib.contextmanager
+def _told_apart(builder: Untyped, program: Grid) -> Iterator[None]:
+    """One program, with all others that go its way, where programs are told apart."""
+    if not isinstance(builder, EverywhereBuilder):
+        yield
+        return
+    builder.everywhere.begin(program)
+    yield
+    builder.everywhere.end(program)
+
+
 def _spread(total: int, count: int, seed: int) -> list[int]:
     """Distinct program numbers, one drawn from each of `count` equal stretches of the grid.
 
@@ -307,7 +348,8 @@ def _run_one(
     builder.watch, builder.grid_idx, builder.grid_dim = one, program, grid
     with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch):
         one.begin_program(program)
-        function(**values)
+        with _told_apart(builder, program):
+            function(**values)
         one.end_program()
 
 

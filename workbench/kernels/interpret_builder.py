@@ -58,7 +58,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
     def get_all_ones_value(self, kind: Untyped) -> TensorHandle:
         """What `~x` is told by; 3.6 has none for unsigned integers."""
         scalar = kind.scalar
-        if not scalar.is_int_unsigned():
+        if not scalar.is_int_unsigned() or scalar.primitive_bitwidth < 8:
             return super().get_all_ones_value(kind)
         width = np.dtype(f"u{scalar.primitive_bitwidth // 8}")
         return TensorHandle(np.full(1, np.iinfo(width).max, dtype=width), scalar)
@@ -274,7 +274,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         self, ptrs: TensorHandle, mask: Untyped, other: Untyped, *rest: Untyped, **named: Untyped
     ) -> TensorHandle:
         """Checked, counted, then done; a probed program only shows its address and reads zeros."""
-        lit = _mask_of(mask)
+        lit = mask_of(mask)
         if self.watch.probing:
             self.watch.begins(ptrs, lit)
             kind = ptrs.get_element_ty()
@@ -289,7 +289,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         """Checked, counted, then done; a probed program stores nothing."""
         if self.watch.probing:
             return None
-        allowed = TensorHandle(self.watch.access("store", ptrs, _mask_of(mask)), tl.int1)
+        allowed = TensorHandle(self.watch.access("store", ptrs, mask_of(mask)), tl.int1)
         return super().create_masked_store(ptrs, value, allowed, *rest)
 
     def create_atomic_rmw(
@@ -298,7 +298,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         """An atomic update; bfloat16 adds lane by lane, rounding each time."""
         if self.watch.probing:
             raise ProbeDone
-        allowed = np.ascontiguousarray(self.watch.access("atomic", ptr, _mask_of(mask)))
+        allowed = np.ascontiguousarray(self.watch.access("atomic", ptr, mask_of(mask)))
         kind = val.dtype.scalar
         if kind != tl.bfloat16:
             return super().create_atomic_rmw(op, ptr, val, TensorHandle(allowed, tl.int1), *rest)
@@ -359,7 +359,7 @@ def _fitted(values: Array, kind: Untyped) -> Array:
     return values if values.dtype.itemsize <= dtype.itemsize else values.astype(dtype)
 
 
-def _mask_of(mask: Untyped) -> Array:
+def mask_of(mask: Untyped) -> Array:
     """The lanes of a mask; block pointers and descriptors of 3.6 pass a bare array."""
     lanes: Array = mask.data if isinstance(mask, TensorHandle) else np.asarray(mask)
     return lanes

@@ -50,9 +50,7 @@ def language(launch: Launch) -> Iterator[None]:
         )
         for module in (tl, tl.core):
             scope.set_attr(module, "static_range", _static_range)
-        scope.set_attr(
-            tl.core.tensor, "__index__", lambda tensor: int(tensor.handle.data.reshape(-1)[0])
-        )
+        scope.set_attr(tl.core.tensor, "__index__", _whole_number)
         scope.set_attr(interpreter, "_get_np_dtype", _numpy_types(interpreter._get_np_dtype))  # noqa: SLF001
         _patch_constants(scope)
         _patch_types(scope)
@@ -63,6 +61,12 @@ def language(launch: Launch) -> Iterator[None]:
             yield
     finally:
         scope.restore()
+
+
+def _whole_number(tensor: Untyped) -> int:
+    """A scalar where Python needs a number: what it is decides the way of a program."""
+    triton_interpreter.interpreter_builder.decided(tensor.handle)
+    return int(tensor.handle.data.reshape(-1)[0])
 
 
 def _call_device_function(function: Untyped, *args: Untyped, **named: Untyped) -> Untyped:

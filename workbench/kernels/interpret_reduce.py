@@ -31,6 +31,7 @@ def block_truth(tensor: Untyped) -> bool:
     """What `bool(tensor)` means: a scalar's value; of a block triton's own code wants a yes."""
     data = tensor.handle.data
     if data.size == 1:
+        triton_interpreter.interpreter_builder.decided(tensor.handle)
         return bool(data.reshape(-1)[0])
     if _Wholesale.active:
         raise NeedsScalars

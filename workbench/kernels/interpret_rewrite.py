@@ -7,7 +7,7 @@ comparisons, which silently drop a mask or fail on blocks.
 
 import ast
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import triton.language as tl
 from triton.language.semantic import TritonSemantic
@@ -64,6 +64,25 @@ class TracedSemantic(TritonSemantic):  # type: ignore[misc]
         if function not in (min, max) or not any(isinstance(a, tl.tensor) for a in args):
             return function(*args, **named)
         return functools.reduce(tl.maximum if function is max else tl.minimum, args)
+
+    def ranged(self, function: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
+        """A loop's range; where programs are told apart its variable is followed in all of them."""
+        trips = getattr(self.builder, "trips", None)
+        if trips is None or function not in (range, tl.range) or not 1 <= len(args) <= 3:
+            return function(*args, **named)
+        by = args[2] if len(args) == 3 else named.get("step") or 1
+        start, stop = (0, args[0]) if len(args) == 1 else args[:2]
+        first = trips(start, stop, by)
+        if first is None:
+            return function(*args, **named)
+        return self._in_all(first, _whole(start), _whole(stop), _whole(by))
+
+    def _in_all(self, first: Untyped, start: int, stop: int, step: int) -> Iterator[Untyped]:
+        for turn, value in enumerate(range(start, stop, step)):
+            variable = self.to_tensor(value)
+            everywhere = (first.low + turn * step).astype(variable.handle.data.dtype)
+            variable.handle.spread = type(first)(everywhere, everywhere)
+            yield variable
 
     def _joined(self, first: Untyped, second: Untyped, join: Untyped) -> Untyped:
         first = first if isinstance(first, tl.tensor) else self.to_tensor(bool(first))
@@ -135,12 +154,25 @@ class KernelRewriter(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.AST:
         """The variable of a run-time range becomes a tensor."""
         self.generic_visit(node)
-        if _is_range(node.iter) and isinstance(node.target, ast.Name):
+        if isinstance(node.iter, ast.Call) and _is_range(node.iter):
+            ranged = _call("ranged", node.iter.func, *node.iter.args)
+            ranged.keywords = node.iter.keywords
+            node.iter, was_range = ast.copy_location(ranged, node.iter), True
+        else:
+            was_range = False
+        if was_range and isinstance(node.target, ast.Name):
             name = node.target.id
             value = _call("assigned", ast.Name(id=name, ctx=ast.Load()))
             first = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=value)
             node.body = [ast.copy_location(first, node), *node.body]
         return node
+
+
+def _whole(value: Untyped) -> int:
+    """The running program's number, without asking that others have the same."""
+    if isinstance(value, tl.tensor):
+        return int(value.handle.data.reshape(-1)[0])
+    return int(value.value if isinstance(value, tl.constexpr) else value)
 
 
 def _is_range(call: ast.expr) -> bool:

@@ -14,6 +14,7 @@ import torch
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from workbench.kernels.everywhere import Everywhere
 from workbench.kernels.trace_launch import Access, Grid, LaunchWatch
 from workbench.kernels.trace_memory import region_of
 from workbench.kernels.trace_stores import heeds_updates, stored_parameters
@@ -110,6 +111,8 @@ class Book:
         """Arguments of kernels that look at what atomic updates give back."""
         self.closed: dict[Slot, Array] = {}
         """Offsets that atomics of no other programs than those which run go to."""
+        self.ways: dict[int, Everywhere] = {}
+        """By launch of this call, of which only some programs run: which others go their way."""
         self.partial = False
         """The launch at hand runs a part of its programs only."""
         self._writable: frozenset[int] = frozenset()
@@ -161,6 +164,7 @@ class Book:
     def new_call(self) -> None:
         """The launches from here on are another call's."""
         self._first = self._launches
+        self.ways.clear()
         for storage in self._storages.values():
             storage.slots.clear()
 

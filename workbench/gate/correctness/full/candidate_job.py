@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from workbench.gate.correctness.candidate_job import foreign
-from workbench.gate.correctness.full.final import final_values, source_of
+from workbench.gate.correctness.full.final import count_in, final_values, source_of
 from workbench.gate.correctness.full.protocol import Group, TracedFull, TraceFull
 from workbench.gate.correctness.layout import entry, overlap
 from workbench.gate.correctness.nest import Nest, flatten, tensor_paths
@@ -19,6 +19,7 @@ from workbench.isolation.tensors import from_blob, to_blob
 from workbench.isolation.wire import Blob
 from workbench.kernels.jobs import Called, traced
 from workbench.kernels.lazy_contents import Contents
+from workbench.kernels.trace_values import Slot
 
 _DRAWN = 64
 """Places of an output that host code filled (ours): a share that is told to a sixteenth."""
@@ -61,12 +62,15 @@ def trace(
                 Group(output=number, program=program, count=drawn[0].numel(), filled=True)
             )
             values += drawn
+    all_ways, stood_for = _ways(called, tensors)
     reply = TracedFull(
         traced=called.answer,
         outputs=nest,
         facts=_facts(called, nest, tensors),
         groups=tuple(groups),
         written=tuple(_written(called, tensor) for tensor in tensors),
+        all_ways=all_ways,
+        stood_for=stood_for,
         changing=called.changing,
     )
     return encode(reply), [to_blob(t) for t in values]
@@ -75,7 +79,7 @@ def trace(
 def _written(called: Called, tensor: torch.Tensor) -> float | None:
     """The share of an output that kernels write, scaled from the programs that ran."""
     source = source_of(called, tensor)
-    book, traces = called.book, called.answer.traces
+    book = called.book
     if book is None or not source.numel():
         return None
     slots = book.slots_of(source)
@@ -83,14 +87,33 @@ def _written(called: Called, tensor: torch.Tensor) -> float | None:
         return None
     if book.heeding.intersection(slots):
         return None  # who stores depends on who comes last
-    count = 0.0
-    for slot in slots:
-        seen = dict(book.footprints.get(slot, ()))
-        trace = traces[slot.launch]
-        ran = min(max(trace.sampled, len(seen)), trace.programs)
-        count += sum(map(len, seen.values())) * trace.programs / max(ran, 1)
+    count = sum(_count(called, slot, source) for slot in slots)
     distinct = [n for n, s in zip(source.shape, source.stride(), strict=True) if s]
     return count / max(math.prod(distinct), 1)
+
+
+def _count(called: Called, slot: Slot, source: torch.Tensor) -> float:
+    """How many elements of a tensor one launch writes: by ways, else in proportion."""
+    book, trace = called.book, called.answer.traces[slot.launch]
+    seen = dict(() if book is None else book.footprints.get(slot, ()))
+    counts = {program: count_in(source, offsets) for program, offsets in seen.items()}
+    ways = None if book is None else book.ways.get(slot.launch)
+    if ways is not None and ways.told:
+        return sum(
+            (share.places or 0.0) * counts.get(program, 0) for program, share in ways.shares.items()
+        )
+    ran = min(max(trace.sampled, len(seen)), trace.programs)
+    return sum(counts.values()) * trace.programs / max(ran, 1)
+
+
+def _ways(called: Called, tensors: list[torch.Tensor]) -> tuple[bool, float]:
+    """Whether programs that ran stand for all that write the outputs, and for what share."""
+    book = called.book
+    if book is None:
+        return False, 0.0
+    launches = {s.launch for t in tensors for s in book.slots_of(source_of(called, t))}
+    sampled = [book.ways[launch] for launch in launches if launch in book.ways]
+    return all(ways.told for ways in sampled), min((ways.share for ways in sampled), default=1.0)
 
 
 def _as_filled(

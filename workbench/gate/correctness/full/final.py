@@ -59,6 +59,13 @@ def source_of(called: Called, tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+def count_in(tensor: torch.Tensor, offsets: NDArray[Any]) -> int:
+    """How many of the places in a tensor's storage, in bytes, are elements of the tensor."""
+    addresses = offsets.astype(np.int64) + tensor.untyped_storage().data_ptr()
+    lit, _ = _indices(tensor, addresses, random.Random(0))  # noqa: S311 - only counted
+    return int(lit.sum())
+
+
 def _left(
     called: Called, tensor: torch.Tensor, rng: random.Random, tentative: bool, depth: int
 ) -> Iterator[tuple[Grid, NDArray[Any], torch.Tensor]]:

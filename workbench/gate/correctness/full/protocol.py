@@ -107,5 +107,9 @@ class TracedFull(Struct, frozen=True, kw_only=True):
     written: tuple[float | None, ...] = ()
     """Per output: the share that kernels of the call write, going by the sample; None where host
     code makes it."""
+    all_ways: bool = False
+    """Every program goes the way of one that ran: the shares written are no estimates."""
+    stood_for: float = 1.0
+    """Of the programs of the launches that write outputs, those that go the way of one that ran."""
     changing: str = ""
     """Host state that the second call changed; empty when there is none."""

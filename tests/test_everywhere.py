@@ -1,0 +1,105 @@
+"""Programs of a launch part where numbers that rest on their ids decide; the rest are stood for.
+
+Whole kernels are in the corpus (`full_*`); here are the rules that those rest on.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.kernels.everywhere import MOST_PROGRAMS, UNKNOWN, Everywhere
+from workbench.kernels.intervals import INTERVALS, Span, compared, exact, towards_zero
+
+NUMBERS = st.integers(-50, 50)
+BLOCKS = st.lists(st.lists(NUMBERS, min_size=3, max_size=3), min_size=4, max_size=4)
+COMPARISONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
+
+
+def of(blocks):
+    """The span of a block in each of several programs, one block a row."""
+    rows = np.array(blocks)
+    return Span(rows.min(axis=1), rows.max(axis=1))
+
+
+@given(BLOCKS, BLOCKS)
+def test_no_lane_lies_outside_of_its_interval(left, right):
+    for op, rule in INTERVALS.items():
+        if op in (np.left_shift, np.right_shift, np.bitwise_and, np.bitwise_or):
+            continue
+        first, second = of(left), of(right)
+        other = np.array(right)
+        if op in (towards_zero, np.fmod):
+            second = exact(np.array([7]))
+            other = np.array([[7]])
+        found = rule(first, second)
+        if found is not None:
+            lanes = op(np.array(left), other)
+            assert (lanes >= found.low[:, None]).all()
+            assert (lanes <= found.high[:, None]).all()
+
+
+@given(BLOCKS, BLOCKS, st.sampled_from(COMPARISONS))
+def test_a_comparison_is_sure_only_where_all_lanes_agree(left, right, op):
+    truth = compared(of(left), of(right), op)
+    lanes = op(np.array(left), np.array(right))
+    assert (lanes.all(axis=1) >= truth.low).all()
+    assert (lanes.any(axis=1) <= truth.high).all()
+
+
+def run(launch, number, *steps):
+    """Let one program of a one-dimensional launch run, deciding by these."""
+    launch.begin((number, 0, 0))
+    for step in steps:
+        step(launch)
+    launch.end((number, 0, 0))
+
+
+def test_programs_that_answer_otherwise_wait_until_one_of_them_runs():
+    launch = Everywhere((100, 1, 1), 1, [])
+
+    def branch(all_programs):
+        all_programs.part(all_programs.axes[0] == 33)
+
+    run(launch, 5, branch)
+    assert launch.share == pytest.approx(0.99)
+    assert launch.draw() == (33, 0, 0)
+    run(launch, 33, branch)
+    assert launch.draw() is None
+    assert launch.told
+    assert [share.alike for share in launch.shares.values()] == [99, 1]
+
+
+def test_addresses_that_leave_the_launchs_pattern_part_programs():
+    launch = Everywhere((100, 1, 1), 1, [])
+    rows = launch.axes[0]
+    run(launch, 5, lambda it: it.accessed(exact(4096 + 64 * (rows - rows // 90))))
+    assert launch.share == pytest.approx(0.90)
+
+
+def test_places_are_counted_once_whoever_stores_there():
+    launch = Everywhere((100, 1, 1), 1, [])
+    rows, lanes = launch.axes[0], np.ones(8, dtype=np.bool_)
+    stores = [
+        lambda it: it.part(rows < 90),
+        lambda it: it.accessed(exact(4096 + 64 * np.minimum(rows, 89)), lanes),
+    ]
+    run(launch, 5, *stores)
+    run(launch, 95, *stores)
+    assert launch.told
+    assert sum(share.places for share in launch.shares.values()) == 90
+
+
+def test_a_store_to_an_address_out_of_data_leaves_its_places_open():
+    launch = Everywhere((100, 1, 1), 1, [])
+    run(launch, 5, lambda it: it.accessed(UNKNOWN, np.ones(8, dtype=np.bool_)))
+    assert launch.share == 1.0
+    assert not launch.told
+
+
+def test_a_large_grid_is_followed_at_its_ends_and_around_powers_of_two():
+    grid = (300_000, 2, 1)
+    launch = Everywhere(grid, 1, [77_777])
+    numbers = launch.axes[0] + grid[0] * launch.axes[1]
+    assert len(numbers) <= MOST_PROGRAMS
+    assert {0, 1, 65_535, 65_536, 65_537, 77_777, 300_000, 599_999} <= set(numbers.tolist())

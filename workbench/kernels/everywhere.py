@@ -1,0 +1,200 @@
+"""Which programs of a launch go the way of one that ran, worked out for all of them beside it.
+
+Numbers that rest on program ids and constants alone are followed for every program at once while
+one is interpreted: exactly where all lanes of a block agree, else as the least and the largest
+lane. Wherever such a number decides something (a comparison, a trip count, an address off the
+launch's own pattern, a factor of data) programs that decide otherwise part from the one that runs.
+Those that never part do the same work on other numbers: it may stand for them. Ours; in the spirit
+of concolic execution (Godefroid, Klarlund, Sen: DART, PLDI 2005), with all programs as one input.
+"""
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from workbench.kernels.intervals import Span
+from workbench.kernels.trace_launch import Grid
+
+Array = NDArray[Any]
+
+MOST_PROGRAMS = 8192
+"""Programs that are followed (ours): a number of each costs ten microseconds an operation."""
+_MOST_FOLLOWED = 6000
+"""Operations of one program that are followed (ours): a tenth of a second."""
+_FEW = 8
+"""Values by which programs are told apart where no comparison does it (ours)."""
+_MOST_ADDRESSES = 32
+"""Accesses of one program whose addresses are compared with the launch's pattern (ours)."""
+
+
+class Unknown(Struct, frozen=True):
+    """A value that rests on data, or that is not followed."""
+
+
+UNKNOWN = Unknown()
+Spread = Span | Unknown | None
+"""None: the same in every program."""
+
+
+class Share(Struct, frozen=True):
+    """How many programs one that ran stands for."""
+
+    alike: float
+    """Programs that go its way and were not yet stood for."""
+    places: float | None
+    """Of those, how many store to places of their own; None where places are not known."""
+
+
+class Everywhere:
+    """The programs of one launch, and which of them are stood for."""
+
+    def __init__(self, grid: Grid, seed: int, ran: Iterable[int]) -> None:
+        self.grid = grid
+        total = grid[0] * grid[1] * grid[2]
+        self._rng = random.Random(seed ^ 0x5EED)  # noqa: S311 - keyed by the judge's secret seed
+        numbers = _followed(total, self._rng, [*ran, *_corners(grid)])
+        self._scale = total / len(numbers)
+        self._followed_all = True
+        self._numbers = np.array(numbers, dtype=np.int64)
+        x, y = grid[0], grid[0] * grid[1]
+        self.axes = (self._numbers % x, self._numbers // x % grid[1], self._numbers // y)
+        self._place = {number: place for place, number in enumerate(numbers)}
+        self._waiting = np.ones(len(numbers), dtype=np.bool_)
+        self._alive = self._waiting
+        self._own = 0
+        self._steps = 0
+        self._addresses = 0
+        self._stores: list[Array] = []
+        self._lit: list[int] = []
+        self._seen: set[bytes] = set()
+        """Where programs that are stood for store to."""
+        self._placed = True
+        self.shares: dict[Grid, Share] = {}
+        """By program that ran."""
+
+    @property
+    def share(self) -> float:
+        """Of all programs, how many some program that ran stands for."""
+        return 1.0 - float(self._waiting.mean())
+
+    @property
+    def told(self) -> bool:
+        """Whether programs that ran stand for all others, to places that are known."""
+        known = all(s.places is not None for s in self.shares.values() if s.alike)
+        return known and self._followed_all and not self._waiting.any()
+
+    def begin(self, program: Grid) -> None:
+        """A program starts: all others still go its way."""
+        number = program[0] + self.grid[0] * (program[1] + self.grid[1] * program[2])
+        self._own = self._place[number]
+        self._alive = np.ones_like(self._waiting)
+        self._steps = self._addresses = 0
+        self._stores, self._lit, self._placed = [], [], True
+
+    def end(self, program: Grid) -> None:
+        """It is over: it stands for those that went its way throughout."""
+        self._followed_all &= self._steps <= _MOST_FOLLOWED
+        fresh = self._alive & self._waiting
+        self._waiting = self._waiting & ~fresh
+        alike = int(fresh.sum())
+        places: float | None = None
+        if self._placed and alike:
+            places = self._new_places(fresh) * self._scale
+        self.shares[program] = Share(alike * self._scale, places)
+
+    def _new_places(self, fresh: Array) -> int:
+        """How many of those programs store to where none before them did."""
+        alike = int(fresh.sum())
+        masks = np.broadcast_to(np.array(self._lit, dtype=np.int64), (alike, len(self._lit)))
+        lows = [np.broadcast_to(low, fresh.shape)[fresh] for low in self._stores]
+        keys = np.unique(np.stack([*lows, *masks.T], axis=1) if lows else masks[:1], axis=0)
+        new = {row.tobytes() for row in keys.astype(np.int64)} - self._seen
+        self._seen |= new
+        return len(new)
+
+    def draw(self) -> Grid | None:
+        """A program that nobody stands for yet; None when there is none.
+
+        Now the first, now the last, now any: boundaries are where kernels differ.
+        """
+        waiting = np.flatnonzero(self._waiting)
+        if not waiting.size:
+            return None
+        turn = len(self.shares) % 3
+        at = (0, -1, self._rng.randrange(waiting.size))[turn]
+        number = int(self._numbers[waiting[at]])
+        x, y = self.grid[0], self.grid[1]
+        return number % x, number // x % y, number // (x * y)
+
+    @property
+    def following(self) -> bool:
+        """Whether the program that runs is still followed; counts what it costs."""
+        self._steps += 1
+        return self._steps <= _MOST_FOLLOWED
+
+    def part(self, values: Array) -> None:
+        """Programs whose value is another one part from the one that runs."""
+        self._alive = self._alive & (values == values[self._own])
+
+    def part_by(self, span: Span) -> None:
+        """As `part`, for a value that decides by being a factor of data, if it takes few values."""
+        values = np.unique(span.low[self._alive])
+        if values.size <= _FEW:
+            self.part(span.low)
+
+    def compared(self, left: Span, right: Span, truth: Span) -> None:
+        """A comparison parts programs by its answer; by how far apart its sides are where lanes of
+        a block differ, so that the same lanes are true.
+        """
+        self.part(truth.low)
+        self.part(truth.high)
+        own = self._own
+        if truth.low[own] != truth.high[own]:
+            apart = left.low - right.low
+            self.part(apart)
+            self.part(left.high - right.high)
+
+    def accessed(self, spread: Spread, mask: Array | None = None) -> None:
+        """An access parts programs whose address is off the launch's pattern, if few patterns are.
+
+        The pattern is what the addresses of the grid's first neighbours continue. `mask` is a
+        store's.
+        """
+        self._addresses += 1
+        if mask is not None and len(self._stores) < _MOST_ADDRESSES:
+            self._stores.append(spread.low if isinstance(spread, Span) else np.zeros(1))
+            self._lit.append(hash(np.packbits(mask).tobytes()))
+            self._placed &= spread is not UNKNOWN
+        if not isinstance(spread, Span) or self._addresses > _MOST_ADDRESSES:
+            return
+        off = spread.low.astype(np.int64)
+        first = int(off[self._place[0]])
+        steps = (1, self.grid[0], self.grid[0] * self.grid[1])
+        expected = np.full_like(off, first)
+        for axis, step, size in zip(self.axes, steps, self.grid, strict=True):
+            if size > 1:
+                expected += axis * (int(off[self._place[step]]) - first)
+        off = off - expected
+        if np.unique(off[self._alive]).size <= _FEW:
+            self.part(off)
+
+
+def _followed(total: int, rng: random.Random, always: Iterable[int]) -> list[int]:
+    """Program numbers in order: all, or some drawn with those that are needed."""
+    if total <= 2 * MOST_PROGRAMS:
+        return list(range(total))
+    needed = {n for n in always if n < total}
+    for bit in range(total.bit_length()):
+        needed.update(n for n in (2**bit - 1, 2**bit, 2**bit + 1) if n < total)
+    drawn = rng.sample(range(total), MOST_PROGRAMS - len(needed))
+    return sorted(needed.union(drawn))
+
+
+def _corners(grid: Grid) -> list[int]:
+    """Numbers of the first program, of its neighbours along each axis, and of the last one."""
+    total = grid[0] * grid[1] * grid[2]
+    return [0, 1, grid[0], grid[0] * grid[1], total - 1]

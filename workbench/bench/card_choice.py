@@ -17,6 +17,7 @@ from workbench.search.line import line_of
 from workbench.search.proposer import consider, propose
 from workbench.search.records import Proposal, ProposerState, Tried
 from workbench.skills.card import Skill
+from workbench.skills.evidence import heard
 from workbench.skills.library import Library
 from workbench.skills.records import Truth
 
@@ -54,7 +55,7 @@ def choose(
     each: int,
     every: bool,
 ) -> list[Wanted]:
-    """Candidates, those of the poorest cards first.
+    """Candidates: the first of every card, those of the poorest before, then the second of each.
 
     A card is poor that no kept row speaks for, then one that was tried on fewer than `each`
     problems; others are left out unless `every`. Of the states that fit, one of each problem is
@@ -65,20 +66,22 @@ def choose(
     skills = [_freed(s) for s in library.skills.values() if s.edit is not None]
     free = Library({s.card.id: s for s in skills}, pinned=frozenset(s.card.id for s in skills))
     fits = _fits(bases, free, place)
-    rows: list[tuple[tuple[bool, int, int], list[Wanted]]] = []
+    rows: list[tuple[tuple[int, bool, int, int], Wanted]] = []
     for skill in skills:
         if only and skill.card.id not in only:
             continue
-        known = [row for row in skill.card.evidence if row.kind in {kind, "measured"}]
+        known = [row for row in heard(skill.card.evidence) if row.kind in {kind, "measured"}]
         tried = {row.problem for row in known if row.problem}
         kept = any(row.verdict == "accepted" for row in known)
         if kept and len(tried) >= each and not every:
             continue
-        least = 1 if not kept or every else each - len(tried)
-        most = max(each - (0 if every else len(tried)), least)
-        made = _made(skill, fits.get(skill.card.id, ()), free, place, tried, most)
-        rows.append(((kept, len(tried), skill.card.order), made))
-    return [one for _, made in sorted(rows, key=lambda row: row[0]) for one in made]
+        # What was kept on a problem need not be tried there again.
+        done = tried if kept and not every else set()
+        most = each - len(done)
+        made = _made(skill, fits.get(skill.card.id, ()), free, place, tried, done, most)
+        for turn, one in enumerate(made):
+            rows.append(((turn, kept, len(tried), skill.card.order), one))
+    return [one for _, one in sorted(rows, key=lambda row: row[0])]
 
 
 def _freed(skill: Skill) -> Skill:
@@ -104,10 +107,13 @@ def _made(
     free: Library,
     place: Place,
     tried: set[str],
+    done: set[str],
     most: int,
 ) -> list[Wanted]:
+    """Candidates of a card on `most` problems at most: those where it was not `tried` come first,
+    none where it is `done`."""
     made: list[Wanted] = []
-    here: set[str] = set()
+    here = set(done)
     for base in sorted(bases, key=lambda base: base.problem.name in tried):
         if base.problem.name in here or len(made) >= most:
             continue

@@ -13,6 +13,7 @@ from workbench.bench.card_states import State
 from workbench.bench.card_trials import Trial
 from workbench.engine.devices import Place
 from workbench.engine.measuring import flavors, timer_of
+from workbench.errors import WorkbenchError
 from workbench.gate import compile as compiling
 from workbench.gate import profile
 from workbench.gate.candidate import Candidate, candidate_of
@@ -111,7 +112,16 @@ class Judge:
         )
 
     def proven(self, wanted: Wanted) -> Judged:
-        """Everything but the pairs; without a GPU the modeled time too."""
+        """Everything but the pairs; without a GPU the modeled time too.
+
+        What the machine could not do is told as unproven: it must not end the others' trials.
+        """
+        try:
+            return self._proven(wanted)
+        except WorkbenchError as fault:
+            return Judged(wanted=wanted, trial=_unjudged(wanted.trial, fault), waits=False)
+
+    def _proven(self, wanted: Wanted) -> Judged:
         report = judge(
             candidate_of(wanted.trial.source),
             wanted.problem,
@@ -132,6 +142,12 @@ class Judge:
 
     def timed(self, judged: Judged) -> Trial:
         """The pairs of a right candidate with its parent, alone on the GPU."""
+        try:
+            return self._timed(judged)
+        except WorkbenchError as fault:
+            return _unjudged(judged.trial, fault)
+
+    def _timed(self, judged: Judged) -> Trial:
         trial, problem = judged.trial, judged.wanted.problem
         timer = self._timers.get(problem.name)
         if timer is None:
@@ -166,6 +182,10 @@ class Judge:
             after=report.time,
             sha256=report.kernel_sha256,
         )
+
+
+def _unjudged(trial: Trial, fault: WorkbenchError) -> Trial:
+    return structs.replace(trial, verdict=Verdict.UNPROVEN, code="machine", says=fault.what)
 
 
 def _later(

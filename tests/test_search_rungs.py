@@ -42,6 +42,7 @@ def results(draw: st.DrawFn, *, passed: bool | None = None) -> RungResult:
         ratio=ratio,
         low=ratio * draw(st.floats(0.5, 1)) if ends and ratio else None,
         high=ratio * draw(st.floats(1, 2)) if ends and ratio else None,
+        gain=timed and kind is Kind.MEASURED and draw(st.booleans()),
         gpu_seconds=draw(st.floats(0, 100)),
         wall_seconds=draw(st.floats(0, 100)),
     )
@@ -173,6 +174,15 @@ def test_without_a_gpu_a_modeled_loss_is_held_where_the_model_is_not_trusted() -
     kept = ladder.standing([fast], trusted=False)
     assert (kept.action, kept.rung) == (Action.PROMOTE, "")
     assert "not trusted to rank here" in kept.reason
+
+
+def test_a_gain_that_the_pairs_prove_climbs_though_a_short_kernels_interval_is_wide() -> None:
+    """The interval holds what processes differ by, which the test asks for once only."""
+    found = measured("bench", 1.03, 1.004, 1.06)
+    assert LADDER.standing([found]).action is Action.PROMOTE
+    assert LADDER.standing([measured("profile", 1.03, 1.004, 1.06)]).action is Action.HOLD
+    proven = measured("profile", 1.03, 1.004, 1.06, gain=True)
+    assert LADDER.standing([proven]).action is Action.PROMOTE
 
 
 def test_kinds_are_never_mixed_in_one_ratio() -> None:

@@ -241,6 +241,7 @@ class Desk:
             ratio=modeled if summary is None else summary.ratio,
             low=None if summary is None else summary.low,
             high=None if summary is None else summary.high,
+            gain=summary is not None and answer(summary, rule) is Answer.FASTER,
             gpu_seconds=self.cost.gpu_seconds - before.gpu_seconds,
             wall_seconds=self.cost.wall_seconds - before.wall_seconds,
         )

@@ -16,7 +16,8 @@ from workbench.search.rungs import Ladder
 
 SAVED, SAME = 0.80, 0.95
 """Goals of issue 7: GPU-seconds less than full fidelity, and the same winner."""
-_FULL, _AGAIN, _LADDER = "full", "full again", "ladder"
+_FULL, _AGAIN, _LADDER, _NO_SMOKE = "full", "full again", "ladder", "ladder without smoke"
+_OTHERS = (_AGAIN, "one rung", "halving", _NO_SMOKE)
 _RESAMPLED = 2000
 _INTERVAL = 0.95
 _AS_FAST = log(PairRule().threshold)
@@ -99,6 +100,8 @@ def _row(stream: Stream, runs: int, seed: int) -> Row:
         "halving": halving,
         _LADDER: Climbing(Ladder.load()),
     }
+    if stream.kind is Kind.MEASURED:
+        policies[_NO_SMOKE] = Climbing(Ladder.load().without("smoke"))
     ends: dict[str, list[tuple[Candidate, Cost]]] = {name: [] for name in policies}
     for run in range(runs):
         order = list(stream.candidates)
@@ -176,7 +179,7 @@ def summary(rows: Sequence[Row], seed: int = 0) -> Summary:
         f" and ends with the same kernel in {same.says()} of replays (goal {100 * SAME:.0f} %)"
     )
     lines = [first]
-    for name in (_AGAIN, "one rung", "halving"):
+    for name in _OTHERS if rows[0].kind is Kind.MEASURED else _OTHERS[:-1]:
         less = 1 - _total(rows, name) / _total(rows, _FULL)
         agrees = fmean(row.of(name).same for row in rows)
         lines.append(
@@ -191,6 +194,18 @@ def summary(rows: Sequence[Row], seed: int = 0) -> Summary:
     )
     met = saved.share >= SAVED and same.share >= SAME
     return Summary(saved=saved, same=same, lines=tuple(lines), met=met)
+
+
+def costs(looked: Sequence[Looked]) -> str:
+    """What one look cost at each rung, in the middle of those that found nothing."""
+    words = []
+    for rung in dict.fromkeys(one.rung for one in looked):
+        own = [one for one in looked if one.rung == rung and one.passed]
+        if own:
+            gpu = median(one.gpu_seconds for one in own)
+            wall = median(one.wall_seconds for one in own)
+            words.append(f"{rung} {gpu:.1f} GPU-s, {wall:.1f} s")
+    return f"a look costs: {'; '.join(words)}"
 
 
 def _total(rows: Sequence[Row], policy: str) -> float:

@@ -47,7 +47,7 @@ def search(  # every choice of one experiment
     where the ladder misses its goals.
     """
     from workbench.bench.search_records import read
-    from workbench.bench.search_table import HEAD, cells, summary, table
+    from workbench.bench.search_table import HEAD, cells, costs, summary, table
 
     if record == (recording is not None) or (record and keep is None):
         raise WorkbenchError(
@@ -77,7 +77,7 @@ def search(  # every choice of one experiment
     if json:
         emit.json(found)
     else:
-        for line in found.lines:
+        for line in (*found.lines, costs(wanted)):
             emit.text(line)
     if not found.met:
         raise typer.Exit(Exit.NO)

@@ -59,6 +59,9 @@ class RungResult(Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     """The interval's ends, where it has any; a modeled ratio has none."""
+    gain: bool = False
+    """Whether the pairs' own test (`measure.pairs.answer`) found it faster than the incumbent by
+    what counts. Of a short kernel the interval is wider than what that test asks."""
     gpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     """Of this rung alone."""
@@ -121,7 +124,11 @@ class Ladder:
 
     def without_gpu(self) -> "Ladder":
         """The part that can be climbed where there is no GPU, with all of the budget for it."""
-        kept = {rung.name: rung.spec for rung in self.rungs if not rung.spec.needs_gpu}
+        return self.without(*(rung.name for rung in self.rungs if rung.spec.needs_gpu))
+
+    def without(self, *names: str) -> "Ladder":
+        """The ladder with some rungs taken out; the others share the budget in proportion."""
+        kept = {rung.name: rung.spec for rung in self.rungs if rung.name not in names}
         whole = sum(spec.share.value for spec in kept.values())
         scaled = {
             name: structs.replace(
@@ -177,7 +184,9 @@ class Ladder:
         if last.kind is Kind.MODELED and not self._measures:
             action, reason = _as_modeled(last, incumbent, rung, trusted=trusted)
         else:
-            action, reason = _ruled(interval, rung, top=rung is self.rungs[-1])
+            proven = last.gain and incumbent is None
+            top = rung is self.rungs[-1]
+            action, reason = _ruled(interval, rung, top=top, proven=proven)
         if action is Action.PRUNE:
             return Standing(action=action, reason=reason, score=0.0)
         if action is Action.HOLD:
@@ -246,7 +255,7 @@ def _score(interval: Interval | None, rung: Rung) -> float:
     return (1.0 if interval is None else interval.low) + rung.spec.bonus.value
 
 
-def _ruled(interval: Interval | None, rung: Rung, *, top: bool) -> tuple[Action, str]:
+def _ruled(interval: Interval | None, rung: Rung, *, top: bool, proven: bool) -> tuple[Action, str]:
     """What an interval means at a rung, by its terms."""
     spec, name = rung.spec, rung.name
     if interval is None:
@@ -254,6 +263,8 @@ def _ruled(interval: Interval | None, rung: Rung, *, top: bool) -> tuple[Action,
             return Action.HOLD, f"{name} has no time of it"
         return Action.PROMOTE, f"{name} found nothing against it"
     says = f"{interval.says()} at {name}"
+    if proven:
+        return Action.PROMOTE, f"{says} is a gain"
     if interval.low > max(1.0, spec.promote_above.value):
         return Action.PROMOTE, f"{says} is above {spec.promote_above.value:g}x"
     if interval.high < spec.prune_below.value and interval.low <= 1:

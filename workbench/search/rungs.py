@@ -263,15 +263,14 @@ def _ruled(interval: Interval | None, rung: Rung, *, top: bool, proven: bool) ->
             return Action.HOLD, f"{name} has no time of it"
         return Action.PROMOTE, f"{name} found nothing against it"
     says = f"{interval.says()} at {name}"
-    if proven:
-        return Action.PROMOTE, f"{says} is a gain"
-    if interval.low > max(1.0, spec.promote_above.value):
-        return Action.PROMOTE, f"{says} is above {spec.promote_above.value:g}x"
+    least = spec.promote_above.value
+    if proven or interval.low > max(1.0, least):
+        return Action.PROMOTE, f"{says} is a gain above {least:g}x"
     if interval.high < spec.prune_below.value and interval.low <= 1:
         return Action.PRUNE, f"{says} is below {spec.prune_below.value:g}x"
     if interval.ratio >= spec.likely_above.value and not top:
         return Action.PROMOTE, f"{says} may be a gain"
-    return Action.HOLD, f"{says} proves no gain above {spec.promote_above.value:g}x"
+    return Action.HOLD, f"{says} proves no gain above {least:g}x"
 
 
 def _as_modeled(

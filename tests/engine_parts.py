@@ -10,7 +10,7 @@ from pathlib import Path
 
 from workbench.engine import events as ev
 from workbench.engine.history import History
-from workbench.engine.parts import GivenUp
+from workbench.engine.parts import GivenUp, Judged
 from workbench.engine.serve import serve_session
 from workbench.gate.records import (
     Finding,
@@ -125,8 +125,8 @@ class ScriptedSitting:
                 self._workplace.emit(event)
             self._kept = None
 
-    def finish(self) -> GateReport:
-        return self._report
+    def finish(self, _history: History) -> Judged:
+        return Judged(report=self._report)
 
     def give_up(self) -> None:
         self._given_up.set()
@@ -163,10 +163,8 @@ class ScriptedWorkplace:
     def seed(self) -> tuple[str, str]:
         return self.own_seed or (SEED, "shipped seed")
 
-    def sit(
-        self, source: str, parent: Transition | None, number: int, _plan: Plan | None
-    ) -> ScriptedSitting:
-        return ScriptedSitting(self, source, parent, number)
+    def sit(self, source: str, history: History, number: int, plan: Plan | None) -> ScriptedSitting:
+        return ScriptedSitting(self, source, history.incumbent if plan else None, number)
 
     def gate(self, _source: str, parent: Transition | None, number: int, tell) -> GateReport:
         self.parents[number] = None if parent is None else parent.number

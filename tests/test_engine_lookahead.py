@@ -156,8 +156,8 @@ def test_a_worker_that_fails_ahead_fails_nothing(tmp_path):
             super().begin()
 
     class Poor(Hillside):
-        def sit(self, source, parent, number, _plan):
-            return Frail(self, source, parent, number)
+        def sit(self, source, history, number, plan):
+            return Frail(self, source, history.incumbent if plan else None, number)
 
     ended = serve_session(
         tmp_path / "ahead", open_workplace=lambda *given: Poor(*given, steps=STEPS, depth=3)

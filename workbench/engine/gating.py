@@ -10,10 +10,9 @@ from workbench.agents.records import NoCandidate
 from workbench.engine import events as ev
 from workbench.engine.books import Books
 from workbench.engine.lookahead import Begun, Candidate, Lookahead
-from workbench.engine.parts import Sitting, Workplace
+from workbench.engine.parts import Judged, Sitting, Workplace
 from workbench.engine.workclock import WorkClock, now
 from workbench.errors import WorkbenchError
-from workbench.gate.records import GateReport
 from workbench.search.records import NoProposal, Proposal
 from workbench.session.records import Answer, Cost, Decision, Transition
 from workbench.skills.records import Plan
@@ -36,10 +35,10 @@ class Gating:
         with self._clock.work():
             source, origin = await asyncio.to_thread(self._workplace.seed)
             number = self._books.history.next_number
-            sitting = self._workplace.sit(source, None, number, None)
+            sitting = self._workplace.sit(source, self._books.history, number, None)
             sitting.attend()
-            report = await self._finished(sitting, None)
-        made = self._made(number, None, None, report, origin, within=True)
+            judged = await self._finished(sitting, None)
+        made = self._made(number, None, None, judged, origin, within=True)
         return made, source, origin
 
     async def propose(self) -> Proposal | NoProposal | NoCandidate:
@@ -59,7 +58,7 @@ class Gating:
             raise WorkbenchError("the session has no accepted kernel to start from")
         self._emit(ev.PlanMade(number=number, parent=parent.number, plan=plan))
         begun = self._ahead.take(number, parent.number, source)
-        running = Candidate(number=number, parent=parent, source=source, plan=plan)
+        running = Candidate(number=number, parent=parent, source=source, plan=plan, history=history)
         with self._clock.work():
             sitting = begun.sitting if begun is not None else self._sitting(running)
             sitting.attend()
@@ -68,8 +67,8 @@ class Gating:
             if begun is not None and not await self._ahead.ready(begun):
                 begun, sitting = None, self._sitting(running)
                 sitting.attend()
-            report = await self._finished(sitting, begun)
-        return self._made(number, parent.number, plan, report, origin)
+            judged = await self._finished(sitting, begun)
+        return self._made(number, parent.number, plan, judged, origin)
 
     def while_waiting(self, transition: Transition) -> None:
         """Begin what follows if a person says yes."""
@@ -80,19 +79,19 @@ class Gating:
         await self._ahead.close()
 
     def _sitting(self, one: Candidate) -> Sitting:
-        return self._workplace.sit(one.source, one.parent, one.number, one.plan)
+        return self._workplace.sit(one.source, one.history, one.number, one.plan)
 
-    async def _finished(self, sitting: Sitting, begun: Begun | None) -> GateReport:
+    async def _finished(self, sitting: Sitting, begun: Begun | None) -> Judged:
         if begun is None:
             await asyncio.to_thread(sitting.begin)
-        return await asyncio.to_thread(sitting.finish)
+        return await asyncio.to_thread(sitting.finish, self._books.history)
 
     def _made(
         self,
         number: int,
         parent: int | None,
         plan: Plan | None,
-        report: GateReport,
+        judged: Judged,
         origin: str,
         *,
         within: bool = False,
@@ -101,7 +100,7 @@ class Gating:
 
         `within`: the clock ran while a model was asked.
         """
-        cost = Cost(gpu_seconds=report.gpu_seconds, wall_seconds=self._clock.lap())
+        cost = Cost(gpu_seconds=judged.report.gpu_seconds, wall_seconds=self._clock.lap())
         cost = cost.plus(self._ahead.bill())
         if self._workplace.talks is not None:
             talk = self._workplace.talks.cost_of(number)
@@ -110,9 +109,10 @@ class Gating:
             number=number,
             parent=parent,
             plan=plan,
-            gate=report,
+            gate=judged.report,
             decision=Decision(answer=Answer.PENDING, by="nobody"),
             cost=cost,
             created=now(),
             origin=origin,
+            rungs=judged.rungs,
         )

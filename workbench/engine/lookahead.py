@@ -31,6 +31,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     parent: Transition
     source: str
     plan: Plan
+    history: History
+    """What is, or would be, committed before it."""
 
 
 class Begun:
@@ -164,6 +166,7 @@ class Lookahead:
                 parent=incumbent,
                 source=proposal.source,
                 plan=proposal.plan,
+                history=chain.history,
             )
             chain.history = chain.history.plus(_as_if_refused(candidate))
             chain.drafts = {**chain.drafts, candidate.number: candidate.source}
@@ -171,7 +174,7 @@ class Lookahead:
 
     def _begin(self, candidate: Candidate) -> Begun:
         sitting = self._workplace.sit(
-            candidate.source, candidate.parent, candidate.number, candidate.plan
+            candidate.source, candidate.history, candidate.number, candidate.plan
         )
         begun = Begun(candidate, sitting)
         begun.task = asyncio.create_task(self._work(begun))

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from workbench.agents.records import NoCandidate
 from workbench.engine.history import History
 from workbench.gate.records import GateReport
 from workbench.search.records import NoProposal, Proposal
 from workbench.session.moves import Move
-from workbench.session.records import Cost, Decision, Transition
+from workbench.session.records import Cost, Decision, RungVisit, Transition
 from workbench.skills.records import Plan
 
 
@@ -68,6 +70,14 @@ class Purse(Protocol):
         """Everything that was spent, in a line."""
 
 
+class Judged(Struct, frozen=True, kw_only=True):
+    """What became of a candidate before the gate."""
+
+    report: GateReport
+    rungs: tuple[RungVisit, ...] = ()
+    """How far it came on the ladder."""
+
+
 class GivenUp(Exception):
     """Nobody waits for this candidate any more."""
 
@@ -81,8 +91,9 @@ class Sitting(Protocol):
     def attend(self) -> None:
         """Its turn has come: what it told so far is told now, the rest as it happens."""
 
-    def finish(self) -> GateReport:
-        """The gate's report. Raises WorkbenchError when no worker can start."""
+    def finish(self, history: History) -> Judged:
+        """What became of it, with what is committed by now. Raises WorkbenchError when no worker
+        can start."""
 
     def give_up(self) -> None:
         """Let it end soon; from any thread."""
@@ -106,10 +117,9 @@ class Workplace(Protocol):
     def depth(self) -> int:
         """Candidates that may be begun beside the running one; 0: no looking ahead."""
 
-    def sit(
-        self, source: str, parent: Transition | None, number: int, plan: Plan | None
-    ) -> Sitting:
-        """A candidate before the gate, against its parent when there is one. Does not block."""
+    def sit(self, source: str, history: History, number: int, plan: Plan | None) -> Sitting:
+        """A candidate before the gate, against the incumbent unless it is a seed, which has no
+        plan. Does not block."""
 
     def propose(self, history: History) -> Proposal | NoProposal | NoCandidate:
         """The next step from the incumbent. Raises BudgetEnds where a model costs too much."""

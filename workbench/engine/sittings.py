@@ -4,14 +4,24 @@ import hashlib
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from workbench.engine.parts import GivenUp
+from msgspec import Struct
+
+from workbench.engine.climbing import Climb, Found, pruned_by
+from workbench.engine.history import History, modeled_speed
+from workbench.engine.parts import GivenUp, Judged
+from workbench.engine.refusing import refused
+from workbench.engine.twins import same_work, twin_of
 from workbench.errors import WorkbenchError
 from workbench.gate.correctness.cases import SEED_BYTES
 from workbench.gate.judge import Sitting, Told
-from workbench.gate.records import GateReport
+from workbench.gate.records import Finding, GateReport, Stage, Verdict
+from workbench.measure.records import Speed, Time
+from workbench.session.records import Transition
+from workbench.skills.records import Plan
 
 _SECRET_BYTES = 32
 
@@ -49,39 +59,76 @@ class Ear:
         self._given_up = True
 
 
-class SessionSitting:
-    """One candidate: `begin` does all of its gate that needs no GPU."""
+class Sides(Struct, frozen=True, kw_only=True):
+    """What a session's candidate is gated with."""
 
-    def __init__(
-        self,
-        sitting: Sitting,
-        ear: Ear,
-        go_on: Callable[[Sitting], GateReport],
-        completed: Callable[[GateReport], GateReport],
-        *,
-        needs_gpu: bool,
-    ) -> None:
+    plan: Plan | None
+    history: History
+    """As it is, or would be, when its turn has come."""
+    parent: Transition | None
+    needs_gpu: bool
+    go_on: Callable[[Sitting], GateReport]
+    """The gate after compile."""
+    modeled: Callable[[Sitting], Time | None]
+    """A time that may rank what was compiled; None where none may."""
+    completed: Callable[[GateReport], GateReport]
+    """The report as the session keeps it."""
+
+
+class SessionSitting:
+    """One candidate: `begin` does all of its gate that needs no GPU, rung by rung."""
+
+    def __init__(self, sitting: Sitting, ear: Ear, sides: Sides, climb: Climb) -> None:
         self._sitting = sitting
         self._ear = ear
-        self._go_on = go_on
-        self._completed = completed
-        self._needs_gpu = needs_gpu
+        self._sides = sides
+        self._climb = climb
+        self._static: Found | None = None
+        self._pruned: Finding | None = None
         self._report: GateReport | None = None
 
     def begin(self) -> None:
-        """Policy and compile; without a GPU everything."""
+        """Policy, compile and the modeled time; without a GPU everything that a step takes."""
+        began = time.monotonic()
         self._sitting.begin()
-        if not self._needs_gpu:
-            self._report = self._go_on(self._sitting)
+        report = self._sitting.report()
+        right = report.verdict is Verdict.ACCEPTED
+        modeled = self._sides.modeled(self._sitting) if right else None
+        static = Found(
+            report=report,
+            speed=self._modeled_speed(modeled),
+            time=modeled,
+            wall_seconds=time.monotonic() - began,
+        )
+        self._static = static
+        visit = self._climb.reached("static", static)
+        if right and visit.action == "prune":
+            self._pruned = pruned_by(visit)
+        elif not self._sides.needs_gpu and not self._twin(report, self._sides.history):
+            self._report = self._sides.go_on(self._sitting)
 
     def attend(self) -> None:
         """Tell the session what it tells."""
         self._ear.attend()
 
-    def finish(self) -> GateReport:
-        """What is left, and the report as the session keeps it."""
-        report = self._report or self._go_on(self._sitting)
-        return self._completed(report)
+    def finish(self, history: History) -> Judged:
+        """What is left of it. Its twin is looked for now: work that was begun beside it is known.
+
+        Raises WorkbenchError when no worker can start.
+        """
+        static = self._static
+        if static is None:
+            raise RuntimeError("a sitting is begun before it is finished")
+        if (twin := self._twin(static.report, history)) is not None:
+            finding = same_work(twin)
+            self._climb.pruned("static", static, finding)
+            return self._cut(Stage.COMPILE, finding)
+        if self._pruned is not None:
+            return self._cut(Stage.PROFILE, self._pruned)
+        report = self._report or self._sides.go_on(self._sitting)
+        report = self._sides.completed(report)
+        self._climb.gated(report, needs_gpu=self._sides.needs_gpu)
+        return Judged(report=report, rungs=self._climb.visits)
 
     def give_up(self) -> None:
         """It ends when it next has something to tell: after a stage, or after a call within one."""
@@ -91,6 +138,22 @@ class SessionSitting:
     def gpu_seconds(self) -> float:
         """None before its turn: what is begun needs no GPU."""
         return 0.0 if self._report is None else self._report.gpu_seconds
+
+    def _twin(self, report: GateReport, history: History) -> Transition | None:
+        return twin_of(report, self._sides.plan, history)
+
+    def _cut(self, stage: Stage, finding: Finding) -> Judged:
+        report = refused(self._sitting.report(), stage, finding, rung=0)
+        self._ear(Told(stage, report.report(stage)))
+        return Judged(report=report, rungs=self._climb.visits[:1])
+
+    def _modeled_speed(self, modeled: Time | None) -> Speed | None:
+        """Against the parent, by its own modeled time; None where either has none."""
+        parent = self._sides.parent
+        before = (
+            next((v.time for v in parent.rungs if v.rung == "static"), None) if parent else None
+        )
+        return None if before is None or modeled is None else modeled_speed(before, modeled)
 
 
 def session_secret(state: Path) -> bytes:

@@ -1,7 +1,7 @@
 """Everything that runs candidates for one session: problem, workshop, gate, proposer, seeds."""
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import structs
@@ -13,18 +13,18 @@ from workbench.engine import events as ev
 from workbench.engine.baselines import JOB_MODULES as BASELINE_MODULES
 from workbench.engine.completing import Completing
 from workbench.engine.depth import depth_of
+from workbench.engine.gatehouse import Gatehouse
 from workbench.engine.history import History
 from workbench.engine.laying import problem_of
-from workbench.engine.measuring import flavors, profiler_of, timer_of
+from workbench.engine.measuring import flavors, timer_of
 from workbench.engine.seeds import find_seed
-from workbench.engine.sittings import Ear, SessionSitting, seed_for, session_secret
+from workbench.engine.sittings import SessionSitting
 from workbench.engine.talks import Talks
 from workbench.errors import WorkbenchError
 from workbench.gate import compile as compiling
-from workbench.gate.candidate import Candidate, candidate_of
+from workbench.gate.candidate import candidate_of
 from workbench.gate.compile import Compiled
-from workbench.gate.counters import NcuProfiler, Profiler
-from workbench.gate.judge import JOB_MODULES, GateSettings, Sitting, Told, judge
+from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
 from workbench.gate.policy import check as policy
 from workbench.gate.problem.affordable import scaled_down, sizes, with_small_shape
 from workbench.gate.problem.inspect import ProblemReport, inspect_problem
@@ -32,7 +32,6 @@ from workbench.gate.records import GateReport, Outcome
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
-from workbench.measure.records import Time
 from workbench.problems.records import Problem
 from workbench.search.proposer import NoProposal, Proposal, ProposerState, Tried, propose
 from workbench.session.code import keep
@@ -194,57 +193,13 @@ class SessionWorkplace:
             return NoProposal(reason="there is no accepted kernel to start from")
         return propose(self._state(incumbent, history, drafts))
 
-    def sit(
-        self, source: str, parent: Transition | None, number: int, plan: Plan | None
-    ) -> SessionSitting:
+    def sit(self, source: str, history: History, number: int, plan: Plan | None) -> SessionSitting:
         """A candidate before the gate; one that an edit made is judged on the session's draws."""
-        ours = plan is not None and bool(plan.edit) and not plan.method
-        seed = seed_for(session_secret(self._store.state), number, source) if ours else b""
-        return self._sitting(source, parent, number, seed)
+        return self._gatehouse.sit(source, history, number, plan)
 
     def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
-        """The gate's whole report on a candidate, judged on fresh draws."""
-        sitting = self._sitting(source, parent, number, b"")
-        sitting.attend()
-        sitting.begin()
-        return sitting.finish()
-
-    def _sitting(
-        self, source: str, parent: Transition | None, number: int, seed: bytes
-    ) -> SessionSitting:
-        settings = structs.replace(self._gate_settings, seed=seed)
-        ear = Ear(lambda told: self._tell(number, told))
-        sitting = Sitting(
-            candidate_of(source), self._problem, lambda: self._facts, settings, self._workshop, ear
-        )
-        return SessionSitting(
-            sitting,
-            ear,
-            partial(self._go_on, parent=parent, number=number, settings=settings),
-            lambda report: self._completing.completed(report, self._seed_time(parent)),
-            needs_gpu=self._settings.device_index is not None,
-        )
-
-    def _go_on(
-        self, sitting: Sitting, *, parent: Transition | None, number: int, settings: GateSettings
-    ) -> GateReport:
-        root = None if parent is None else self._root(parent)
-        timer = timer_of(
-            self._problem,
-            lambda: self._facts,
-            settings,
-            self._workshop,
-            seed_kernel=None if root is None else self._kernel(root),
-        )
-        return sitting.go_on(
-            parent=None if parent is None else self._kernel(parent),
-            parent_time=None if parent is None else parent.gate.time,
-            timer=timer,
-            profiler=self._profiler_for(number),
-        )
-
-    def _seed_time(self, parent: Transition | None) -> Time | None:
-        return None if parent is None else self._root(parent).gate.time
+        """The gate's whole report on a candidate, judged on fresh draws and by no ladder."""
+        return self._gatehouse.gate(source, parent, number)
 
     def gate_beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
         """The gate's report on a kernel that may be no slower than `floor` of another.
@@ -266,22 +221,6 @@ class SessionWorkplace:
             listen=self._keep_code,
         )
         return self._completing.beside_eager(report)
-
-    def _profiler_for(self, number: int) -> Profiler | None:
-        """Reads the counters of a version; its report is kept beside git, for the GUI."""
-        if self._profiler is None:
-            return None
-        name = f"profiles/{number:04d}.ncu-rep"
-        return partial(self._profiler, keep=(self._store.state / name, f".git/workbench/{name}"))
-
-    def _root(self, transition: Transition) -> Transition:
-        """The seed that a transition descends from."""
-        while transition.parent is not None:
-            transition = self._store.transition(transition.parent)
-        return transition
-
-    def _kernel(self, transition: Transition) -> Candidate:
-        return candidate_of(self._store.source(transition.number))
 
     def _keep_code(self, told: Told) -> None:
         """What the compiler made, beside the versions; a session without it is whole all the same.
@@ -373,8 +312,16 @@ class SessionWorkplace:
         )
 
     @cached_property
-    def _profiler(self) -> NcuProfiler | None:
-        return profiler_of(self._problem, self._gate_settings)
+    def _gatehouse(self) -> Gatehouse:
+        return Gatehouse(
+            self._store,
+            self._problem,
+            lambda: self._facts,
+            self._workshop,
+            completing=self._completing,
+            gate_settings=self._gate_settings,
+            tell=self._tell,
+        )
 
     @cached_property
     def _completing(self) -> Completing:

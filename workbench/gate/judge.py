@@ -146,7 +146,7 @@ class Sitting:
         self._listen = listen
         self._seed = settings.seed or os.urandom(SEED_BYTES)
         self._reports: list[StageReport] = []
-        self._compiled: Compiled | None = None
+        self.compiled: Compiled | None = None
         self._profiled: Profiled | None = None
         self._looked = FullLook()
         self._ncu: NcuRecord | None = None
@@ -169,7 +169,7 @@ class Sitting:
         if self._settings.rung > 0:
             self._ask(Stage.CORRECTNESS, self._correctness)
         self._ask(Stage.PROFILE, partial(self._profile, parent, parent_time, timer, profiler))
-        return self._report()
+        return self.report()
 
     def _ask(self, stage: Stage, question: Callable[[], StageReport]) -> None:
         """Ask one stage, unless what was said before makes its answer worthless.
@@ -190,7 +190,7 @@ class Sitting:
         self._listen(Told(stage))
         report = self._on_healthy_gpu(stage, question)
         self._reports.append(report)
-        made = self._compiled if stage is Stage.COMPILE else None
+        made = self.compiled if stage is Stage.COMPILE else None
         self._listen(Told(stage, report, code=made.recorded.code if made else ()))
 
     def _on_healthy_gpu(self, stage: Stage, question: Callable[[], StageReport]) -> StageReport:
@@ -215,10 +215,10 @@ class Sitting:
 
     def _compile(self) -> StageReport:
         """Compile for the target at the full shape."""
-        self._compiled = compiling.run(
+        self.compiled = compiling.run(
             self._candidate, self._facts().full, self._settings.target, self._workshop
         )
-        return self._compiled.report
+        return self.compiled.report
 
     def _correctness(self) -> StageReport:
         """Compare with the reference at the shapes of the rung."""
@@ -247,7 +247,7 @@ class Sitting:
                 report,
                 self._candidate,
                 self._problem,
-                self._compiled.launches if self._compiled else (),
+                self.compiled.launches if self.compiled else (),
                 seed=self._seed,
                 target=self._settings.target,
                 device_index=device,
@@ -261,7 +261,7 @@ class Sitting:
     def _at_full(self, report: StageReport) -> StageReport:
         """The report with what a sample of programs shows at the full shape."""
         began = time.monotonic()
-        recorded = (self._compiled or Compiled(report=report)).recorded
+        recorded = (self.compiled or Compiled(report=report)).recorded
         setting = full_shape.Setting(
             target=self._settings.target, configs=recorded.configs, seed=self._seed
         )
@@ -308,7 +308,7 @@ class Sitting:
             facts = self._facts()
             self._profiled = profile.run_modeled(
                 self._candidate,
-                self._compiled or Compiled(report=self._reports[-1]),
+                self.compiled or Compiled(report=self._reports[-1]),
                 (facts.shapes[0], facts.full),
                 self._settings.target,
                 self._workshop,
@@ -334,7 +334,7 @@ class Sitting:
         def told(done: int, total: int, says: str) -> None:
             self._listen(Told(Stage.PROFILE, done=done, total=total, says=says))
 
-        compiled = self._compiled
+        compiled = self.compiled
         with ExitStack() as stack:
             counting = Counting(self._candidate, self._seed, lambda says: told(0, 1, says))
             stack.enter_context(counting)
@@ -371,11 +371,11 @@ class Sitting:
         full, target = self._facts().full, self._settings.target
         return profile.tracing(self._candidate, compiled, full, target, self._workshop)
 
-    def _report(self) -> GateReport:
-        """The verdict with everything that led to it."""
+    def report(self) -> GateReport:
+        """The verdict on what was asked so far, with everything that led to it."""
         verdict, last = verdict_of(self._reports)
         decisive = last.findings[0] if last.findings else None
-        compiled, profiled = self._compiled, self._profiled
+        compiled, profiled = self.compiled, self._profiled
         told = {} if profiled is None else {name: getattr(profiled, name) for name in _FOUND}
         return GateReport(
             verdict=verdict,

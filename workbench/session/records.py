@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from workbench.gate.records import GateReport
+from workbench.measure.records import Speed, Time
 from workbench.skills.records import Plan
 
 FORMAT = 1
@@ -134,6 +135,23 @@ class BackwardStep(Struct, frozen=True, kw_only=True):
     """What is not the same in the compiler's code: (without, with) the mechanism."""
 
 
+class RungVisit(Struct, frozen=True, kw_only=True):
+    """What became of a candidate at one rung of the ladder."""
+
+    rung: str
+    """`static`, `smoke`, `bench` or `profile`."""
+    action: Literal["promote", "hold", "prune"]
+    reason: str
+    score: float = 0.0
+    speed: Speed | None = None
+    """Against the parent, as far as this rung tells."""
+    time: Time | None = None
+    """Of the candidate, likewise: modeled at `static`."""
+    gpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    """Of this rung alone. Done before the candidate's turn, they are no part of its cost."""
+
+
 class Transition(Struct, frozen=True, kw_only=True):
     """`transition.toml`: one step parent -> candidate. Number 0 is the seed."""
 
@@ -151,3 +169,5 @@ class Transition(Struct, frozen=True, kw_only=True):
     """Where the source came from: `edit block-size`, `shipped seed`, `--kernel mine.py`."""
     backward: BackwardStep | None = None
     """Of a lineage session's steps; None in a run."""
+    rungs: tuple[RungVisit, ...] = ()
+    """How far it came on the ladder, lowest first."""

@@ -6,6 +6,7 @@ the story and a lineage of thousands of versions is listed from commit messages 
 
 import re
 import textwrap
+from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Stage, Verdict
 from workbench.measure.records import Kind, Speed, Time
-from workbench.session.records import Answer, Cost, Transition
+from workbench.session.records import Answer, Cost, RungVisit, Transition
 from workbench.skills.records import Plan
 
 _WIDTH = 76
@@ -50,6 +51,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     cost: Cost
     authored: str
     """When the transition was made, ISO 8601."""
+    ladder: str = ""
+    """`static promote, smoke prune`; empty where there was no ladder."""
 
 
 def message(transition: Transition) -> str:
@@ -142,6 +145,7 @@ def _trailers(transition: Transition) -> str:
         "Code": gate.code,
         "Skill": plan.card if plan is not None else "",
         "Rung": str(gate.rung),
+        "Ladder": ladder_says(transition.rungs),
         "Speedup": _speed_says(gate.speed),
         "Versus-Seed": _speed_says(gate.versus_seed),
         "Versus-Reference": _speed_says(gate.versus_reference),
@@ -154,6 +158,11 @@ def _trailers(transition: Transition) -> str:
     }
     kept = {key: _plain(value) for key, value in rows.items()}
     return "\n".join(f"{key}: {value}" for key, value in kept.items() if value)
+
+
+def ladder_says(rungs: Sequence[RungVisit]) -> str:
+    """What became of it at each rung, in a line."""
+    return ", ".join(f"{visit.rung} {visit.action}" for visit in rungs)
 
 
 def _speed_says(speed: Speed | None) -> str:
@@ -224,6 +233,7 @@ def parse(text: str, *, commit: str, authored: str, where: str) -> Summary:
                 ahead_seconds=float(rows.get("Ahead-Seconds", "0")),
             ),
             authored=authored,
+            ladder=rows.get("Ladder", ""),
         )
     except (KeyError, ValueError) as fault:
         what = f"its trailer {fault} is missing" if isinstance(fault, KeyError) else str(fault)

@@ -1,0 +1,42 @@
+"""A gate's report cut short: what was asked so far, and the finding that ends it."""
+
+from msgspec import structs
+
+from workbench.gate.records import Finding, GateReport, Outcome, Stage, StageReport, Verdict
+
+
+def refused(report: GateReport, stage: Stage, finding: Finding, *, rung: int) -> GateReport:
+    """The report of a candidate that is refused at `stage`, whatever that stage found before.
+
+    `rung` is how far the gate was asked. Later stages count as skipped, and nothing that they had
+    found is kept, times and traces least of all.
+    """
+    order = list(Stage)
+    before = [found for one in order[: order.index(stage)] if (found := report.report(one))]
+    was = report.report(stage) or StageReport(stage=stage, outcome=Outcome.FAILED, says="")
+    last = structs.replace(
+        was,
+        outcome=Outcome.FAILED,
+        says=finding.says,
+        findings=(finding, *was.findings),
+    )
+    skipped = [
+        StageReport(stage=one, outcome=Outcome.SKIPPED, says="an earlier stage failed")
+        for one in order[order.index(stage) + 1 :]
+    ]
+    return GateReport(
+        verdict=Verdict.REJECTED,
+        stage=stage,
+        code=finding.code,
+        says=finding.says,
+        stages=(*before, last, *skipped),
+        rung=rung,
+        kernel_sha256=report.kernel_sha256,
+        target=report.target,
+        device=report.device,
+        toolchain=report.toolchain,
+        replay_seed=report.replay_seed,
+        work=report.work,
+        launches=report.launches,
+        gpu_seconds=report.gpu_seconds,
+    )

@@ -1,0 +1,44 @@
+"""Finds the version that does the same work on a GPU, so that no work is evaluated twice."""
+
+from workbench.engine.history import History
+from workbench.gate.records import Finding, GateReport, Outcome, Stage
+from workbench.session.records import Answer, Transition
+from workbench.skills.records import Plan
+
+_SPEED = ("profile.not-faster", "profile.slower")
+"""Refusals that say how fast it is, and nothing else against it."""
+
+
+def twin_of(report: GateReport, plan: Plan | None, history: History) -> Transition | None:
+    """The earliest version with the same work whose answer holds for this candidate too.
+
+    Only for candidates that an edit made: what else changes beside the work at the full shape may
+    be what a model or a person meant to mend. And only for a version that was right, and that was
+    timed against the line which leads to the incumbent: no kernel gets slower along it, so what
+    was no gain there is none now (ours). Elsewhere, after a branch, say, it may be one.
+    """
+    incumbent = history.incumbent
+    if not report.work or incumbent is None or plan is None or not plan.edit or plan.method:
+        return None
+    line = history.line(incumbent.number)
+    alike = (t for t in history.transitions if t.gate.work == report.work)
+    return next((t for t in alike if _answered(t) and {t.number, t.parent} & {*line}), None)
+
+
+def _answered(version: Transition) -> bool:
+    """Whether it was found right, and its speed judged."""
+    correct = version.gate.report(Stage.CORRECTNESS)
+    if correct is None or correct.outcome is not Outcome.PASSED:
+        return False
+    decided = version.decision.answer in {Answer.ACCEPTED, Answer.VETOED}
+    return decided or version.gate.code in _SPEED
+
+
+def same_work(twin: Transition) -> Finding:
+    """Why a candidate with a twin is not evaluated."""
+    became = twin.gate.says if twin.decision.answer is Answer.REJECTED else twin.decision.answer
+    return Finding(
+        code="compile.same-work",
+        says=f"it does the very work of v{twin.number} ({became}), so it is not evaluated again",
+        evidence={"twin": twin.number},
+    )

@@ -23,14 +23,19 @@ from workbench.tui.keys import Place, bindings
 from workbench.tui.leave import leaving
 from workbench.tui.looking import Looking
 from workbench.tui.moves import Question, branch_question, undo_question
-from workbench.tui.palette import Commands, Versions
+from workbench.tui.palette import Cards, Commands, OtherSessions, Versions
 from workbench.tui.scene import ALIVE
 
 
 class WorkbenchApp(Looking):
     """One session on the screen. `run()` returns how it stood when the person left."""
 
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Commands, Versions}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {
+        Commands,
+        Versions,
+        Cards,
+        OtherSessions,
+    }
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.BOARD)
 
     def __init__(
@@ -57,9 +62,7 @@ class WorkbenchApp(Looking):
     def action_pause(self) -> None:
         """Pause after the running step, or go on, with a session at rest too."""
         if self.scene.resumable:
-            left = leaving(self.scene.snapshot)
-            path = Path(self.scene.snapshot.path)
-            self.exit(structs.replace(left, path=path, start=True))
+            self.go_to(Path(self.scene.snapshot.path), start=True)
             return
         paused = self.scene.snapshot.state is State.PAUSED
         self.wish(self._client.go() if paused else self._client.pause())
@@ -140,6 +143,11 @@ class WorkbenchApp(Looking):
         says = f"Veto v{table.number} and gate your edit as the next step? It is kept in {path}."
         self.push_screen(Confirm("Gate your edit", says, self.look), agreed)
 
+    def go_to(self, path: Path, *, start: bool = False) -> None:
+        """Show that session instead; the run of this one goes on."""
+        left = leaving(self.scene.snapshot)
+        self.exit(structs.replace(left, path=path, start=start))
+
     # -- other sessions, skills -----------------------------------------------------------------
 
     def action_sessions(self) -> None:
@@ -149,8 +157,7 @@ class WorkbenchApp(Looking):
 
         def chosen(choice: Choice | None) -> None:
             if choice is not None:
-                left = leaving(self.scene.snapshot)
-                self.exit(structs.replace(left, path=choice.path, start=choice.start))
+                self.go_to(choice.path, start=choice.start)
 
         self.push_screen(Sessions(self.scene, self.settings.keymap.table, self.folder), chosen)
 

@@ -120,7 +120,8 @@ class Looking(Showing):
     def tell_keys(self, title: str, *places: Place) -> None:
         """The keys heard in these places."""
         table = self.settings.keymap.table
-        foot = "rebind them in config.toml, section keys"
+        down, up = shown_by_id(table, "down"), shown_by_id(table, "up")
+        foot = f"{down} {up} scroll   rebind them in config.toml, section keys"
         self.push_screen(TextBox(title, foot, help_lines(table, places), self.scene))
 
     def action_theme(self) -> None:

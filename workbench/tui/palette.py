@@ -1,17 +1,28 @@
-"""What the command palette finds: every command of the key table, and every version."""
+"""What the command palette finds: commands of the key table, versions, cards and sessions."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from workbench.engine.view import Version
+from workbench.errors import WorkbenchError
 from workbench.tui.board import Board
-from workbench.tui.keys import KEYS, Key, Place, action_of, heard, shown
+from workbench.tui.keys import Key, Place, action_of, heard, shown
 from workbench.tui.look import visible
 from workbench.tui.panes.lineage import Lineage
 from workbench.tui.panes.version import times, word
 from workbench.tui.scene import rows
+from workbench.tui.skin import Skinned
+
+if TYPE_CHECKING:
+    from workbench.skills.card import Skill
+
+OFFERED = 30
+"""Versions that are offered before anything is typed; ours."""
 
 
 class Commands(Provider):
@@ -19,7 +30,7 @@ class Commands(Provider):
 
     async def discover(self) -> Hits:
         """All of them, before anything is typed."""
-        for key in _commands():
+        for key in self._all():
             yield DiscoveryHit(
                 key.says, partial(self.app.run_action, action_of(key)), help=f"key {shown(key)}"
             )
@@ -27,15 +38,22 @@ class Commands(Provider):
     async def search(self, query: str) -> Hits:
         """Those whose words match."""
         matcher = self.matcher(query)
-        for key in _commands():
+        for key in self._all():
             score = matcher.match(f"{key.says} {key.id}")
             if score > 0:
                 run = partial(self.app.run_action, action_of(key))
                 yield Hit(score, matcher.highlight(key.says), run, help=f"key {shown(key)}")
 
+    def _all(self) -> Iterable[Key]:
+        table = skinned(self).settings.keymap.table
+        return (key for key in heard(table, Place.BOARD) if key.id != "palette")
 
-def _commands() -> Iterable[Key]:
-    return (key for key in heard(KEYS, Place.BOARD) if key.id != "palette")
+
+def skinned(provider: Provider) -> Skinned:
+    """The app that a provider is asked by, which is always one of ours."""
+    if not isinstance(provider.app, Skinned):
+        raise TypeError(f"a palette of {type(provider.app).__name__}")
+    return provider.app
 
 
 class Versions(Provider):
@@ -64,8 +82,80 @@ class Find(Versions):
 
     async def discover(self) -> Hits:
         """The newest ones."""
-        for version, text in self._all()[:30]:
+        for version, text in self._all()[:OFFERED]:
             yield DiscoveryHit(text, partial(self._pick, version))
+
+
+class Elsewhere(Provider):
+    """What is read when the palette opens, in a thread."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 -- Textual's own
+        super().__init__(*args, **options)
+        self._found: tuple[tuple[str, Callable[[], None]], ...] = ()
+
+    async def startup(self) -> None:
+        """Read them once; where that fails, the palette goes without."""
+        try:
+            self._found = tuple(await asyncio.to_thread(self.read))
+        except (WorkbenchError, OSError) as fault:
+            skinned(self).report(fault)
+
+    def read(self) -> list[tuple[str, Callable[[], None]]]:
+        """Each with what picking it does; called in a thread. Raises WorkbenchError or OSError."""
+        raise NotImplementedError
+
+    async def search(self, query: str) -> Hits:
+        """Those that match."""
+        matcher = self.matcher(query)
+        for text, pick in self._found:
+            score = matcher.match(text)
+            if score > 0:
+                yield Hit(score, matcher.highlight(text), pick)
+
+
+class OtherSessions(Elsewhere):
+    """Every session, to be shown instead."""
+
+    def read(self) -> list[tuple[str, Callable[[], None]]]:
+        """By name, state, best and problem."""
+        from workbench.engine.sessions import list_sessions
+
+        app = skinned(self)
+        return [
+            (
+                visible(f"session {row.name}  {row.state}  {row.best}  {row.problem}"),
+                partial(app.go_to, Path(row.path)),
+            )
+            for row in list_sessions(app.folder)
+        ]
+
+
+class Cards(Elsewhere):
+    """Every skill card, to be read."""
+
+    def read(self) -> list[tuple[str, Callable[[], None]]]:
+        """By id and title."""
+        return [
+            (visible(f"card {skill.card.id}  {skill.card.title}"), partial(self._show, skill, said))
+            for skill, said in _cards()
+        ]
+
+    def _show(self, skill: "Skill", said: str) -> None:
+        from workbench.tui.dialogs.skill_card import card_lines
+        from workbench.tui.dialogs.text import TextBox
+
+        app = skinned(self)
+        draw = card_lines(skill, said)
+        app.push_screen(TextBox(skill.card.id, f"esc closes   {skill.path}", draw, app.scene))
+
+
+def _cards() -> Iterator[tuple["Skill", str]]:
+    # The library is read when it is asked for: the first frame does not wait for it.
+    from workbench.skills.library import load_library
+    from workbench.tui.dialogs.skills import decided
+
+    library = load_library()
+    return ((skill, decided(skill, library)) for skill in library.skills.values())
 
 
 def _text(version: Version) -> str:

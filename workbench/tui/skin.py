@@ -1,10 +1,12 @@
 """What every app of ours has in common: settings, themes, glyphs, and how it is left."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 from workbench.tui.leave import Leave
 from workbench.tui.look import Look, look_for
+from workbench.tui.scene import Scene
 from workbench.tui.settings import Settings, load_settings
 from workbench.tui.theme import DARK, MONO, Themes, load_themes, variables_for
 from workbench.tui.typeahead import TypeAhead
@@ -12,6 +14,9 @@ from workbench.tui.typeahead import TypeAhead
 
 class Skinned(TypeAhead[Leave]):
     """An app in the person's theme, keys and glyphs."""
+
+    folder: Path
+    """Where sessions are."""
 
     CSS_PATH = "workbench.tcss"
     TITLE = "workbench"
@@ -37,6 +42,15 @@ class Skinned(TypeAhead[Leave]):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our colours for a theme that does not give them."""
         return variables_for(self.current_theme)
+
+    @property
+    def scene(self) -> Scene:
+        """The moment that is shown."""
+        raise NotImplementedError
+
+    def go_to(self, path: Path) -> None:
+        """Show another session instead."""
+        raise NotImplementedError
 
     @property
     def look(self) -> Look:

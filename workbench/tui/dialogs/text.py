@@ -77,12 +77,13 @@ def help_lines(table: Sequence[Key], places: tuple[Place, ...]) -> Draw:
         for group, keys in groupby(heard(table, *places), key=lambda key: key.group):
             for index, (says, alike) in enumerate(groupby(keys, key=lambda key: key.says)):
                 names = " ".join(shown(key) for key in alike)
-                lines.append(
-                    line(
-                        (f"{'' if index else group:<8}", look.muted),
-                        (f"{names:<15}", f"bold {look.accent}"), says[: max(0, width - 23)],
-                    )
-                )  # fmt: skip
+                head = [
+                    (f"{'' if index else group:<8}", look.muted),
+                    (f"{names:<15}", f"bold {look.accent}"),
+                ]
+                for text in wrapped(says, max(8, width - 23)):
+                    lines.append(line(*head, text))
+                    head = [(" " * 23, "")]
         return lines
 
     return draw

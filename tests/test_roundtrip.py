@@ -7,10 +7,10 @@ import pytest
 
 from workbench.bench.roundtrip import (
     Trial,
-    bare,
     lacking,
     learned_library,
     read_trials,
+    stripped,
     summaries,
 )
 from workbench.errors import WorkbenchError
@@ -60,7 +60,7 @@ def trial(**changes):
 
 def test_a_bare_card_says_what_to_do_and_neither_where_nor_when():
     whole = parse_card(CARD, Path("learned-warps.toml"))
-    plain = bare(whole)
+    plain = stripped(whole, "bare")
     assert plain.card.carrier == whole.card.carrier
     assert plain.card.scope.families == ("*",)
     assert plain.card.scope.platforms == whole.card.scope.platforms

@@ -24,7 +24,16 @@ FLOOR = 0.99
 KLINEAGE = "41 of 50"
 """Theirs at expert latency (spec 1.1)."""
 
-Cards = Literal["whole", "bare"]
+Cards = Literal["whole", "no conditions", "no anchors", "no risks", "bare"]
+"""What is left of the cards; `bare` is without conditions, anchors and risks."""
+
+WITHOUT: dict[str, Cards] = {
+    "conditions": "no conditions",
+    "anchors": "no anchors",
+    "risks": "no risks",
+    "all": "bare",
+}
+"""The form of cards by what an ablation takes from them."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -33,7 +42,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     workload: str
     number: int
     cards: Cards
-    """`bare`: without conditions, anchors, risks and families."""
+    way: Literal["steps", "leap"] = "steps"
+    """`steps`: the gate was asked for each; `leap`: for the last kernel alone."""
     reached: bool
     """The best kernel passed the gate beside the expert, no slower than `FLOOR` of it."""
     ratio: float | None
@@ -44,6 +54,11 @@ class Trial(Struct, frozen=True, kw_only=True):
     gpu_seconds: float
     """For these steps."""
     session: str
+    """Empty for a leap, which is no session."""
+    taken: tuple[str, ...] = ()
+    """Of a leap: the cards in the order in which they were carried out."""
+    kernel: str = ""
+    """Of a leap: where it came to."""
     why: str = ""
     """Of a trial that did not reach it."""
 
@@ -75,20 +90,30 @@ def learned_library(folder: Path, cards: Cards) -> Library:
             where=str(folder),
             todo="workbench skills induce LINEAGE... --out DIR writes some",
         )
-    skills = {i: bare(one) if cards == "bare" else one for i, one in found.skills.items()}
+    skills = {i: stripped(one, cards) for i, one in found.skills.items()}
     return Library(skills, pinned=frozenset(skills))
 
 
-def bare(skill: Skill) -> Skill:
-    """What a plain list of tricks says: the edit and its values.
+def stripped(skill: Skill, cards: Cards) -> Skill:
+    """A card without a part of what it says.
 
-    That the edit finds a place to be made is not a condition of the card and stays.
+    Without conditions it holds in every family and after every card; without anchors it does not
+    say which block it is about; without risks nothing warns. A bare one is a line in a plain list
+    of tricks: the edit and its values. That the edit finds a place to be made is no condition of
+    the card and stays.
     """
-    scope = structs.replace(skill.card.scope, families=("*",), after=(), not_after=())
-    card = structs.replace(
-        skill.card, precondition=(), anchor="", risk=(), requires=(), conflicts=(), scope=scope
-    )
-    return structs.replace(skill, card=card, preconditions=(), risks=())
+    if cards in {"no conditions", "bare"}:
+        scope = structs.replace(skill.card.scope, families=("*",), after=(), not_after=())
+        card = structs.replace(skill.card, precondition=(), requires=(), conflicts=(), scope=scope)
+        skill = structs.replace(skill, card=card, preconditions=())
+    if cards in {"no anchors", "bare"}:
+        grid = {name: v for name, v in skill.card.carrier.grid.items() if name != "block"}
+        carrier = structs.replace(skill.card.carrier, grid=grid)
+        card = structs.replace(skill.card, anchor="", carrier=carrier)
+        skill = structs.replace(skill, card=card)
+    if cards in {"no risks", "bare"}:
+        skill = structs.replace(skill, card=structs.replace(skill.card, risk=()), risks=())
+    return skill
 
 
 def lacking(expert: str, kernel: str) -> list[str]:

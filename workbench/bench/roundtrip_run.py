@@ -1,11 +1,17 @@
 """Runs the trials of `bench roundtrip`: real sessions from the naive end of recorded lineages."""
 
+import queue
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import Struct
 
+from workbench.bench.leaps import Ground, Leap, leap, looking
 from workbench.bench.roundtrip import FLOOR, Cards, Trial, lacking, learned_library
 from workbench.engine import events as ev
 from workbench.engine.create import RunRequest, create_session
@@ -13,7 +19,9 @@ from workbench.engine.serve import serve_session
 from workbench.engine.workplace import SessionWorkplace
 from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Verdict
-from workbench.problems.load import shipped_problems
+from workbench.kernels.target import target
+from workbench.measure.records import Kind
+from workbench.problems.load import load_problem, shipped_problems
 from workbench.session.bundle import recorded
 from workbench.session.names import fresh_name
 from workbench.session.reader import SessionReader
@@ -34,7 +42,14 @@ class Ask(Struct, frozen=True, kw_only=True):
     trials: int
     steps: int
     """Most transitions of a trial."""
-    ablation: bool
+    forms: tuple[Cards, ...]
+    """Of the cards, each tried in as many trials."""
+    leap: bool
+    """One verdict a trial, instead of one a step."""
+    jobs: int
+    """Groups of one workload and one form that run side by side."""
+    seconds: float | None
+    """After which no trial begins."""
     device: str
     target: str
     sessions: Path
@@ -44,28 +59,143 @@ class _Ends(Struct, frozen=True, kw_only=True):
     """The two ends of a lineage."""
 
     problem: str
+    target: str
     naive: str
     expert: str
     report: GateReport
+    """Of the expert."""
+
+    @property
+    def measured(self) -> bool:
+        """Whether the lineage was recorded on a GPU."""
+        return self.report.time is not None and self.report.time.kind is Kind.MEASURED
 
 
 def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
-    """One trial after another; each leaves a session.
+    """Every trial as it ends; one that asks the gate for each step leaves a session.
 
     Raises WorkbenchError for what is no lineage, a problem that is not shipped, cards or a device
     that cannot be used.
     """
-    forms: tuple[Cards, ...] = ("whole", "bare") if ask.ablation else ("whole",)
-    libraries = {form: learned_library(ask.cards, form) for form in forms}
+    libraries = {form: learned_library(ask.cards, form) for form in ask.forms}
+    until = None if ask.seconds is None else time.monotonic() + ask.seconds
     with tempfile.TemporaryDirectory(prefix="workbench-roundtrip-") as scratch:
+        groups = []
         for place, lineage in enumerate(ask.lineages):
             with recorded(lineage) as store:
                 ends = _ends(lineage, store)
             naive = Path(scratch) / f"{place}.py"
             naive.write_text(ends.naive, encoding="utf-8")
-            for form, library in libraries.items():
-                for number in range(1, ask.trials + 1):
-                    yield _trial(ask, ends, naive, form, library, number, tell)
+            groups += [
+                _Group(ask, ends, naive, form, library, until)
+                for form, library in libraries.items()
+            ]
+        found: queue.Queue[Trial | None] = queue.Queue()
+        with ThreadPoolExecutor(max_workers=ask.jobs) as side:
+            running = [side.submit(_run, group, tell, found) for group in groups]
+            for _ in running:
+                while (trial := found.get()) is not None:
+                    yield trial
+            for one in running:
+                one.result()
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Trials of one workload with one form of cards, one after another."""
+
+    ask: Ask
+    ends: _Ends
+    naive: Path
+    form: Cards
+    library: Library
+    until: float | None
+
+
+def _run(group: _Group, tell: Tell, found: "queue.Queue[Trial | None]") -> None:
+    """Put every trial of a group into the queue, and None behind the last."""
+    try:
+        trials = _leaps(group, tell) if group.ask.leap else _runs(group, tell)
+        for trial in trials:
+            found.put(trial)
+    finally:
+        found.put(None)
+
+
+def _numbers(group: _Group) -> Iterator[int]:
+    """Numbers of the trials that still begin in time."""
+    for number in range(1, group.ask.trials + 1):
+        if group.until is not None and time.monotonic() >= group.until:
+            return
+        yield number
+
+
+def _runs(group: _Group, tell: Tell) -> Iterator[Trial]:
+    for number in _numbers(group):
+        yield _trial(group.ask, group.ends, group.naive, group.form, group.library, number, tell)
+
+
+def _leaps(group: _Group, tell: Tell) -> Iterator[Trial]:
+    """Leaps share what the CPU path said of a kernel, and nothing that a GPU said."""
+    problem, gpu = load_problem(group.ends.problem), target(group.ends.target)
+    device = group.ask.device if group.ends.measured else "cpu"
+    with looking(problem, gpu) as look, _workplace(group, device, tell) as there:
+        ground = Ground(
+            library=group.library,
+            look=look,
+            target=gpu,
+            family=problem.family,
+            precision=problem.precision.value,
+        )
+        for number in _numbers(group):
+            made = leap(ground, group.ends.naive, number, group.ask.steps)
+            report = there.gate_beside(made.source, group.ends.expert, group.ends.report, FLOOR)
+            yield _leapt(group, number, made, report)
+
+
+@contextmanager
+def _workplace(group: _Group, device: str, tell: Tell) -> Iterator[SessionWorkplace]:
+    """A workplace of a session that is not kept."""
+    with tempfile.TemporaryDirectory(prefix="workbench-leap-") as scratch:
+        path = create_session(
+            _request(group.ask, group.ends, group.naive, "leap", device, Path(scratch))
+        )
+        store = SessionStore.open(path)
+        place = SessionWorkplace(store, store.settings(), None, tell, may_resize=False)
+        try:
+            yield place
+        finally:
+            place.close()
+
+
+def _leapt(group: _Group, number: int, made: Leap, report: GateReport) -> Trial:
+    reached = report.verdict is Verdict.ACCEPTED
+    why = [
+        report.says,
+        f"lacks {_lacks(group.ends.expert, made.source)}",
+        f"took {', '.join(made.taken) or 'no card'}",
+    ]
+    if made.refused:
+        why.append(f"refused: {', '.join(made.refused)}")
+    return Trial(
+        workload=group.ends.problem,
+        number=number,
+        cards=group.form,
+        way="leap",
+        reached=reached,
+        ratio=None if report.speed is None else report.speed.ratio,
+        kind=None if report.speed is None else report.speed.kind,
+        steps=made.tried,
+        gpu_seconds=report.gpu_seconds,
+        session="",
+        taken=made.taken,
+        kernel=made.source,
+        why="" if reached else "; ".join(why),
+    )
+
+
+def _lacks(expert: str, source: str) -> str:
+    return ", ".join(lacking(expert, source)) or "no mechanism, but a value of one"
 
 
 def _ends(lineage: Path, store: SessionReader) -> _Ends:
@@ -81,6 +211,7 @@ def _ends(lineage: Path, store: SessionReader) -> _Ends:
         )
     return _Ends(
         problem=settings.problem,
+        target=settings.target,
         naive=store.source(chain[0]),
         expert=store.source(chain[-1]),
         report=store.transition(chain[-1]).gate,
@@ -90,18 +221,9 @@ def _ends(lineage: Path, store: SessionReader) -> _Ends:
 def _trial(
     ask: Ask, ends: _Ends, naive: Path, form: Cards, library: Library, number: int, tell: Tell
 ) -> Trial:
+    kind = f"{ends.problem}-{form}".replace(" ", "-")
     path = create_session(
-        RunRequest(
-            problem=ends.problem,
-            kernel=naive,
-            mode=Mode.AUTO,
-            device=ask.device,
-            target=ask.target,
-            budget=Budget(steps=ask.steps),
-            proposer="skills",
-            name=fresh_name(f"roundtrip-{ends.problem}-{form}", ask.sessions),
-            sessions=ask.sessions,
-        )
+        _request(ask, ends, naive, fresh_name(f"roundtrip-{kind}", ask.sessions), ask.device, None)
     )
     ended = serve_session(
         path,
@@ -111,6 +233,22 @@ def _trial(
         ),
     )
     return _judged(path, ends, form, number, ended, tell)
+
+
+def _request(
+    ask: Ask, ends: _Ends, naive: Path, name: str, device: str, folder: Path | None
+) -> RunRequest:
+    return RunRequest(
+        problem=ends.problem,
+        kernel=naive,
+        mode=Mode.AUTO,
+        device=device,
+        target=ends.target if device == "cpu" else ask.target,
+        budget=Budget(steps=ask.steps),
+        proposer="skills",
+        name=name,
+        sessions=folder or ask.sessions,
+    )
 
 
 def _judged(
@@ -155,7 +293,7 @@ def _why(
     ]
     parts = [
         f"{report.says}",
-        f"lacks {', '.join(lacking(expert, source)) or 'no mechanism, but a value of one'}",
+        f"lacks {_lacks(expert, source)}",
         f"the run ended: {ended.says}",
     ]
     if refused:

@@ -28,9 +28,17 @@ def roundtrip(  # every choice of one experiment
     cards: Annotated[Path | None, typer.Option(metavar="DIR", help="Learned cards.")] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials of each workload.")] = 10,
     steps: Annotated[int, typer.Option(min=1, help="Most transitions of a trial.")] = 15,
-    ablation: Annotated[
-        bool, typer.Option("--ablation", help="Also with bare cards: no conditions, no risks.")
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="Also with cards without: conditions, anchors, risks or all of them."),
+    ] = None,
+    leap: Annotated[
+        bool, typer.Option("--leap", help="One verdict a trial, not one a step: saves the GPU.")
     ] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Workloads side by side.")] = 1,
+    wall_seconds: Annotated[
+        float | None, typer.Option(min=0, help="Seconds after which no trial begins.")
+    ] = None,
     recorded: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Print what was kept before.")
     ] = None,
@@ -42,9 +50,10 @@ def roundtrip(  # every choice of one experiment
 ) -> None:
     """Run from the naive end of lineages with learned cards alone, and hold it to the expert.
 
-    Every trial that stays slower is explained. Leaves with 1 unless all reached it.
+    Every trial that stays slower is explained. `--without all` is the ablation: what a plain list
+    of tricks reaches. Leaves with 1 unless all reached it with whole cards.
     """
-    from workbench.bench.roundtrip import Trial, read_trials
+    from workbench.bench.roundtrip import WITHOUT, Trial, read_trials
     from workbench.bench.roundtrip_run import Ask, run_trials
     from workbench.engine.sessions import find_session, sessions_folder
     from workbench.engine.telling import tell
@@ -53,6 +62,11 @@ def roundtrip(  # every choice of one experiment
         raise WorkbenchError(
             "lineages and cards are needed",
             todo="workbench bench roundtrip gemm-lineage-1 --cards DIR; or --from FILE",
+        )
+    unknown = [name for name in without or () if name not in WITHOUT]
+    if unknown:
+        raise WorkbenchError(
+            f"cards have no {unknown[0]}", where="--without", todo=f"one of {', '.join(WITHOUT)}"
         )
     found: list[Trial] = []
     if recorded is not None:
@@ -69,7 +83,10 @@ def roundtrip(  # every choice of one experiment
             cards=cards,
             trials=trials,
             steps=steps,
-            ablation=ablation,
+            forms=("whole", *(WITHOUT[name] for name in without or ())),
+            leap=leap,
+            jobs=jobs,
+            seconds=wall_seconds,
             device=device,
             target=target,
             sessions=folder,
@@ -105,11 +122,11 @@ def _show(trial: "Trial", *, json: bool) -> None:
     ratio = "not timed" if trial.ratio is None else f"{trial.ratio:.3f}x {trial.kind}"
     word = "reached" if trial.reached else "slower"
     emit.text(
-        f"{trial.workload:<16} {trial.cards:<6} {trial.number:>3}  {word:<8} {ratio:<16} "
+        f"{trial.workload:<16} {trial.cards:<13} {trial.number:>3}  {word:<8} {ratio:<16} "
         f"{trial.steps} steps, {trial.gpu_seconds:.1f} GPU-s  {trial.session}"
     )
     if trial.why:
-        emit.text(f"{'':<28}{trial.why}")
+        emit.text(f"{'':<35}{trial.why}")
 
 
 def _foot(found: "list[Trial]") -> None:
@@ -132,6 +149,6 @@ def _foot(found: "list[Trial]") -> None:
 def _line(one: "Summary") -> str:
     ratio = "-" if one.ratio is None else f"{one.ratio:.3f}x"
     return (
-        f"{one.workload:<16} {one.cards:<6} {one.reached} of {one.trials} reached, median {ratio} "
+        f"{one.workload:<16} {one.cards:<13} {one.reached} of {one.trials} reached, median {ratio} "
         f"of the expert's speed after {one.steps:g} steps and {one.gpu_seconds:.1f} GPU-s"
     )

@@ -1,5 +1,6 @@
-"""`skills admit`: try a card alone, where it was learned and where it was not."""
+"""`skills admit`: try cards alone, where they were learned and where they were not."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,8 @@ from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
     from workbench.engine.admitting import Trial
+    from workbench.engine.events import AnyEvent
+    from workbench.skills.card import Skill
 
 
 def register(skills: typer.Typer) -> None:
@@ -20,31 +23,38 @@ def register(skills: typer.Typer) -> None:
 
 
 def admit(
-    card: Annotated[str, typer.Argument(help="Id of a card.")],
+    card: Annotated[str, typer.Argument(help="Id of a card; none: every card of `--cards`.")] = "",
     on: Annotated[
         list[str] | None,
-        typer.Option("--on", help="A problem to try it on; may be given again."),
+        typer.Option(
+            "--on", help="A problem to try it on, again for more; `auto`: where its edit fits."
+        ),
     ] = None,
     lineage: Annotated[
         list[str] | None,
         typer.Option(help="A lineage session to make its steps again in; may be given again."),
     ] = None,
+    cards: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the cards are, if not among yours.")
+    ] = None,
     write: Annotated[bool, typer.Option("--write", help="Append the trials to the card.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Trials side by side.")] = 1,
+    wall_seconds: Annotated[
+        float | None, typer.Option(min=0, help="Seconds after which no trial begins.")
+    ] = None,
     device: options.Device = "auto",
     target: options.Target = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
-    """Try a card alone: held out on problems, and as a roundtrip in lineages.
+    """Try cards alone: held out on problems, and as a roundtrip in lineages.
 
-    A problem that the card has evidence from is tried, but admits nothing. Leaves with 0 when a
-    held-out trial passed the gate and showed the card's effects, else with 1.
+    A problem that a card has evidence from is tried, but admits nothing. Leaves with 0 when for
+    every card a held-out trial passed the gate and showed the card's effects, else with 1.
     """
-    from workbench.engine import admitting
-    from workbench.engine.events import AnyEvent
+    from workbench.engine.admitting import Ask, admissions
     from workbench.engine.sessions import find_session, sessions_folder
     from workbench.engine.telling import tell
-    from workbench.skills.library import load_library
     from workbench.skills.writing import add_evidence
 
     if not on and not lineage:
@@ -53,37 +63,50 @@ def admit(
             where="--on, --lineage",
             todo="workbench skills admit ID --on softmax --on gelu",
         )
-    skill = load_library().skill(card)
     folder = sessions_folder(sessions)
 
-    def hear(event: AnyEvent) -> None:
+    def hear(event: "AnyEvent") -> None:
         line = tell(event)
         if line is not None and not json:
             note(line.says)
 
-    trials: list[Trial] = []
-    for name in lineage or []:
-        trials += admitting.roundtrips(skill, find_session(name, folder), hear)
-    for problem in on or []:
-        trials.append(
-            admitting.held_out(
-                skill, problem, device=device, target=target, sessions=folder, tell=hear
-            )
-        )
-    for trial in trials:
-        if json:
-            emit.json(trial)
-        else:
-            emit.text(_line(trial))
-    if write:
-        kept = [trial.admission for trial in trials if trial.applied]
-        added = add_evidence(skill.path, [], kept)
-        note(f"{added.admission} trials added to {added.path}")
-    if not any(
-        t.admission.held_out and t.admission.accepted and t.admission.effect_observed
-        for t in trials
-    ):
+    chosen = _chosen(card, cards)
+    ask = Ask(
+        skills=tuple(chosen),
+        problems=tuple(on or ()),
+        lineages=tuple(find_session(name, folder) for name in lineage or ()),
+        jobs=jobs,
+        seconds=wall_seconds,
+        device=device,
+        target=target,
+        sessions=folder,
+    )
+    admitted: set[str] = set()
+    for skill, trial in admissions(ask, hear):
+        emit.json(trial) if json else emit.text(f"{skill.card.id:<32} {_line(trial)}")
+        one = trial.admission
+        if one.held_out and one.accepted and one.effect_observed:
+            admitted.add(skill.card.id)
+        if write and trial.applied:
+            add_evidence(skill.path, [], [one])
+    if not json:
+        emit.text(f"{len(admitted)} of {len(chosen)} cards admitted")
+    if len(admitted) < len(chosen):
         raise typer.Exit(Exit.NO)
+
+
+def _chosen(card: str, folder: Path | None) -> "list[Skill]":
+    """The card that is asked about, or every card of a folder."""
+    from workbench.skills.library import load_library
+
+    if card:
+        return [load_library(folder).skill(card)]
+    if folder is None:
+        raise WorkbenchError("a card is needed", todo="its id, or --cards DIR for all of a folder")
+    theirs = load_library(folder, shipped_folder=folder / "no-shipped-ones")
+    if not theirs.skills:
+        raise WorkbenchError("there are no cards in this folder", where=str(folder))
+    return list(theirs.skills.values())
 
 
 def _line(trial: "Trial") -> str:

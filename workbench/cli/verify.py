@@ -1,6 +1,7 @@
 """`verify`: whether a session's commits say what is true."""
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,23 +19,34 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     session: options.SessionName = "",
+    card: Annotated[str, typer.Option(help="A card: make its admission trials again.")] = "",
+    cards: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the card is, if not among yours.")
+    ] = None,
     device: options.Device = "auto",
+    target: options.Target = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
-    """Gate the accepted line again and compare with what its commits claim.
+    """Gate the accepted line again and compare with what its commits claim; or a card's trials.
 
     Leaves with 1 when a claim does not hold. What this machine cannot check is said, and never
     counted as holding.
     """
     from workbench.engine.sessions import find_session, sessions_folder
-    from workbench.engine.verifying import Standing
+    from workbench.engine.verifying import Standing, verify_card
     from workbench.engine.verifying import verify as verified
     from workbench.session.store import SessionStore
+    from workbench.skills.library import load_library
 
-    store = SessionStore.open(find_session(session, sessions_folder(sessions)))
+    folder = sessions_folder(sessions)
+    if card:
+        skill = load_library(cards).skill(card)
+        claims = verify_card(skill, device=device, target=target, sessions=folder, tell=_nobody)
+    else:
+        claims = verified(SessionStore.open(find_session(session, folder)), device)
     count = dict.fromkeys(Standing, 0)
-    for claim in verified(store, device):
+    for claim in claims:
         count[claim.standing] += 1
         if json:
             emit.json(claim)
@@ -44,6 +56,10 @@ def verify(
         emit.text(", ".join(f"{n} {standing}" for standing, n in count.items() if n))
     if count[Standing.DIFFERS]:
         raise typer.Exit(Exit.NO)
+
+
+def _nobody(event: object) -> None:
+    """What a trial says on its way is no claim."""
 
 
 def _line(claim: "Claim") -> str:

@@ -6,7 +6,10 @@ mechanism; held out, on a problem that the card has no evidence from, the card's
 gate against its baseline and show the effect it claims. Only the second admits a card.
 """
 
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -20,6 +23,7 @@ from workbench.gate.records import Verdict
 from workbench.kernels.inverses.registry import INVERSES
 from workbench.kernels.source import normalized_sha256, read_source
 from workbench.lineage.instances import Instance, instances
+from workbench.problems.load import load_problem, shipped_problems
 from workbench.search.proposer import NoProposal
 from workbench.session.names import fresh_name
 from workbench.session.reader import SessionReader
@@ -45,6 +49,57 @@ class Trial(Struct, frozen=True, kw_only=True):
     says: str
 
 
+class Ask(Struct, frozen=True, kw_only=True):
+    """Which cards are tried, and where."""
+
+    skills: tuple[Skill, ...]
+    problems: tuple[str, ...]
+    """Held out; `auto` stands for `grounds`."""
+    lineages: tuple[Path, ...]
+    jobs: int
+    """Trials side by side; only timings take turns on a GPU."""
+    seconds: float | None
+    """After which no trial begins."""
+    device: str
+    target: str
+    sessions: Path
+
+
+def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial]]:
+    """Every trial with its card, in the order of the cards.
+
+    Raises WorkbenchError when a problem, lineage or the device cannot be used.
+    """
+    until = None if ask.seconds is None else time.monotonic() + ask.seconds
+    tasks: list[tuple[Skill, Callable[[], list[Trial]]]] = []
+    for skill in ask.skills:
+        tasks += [(skill, partial(_all_roundtrips, skill, one, tell)) for one in ask.lineages]
+        named = [p for p in ask.problems if p != "auto"]
+        named += grounds(skill) if "auto" in ask.problems else ()
+        for problem in dict.fromkeys(named):
+            tasks.append((skill, partial(_one_held_out, skill, problem, ask, tell)))
+    with ThreadPoolExecutor(max_workers=ask.jobs) as side:
+        running = [(skill, side.submit(_in_time, until, work)) for skill, work in tasks]
+        for skill, one in running:
+            for trial in one.result():
+                yield skill, trial
+
+
+def _in_time(until: float | None, work: Callable[[], list[Trial]]) -> list[Trial]:
+    return work() if until is None or time.monotonic() < until else []
+
+
+def _all_roundtrips(skill: Skill, lineage: Path, tell: Tell) -> list[Trial]:
+    return list(roundtrips(skill, lineage, tell))
+
+
+def _one_held_out(skill: Skill, problem: str, ask: Ask, tell: Tell) -> list[Trial]:
+    made = held_out(
+        skill, problem, device=ask.device, target=ask.target, sessions=ask.sessions, tell=tell
+    )
+    return [made]
+
+
 def alone(skill: Skill) -> Library:
     """A library of one card, asked for, since drafts are not chosen otherwise.
 
@@ -53,6 +108,30 @@ def alone(skill: Skill) -> Library:
     scope = structs.replace(skill.card.scope, families=("*",), after=(), not_after=())
     freed = structs.replace(skill, card=structs.replace(skill.card, scope=scope, requires=()))
     return Library({skill.card.id: freed}, pinned=frozenset({skill.card.id}))
+
+
+MOST_GROUNDS = 2
+"""Problems that a card is tried on where nobody names any; ours."""
+
+
+def grounds(skill: Skill) -> tuple[str, ...]:
+    """Shipped problems that a card has no evidence from, and whose seed its edit finds a place in.
+
+    Those of the families that it was seen in come first; at most `MOST_GROUNDS`.
+    """
+    edit = skill.edit
+    tried = {row.problem for row in skill.card.evidence}
+    if edit is None:
+        return ()
+    found = []
+    for name in shipped_problems():
+        problem = load_problem(name)
+        if name in tried or problem.seed is None:
+            continue
+        text = problem.seed.read_text(encoding="utf-8")
+        if any(edit.anchors(text, kernel) for kernel in read_source(text).launched):
+            found.append((problem.family not in skill.card.scope.families, name))
+    return tuple(name for _, name in sorted(found)[:MOST_GROUNDS])
 
 
 def held_out(

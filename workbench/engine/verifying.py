@@ -1,10 +1,12 @@
-"""Gates a session's accepted line again and holds the answers against what its commits claim."""
+"""Gates a session's accepted line, or tries a card, again, against what is claimed."""
 
 from collections.abc import Iterator
 from enum import StrEnum
+from pathlib import Path
 
 from msgspec import Struct, structs
 
+from workbench.engine.admitting import Tell, Trial, held_out, roundtrips
 from workbench.engine.devices import choose_place
 from workbench.engine.events import AnyEvent
 from workbench.engine.workplace import SessionWorkplace
@@ -13,6 +15,8 @@ from workbench.gate.records import GateReport, Outcome, Stage, Verdict
 from workbench.measure.records import Kind, Speed, Time
 from workbench.session.records import Answer, SessionSettings, Transition
 from workbench.session.store import SessionStore
+from workbench.skills.card import Skill
+from workbench.skills.records import Admission
 
 MODELED_SLACK = 0.05
 """Relative difference of two modeled times of one kernel that is no contradiction; ours: programs
@@ -57,6 +61,53 @@ def verify(store: SessionStore, device: str) -> Iterator[Claim]:
             parent = claimed
     finally:
         workplace.close()
+
+
+def verify_card(
+    skill: Skill, *, device: str, target: str, sessions: Path, tell: Tell
+) -> Iterator[Claim]:
+    """Every admission trial of a card made again, held against what the card's file says.
+
+    A held-out trial leaves a session, as it did; a roundtrip needs its lineage among the sessions.
+    Raises WorkbenchError where a problem or the device cannot be used.
+    """
+    for number, trial in enumerate(skill.card.admission, start=1):
+        again = _again(skill, trial, device=device, target=target, sessions=sessions, tell=tell)
+        if again is None:
+            says = f"{trial.target}: the lineage {trial.session} is not here"
+            yield Claim(number=number, what="trial", standing=Standing.NOT_CHECKED, says=says)
+            continue
+        now = again.admission
+        same = (now.accepted, now.effect_observed) == (trial.accepted, trial.effect_observed)
+        standing = Standing.HOLDS if same else Standing.DIFFERS
+        if again.applied and _kind(trial.target) != _kind(now.target):
+            standing = Standing.NOT_CHECKED
+        says = f"{trial.target}: {_outcome(trial)} then, {_outcome(now)} now: {again.says}"
+        yield Claim(number=number, what="trial", standing=standing, says=says)
+
+
+def _again(
+    skill: Skill, trial: Admission, *, device: str, target: str, sessions: Path, tell: Tell
+) -> Trial | None:
+    """The same trial once more; None where its lineage is not here."""
+    if trial.held_out:
+        problem = trial.target.partition(" on ")[0]
+        return held_out(skill, problem, device=device, target=target, sessions=sessions, tell=tell)
+    lineage = sessions / trial.session
+    if not lineage.is_dir():
+        return None
+    made = roundtrips(skill, lineage, tell)
+    return next((one for one in made if one.admission.commit == trial.commit), None)
+
+
+def _kind(target: str) -> str:
+    """Where a trial ran: its times compare with no other kind of machine's."""
+    return target.rpartition(" on ")[2]
+
+
+def _outcome(trial: Admission) -> str:
+    passed = trial.accepted and trial.effect_observed
+    return "passed" if passed else "accepted without its effects" if trial.accepted else "failed"
 
 
 def _nobody(event: AnyEvent) -> None:

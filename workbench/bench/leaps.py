@@ -1,0 +1,172 @@
+"""From naive to expert in one leap: every retrieved card is carried out, then one verdict is asked.
+
+A trial that asks the gate for every step pays the GPU for each; this one looks at each step on the
+CPU path alone (policy, compile, modeled time) and asks for one verdict, the last kernel beside the
+expert. KLineage's agents reach a kernel in the same way, from the cards of a
+whole lineage (spec C1.5). Modeled times choose between the values of one card, and nothing else.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from msgspec import Struct, structs
+
+from workbench.engine.measuring import flavors
+from workbench.gate.candidate import candidate_of
+from workbench.gate.judge import JOB_MODULES, GateSettings, judge
+from workbench.gate.problem.inspect import inspect_problem
+from workbench.gate.records import GateReport, Verdict
+from workbench.isolation.workshop import Workshop
+from workbench.kernels.source import normalized_sha256
+from workbench.kernels.target import Target
+from workbench.problems.records import Problem
+from workbench.search.proposer import propose
+from workbench.search.records import NoProposal, Proposal, ProposerState, Tried
+from workbench.skills.card import Skill
+from workbench.skills.library import Library
+
+Look = Callable[[str], GateReport]
+"""What the CPU path says of a source: policy, compile, modeled time."""
+
+_VALUES = 3
+"""Of one card that are compared by their modeled times; ours."""
+_SHAKEN = 15
+"""How far, of 100, the cards of a trial after the first change places; ours: lineages of one
+mechanism differ by about as much."""
+
+
+class Ground(Struct, frozen=True, kw_only=True):
+    """What a leap stands on."""
+
+    library: Library
+    look: Look
+    target: Target
+    family: str
+    precision: str
+
+
+class Leap(Struct, frozen=True, kw_only=True):
+    """Where a leap came to."""
+
+    source: str
+    taken: tuple[str, ...]
+    """Cards in the order in which they were carried out, with their kernels."""
+    tried: int
+    """Edits that were made, those that were not kept too."""
+    refused: tuple[str, ...]
+    """Cards whose kernels the CPU path refused, with its code."""
+
+
+@contextmanager
+def looking(problem: Problem, gpu: Target) -> Iterator[Look]:
+    """A look at kernels for a GPU that need not be there; each is asked about once."""
+    settings = GateSettings(target=gpu.name, rung=0)
+    said: dict[str, GateReport] = {}
+    with Workshop(device_index=None, preload=JOB_MODULES) as workshop:
+        workshop.warm(*flavors(None))
+        facts = inspect_problem(problem, workshop)
+
+        def look(source: str) -> GateReport:
+            sha = normalized_sha256(source)
+            if sha not in said:
+                said[sha] = judge(candidate_of(source), problem, lambda: facts, settings, workshop)
+            return said[sha]
+
+        yield look
+
+
+def leap(ground: Ground, naive: str, number: int, most: int) -> Leap:
+    """Carry out the cards from a naive kernel, at most `most` edits; `number` is the trial's.
+
+    The first trial takes the cards in their lineages' order, every other one in an order of its
+    own near that.
+    """
+    source, tried = naive, 0
+    taken: list[str] = []
+    refused: list[str] = []
+    done: set[tuple[str, str]] = set()
+    while tried < most:
+        step = _step(ground, source, _ordered(ground.library, number), done)
+        if step is None:
+            break
+        card, made = step
+        tried += len(made)
+        kernel = made[0].plan.kernel
+        done.add((card, kernel))
+        right = [(p, r) for p in made if (r := ground.look(p.source)).verdict is Verdict.ACCEPTED]
+        if not right:
+            code = ground.look(made[0].source).code
+            refused.append(f"{card} on {kernel} ({code})")
+            continue
+        best = min(right, key=lambda one: one[1].time.microseconds if one[1].time else 0.0)
+        source = best[0].source
+        taken.append(f"{card} on {kernel}")
+    return Leap(source=source, taken=tuple(taken), tried=tried, refused=tuple(refused))
+
+
+def _ordered(library: Library, number: int) -> list[Skill]:
+    draw = random.Random(number)  # noqa: S311 -- an order of cards, no secret
+    shaken = {i: 0.0 if number == 1 else draw.uniform(-_SHAKEN, _SHAKEN) for i in library.skills}
+    return sorted(library.skills.values(), key=lambda s: s.card.order + shaken[s.card.id])
+
+
+def _step(
+    ground: Ground, source: str, cards: list[Skill], done: set[tuple[str, str]]
+) -> tuple[str, list[Proposal]] | None:
+    """The first card with something to do, and what its values make of the source."""
+    for skill in cards:
+        made = _made(ground, source, skill, done)
+        if made:
+            return skill.card.id, made
+    return None
+
+
+def _made(ground: Ground, source: str, skill: Skill, done: set[tuple[str, str]]) -> list[Proposal]:
+    """What one card makes of a source: one kernel, its values one after another."""
+    seen = [_tried(0, None, source, None)]
+    made: list[Proposal] = []
+    for number in range(1, _VALUES + 1):
+        proposal = _proposed(ground, source, skill, tuple(seen))
+        if isinstance(proposal, NoProposal):
+            break
+        if (skill.card.id, proposal.plan.kernel) in done:
+            break
+        if made and proposal.plan.kernel != made[0].plan.kernel:
+            break
+        made.append(proposal)
+        seen.append(_tried(number, 0, proposal.source, proposal))
+    return made
+
+
+def _tried(number: int, parent: int | None, source: str, made: Proposal | None) -> Tried:
+    plain = Tried(
+        number=number, parent=parent, sha256=normalized_sha256(source), accepted=parent is None
+    )
+    if made is None:
+        return plain
+    plan = made.plan
+    return structs.replace(
+        plain, card=plan.card, kernel=plan.kernel, parameters=plan.parameters, was=plan.was
+    )
+
+
+def _proposed(
+    ground: Ground, source: str, skill: Skill, seen: tuple[Tried, ...]
+) -> Proposal | NoProposal:
+    report = ground.look(source)
+    card = skill.card.id
+    return propose(
+        ProposerState(
+            source=source,
+            number=0,
+            library=Library({card: skill}, pinned=frozenset({card})),
+            target=ground.target,
+            launches=report.launches,
+            traces=report.traces,
+            time=report.time,
+            family=ground.family,
+            precision=ground.precision,
+            history=seen,
+        )
+    )

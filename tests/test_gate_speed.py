@@ -7,17 +7,48 @@ import sys
 from pathlib import Path
 
 import pytest
-from gate_kit import ADD_RELU, ADD_RELU_KERNEL, judged, model, workshop
+from gate_kit import (
+    ADD_RELU,
+    ADD_RELU_KERNEL,
+    CANDIDATE,
+    SEED,
+    Source,
+    judged,
+    model,
+    problem,
+    workshop,
+)
 from triton.runtime.cache import get_cache_manager
 
 from workbench.errors import WorkbenchError
+from workbench.gate.correctness.cases import Effort
+from workbench.gate.correctness.stage import CorrectnessSettings, ShapeEffort, run
 from workbench.gate.records import Outcome
 from workbench.isolation.ahead import MadeAhead
 from workbench.isolation.processes import children
 from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop
+from workbench.problems.records import Shape
 
 __all__ = ["workshop"]
+
+EVERYTHING_WITH_EVERYTHING = """
+@triton.jit
+def add_relu(x_ptr, y_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    zero = tl.zeros([BLOCK], tl.float32)
+    for other in range(n):
+        zero += tl.load(x_ptr + other) * 0.0
+    x = tl.load(x_ptr + offs, mask=mask)
+    y = tl.load(y_ptr + offs, mask=mask)
+    tl.store(o_ptr + offs, tl.maximum(x + y, 0.0) + zero, mask=mask)
+
+def launch(x, y, out):
+    add_relu[(triton.cdiv(x.numel(), 32),)](x, y, out, x.numel(), BLOCK=32)
+    return out
+"""
+"""Work that grows with the square of the shape, where the reference's does not."""
 
 HEAVY = """
 import sys
@@ -79,3 +110,31 @@ def test_a_stage_says_where_its_seconds_went(workshop):
     assert report.outcome is Outcome.PASSED
     assert {"starting workers", "reference: draw", "candidate: call"} <= set(report.parts)
     assert 0.5 * report.seconds < sum(report.parts.values()) <= report.seconds
+
+
+def test_a_larger_shape_that_only_the_interpreter_is_too_slow_for_is_soon_given_up_and_said(
+    workshop,
+):
+    sized = ADD_RELU.replace("13, 29", "1, N").replace("class", "N = 8\n\nclass", 1)
+    shapes = (Shape(name="tiny", values={"N": 8}), Shape(name="small", values={"N": 1 << 14}))
+    task = problem(sized, shapes=shapes)
+    few = [ShapeEffort(shape=one.name, effort=Effort.FEW) for one in shapes]
+    right = model("x, y = inputs\nreturn launch(x, y, torch.empty_like(x))")
+    report = run(
+        Source(CANDIDATE + EVERYTHING_WITH_EVERYTHING + right),
+        task,
+        CorrectnessSettings(shapes=tuple(few), seed=SEED),
+        workshop,
+    )
+    assert report.outcome is Outcome.PASSED
+    assert [finding.code for finding in report.findings] == ["correctness.shape-unchecked"]
+    assert "at tiny, worst" in report.says
+    # What was wrong before it was given up still counts.
+    wrong = right.replace("torch.empty_like(x))", "torch.empty_like(x)) + 1")
+    refused = run(
+        Source(CANDIDATE + EVERYTHING_WITH_EVERYTHING + wrong),
+        task,
+        CorrectnessSettings(shapes=tuple(few), seed=SEED),
+        workshop,
+    )
+    assert refused.outcome is Outcome.FAILED

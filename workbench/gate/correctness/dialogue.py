@@ -106,9 +106,15 @@ class Dialogue:
             self._lend("inputs", made.entries, same_storage=call.same_storage)
         return made, blobs
 
-    def run(self, message: RunCall, inputs: Sequence[Blob]) -> tuple[Returned, Sequence[Blob]]:
-        """Run the candidate once, then have what it left handed over; nothing where it raised."""
-        returned = decoded(self._candidate_call("call", message, inputs), Returned)
+    def run(
+        self, message: RunCall, inputs: Sequence[Blob], *, seconds: float | None = None
+    ) -> tuple[Returned, Sequence[Blob]]:
+        """Run the candidate once, then have what it left handed over; nothing where it raised.
+
+        `seconds` is the call's deadline, by default its worker's.
+        """
+        reply = self._candidate_call("call", message, inputs, seconds=seconds)
+        returned = decoded(reply, Returned)
         if returned.raised is not None:
             return returned, ()
         return returned, self._candidate_call("hand_over", HandOver()).blobs

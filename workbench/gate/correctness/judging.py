@@ -18,6 +18,9 @@ from workbench.problems.records import Problem, Shape
 _ORDERS = 2
 """Calls with the programs apart and in other orders, in the interpreter (ours)."""
 
+_LEAST_PATIENCE, _TIMES = 5.0, 100.0
+"""Seconds, and times an average call at the smallest shape, for a larger shape (ours)."""
+
 _ONLY_INTERPRETER_SEES = ("correctness.out-of-bounds", "correctness.race")
 
 Listen = Callable[[int, int, str], None]
@@ -101,12 +104,24 @@ class Findings:
                     interpreted=interpreted,
                     repeats=_ORDERS if interpreted else repeats,
                     target=settings.target,
+                    patience=self._patience() if interpreted else None,
                 ),
             )
             if interpreted and self.trials[1:] and self._too_slow_there():
                 return
             if self.findings:
                 return
+
+    def _patience(self) -> float | None:
+        """Seconds for a shape beyond the first one in the interpreter.
+
+        What a shape costs there hangs on the candidate: one that compares all with all takes
+        minutes where the reference takes a moment. So its calls at the smallest shape tell, whose
+        pace is also that of a busy machine.
+        """
+        if not self.trials:
+            return None
+        return min(self._settings.call_seconds, max(_LEAST_PATIENCE, _TIMES * self.trials[0].pace))
 
     def _too_slow_there(self) -> bool:
         """Whether a shape beyond the first one only took the interpreter too long: then it says

@@ -1,10 +1,11 @@
 """One shape of the correctness stage: its calls, the ghost call, the repeats, the last look."""
 
+import time
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
 
-from workbench.gate.correctness.asking import Ended
+from workbench.gate.correctness.asking import Ended, blame
 from workbench.gate.correctness.cases import Call, Case, Effort, Poison, derive, plan
 from workbench.gate.correctness.dialogue import Dialogue
 from workbench.gate.correctness.numbers import check_numbers, elements, margin
@@ -55,6 +56,8 @@ class TrialSettings(Struct, frozen=True, kw_only=True):
     target: str
     ghost: bool = True
     """Make a call whose launches are no-ops, too."""
+    patience: float | None = None
+    """Seconds for all calls together; None: each has the worker's own deadline."""
 
 
 class Trial:
@@ -73,6 +76,8 @@ class Trial:
         """The worst error over its bound."""
         self.compared = 0
         """Elements that were held to a bound or to equality."""
+        self._called = 0.0
+        self._planned = 1
         self._bytes = 0
         self._configs = 1
         self._counting = ""
@@ -98,7 +103,7 @@ class Trial:
             floats=reference.float_inputs,
         )
         repeats = self._settings.repeats
-        total = len(calls) + self._settings.ghost + repeats
+        total = self._planned = len(calls) + self._settings.ghost + repeats
         for call in calls:
             self._checked(call)
             self._told(self.calls, total)
@@ -141,8 +146,10 @@ class Trial:
             raise Wrong([self._with(_cannot(says, Blame.MACHINE, needs=_NEEDS), {})])
 
     def _run(self, message: RunCall, inputs: Sequence[Blob]) -> tuple[Returned, Sequence[Blob]]:
+        left = self._left()
+        began = time.monotonic()
         try:
-            return self._dialogue.run(message, inputs)
+            return self._dialogue.run(message, inputs, seconds=left)
         except Ended as end:
             slow = self._settings.interpreted and self._bytes > _CERTAIN_BYTES
             if slow and end.finding.code == "correctness.timed-out":
@@ -151,6 +158,23 @@ class Trial:
             raise
         finally:
             self.calls += 1
+            self._called += time.monotonic() - began
+
+    @property
+    def pace(self) -> float:
+        """Seconds of one call of the candidate, on average."""
+        return self._called / max(self.calls, 1)
+
+    def _left(self) -> float | None:
+        """Seconds for the next call. Ended where those that are still to come will take more."""
+        patience = self._settings.patience
+        if patience is None:
+            return None
+        left = patience - self._called
+        if self.pace * (self._planned - self.calls) > left:
+            says = f"{self._planned} calls would take more than {patience:.0f} s"
+            raise Ended(blame("timed-out", says, seconds=patience))
+        return left
 
     def _note(self, returned: Returned) -> None:
         """What a call of the candidate's worker tells of it beside the outputs."""

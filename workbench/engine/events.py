@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from workbench.gate.records import StageReport
-from workbench.session.records import Answer, Budget, Cost
+from workbench.session.records import Answer, Budget, Cost, RungVisit
 from workbench.skills.records import Plan
 
 
@@ -90,6 +90,13 @@ class MainMoved(Event, frozen=True, kw_only=True, tag="main-moved"):
     commit: str
     """That tells it, under `refs/moves`."""
     says: str
+
+
+class RungReached(Event, frozen=True, kw_only=True, tag="rung-reached"):
+    """Transition `number` was evaluated at a rung of the ladder, and what that means for it."""
+
+    number: int
+    visit: RungVisit
 
 
 class AheadUsed(Event, frozen=True, kw_only=True, tag="ahead-used"):
@@ -194,6 +201,7 @@ AnyEvent = (
     | DecisionTaken
     | TransitionCommitted
     | MainMoved
+    | RungReached
     | AheadUsed
     | AheadDropped
     | BudgetSpent

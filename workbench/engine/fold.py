@@ -7,11 +7,13 @@ from msgspec import structs
 
 from workbench.engine import events as ev
 from workbench.engine.telling import tell
-from workbench.engine.view import LogLine, Snapshot, State, StripStage, Talk
+from workbench.engine.view import Climber, LogLine, Snapshot, State, StripStage, Talk
 from workbench.gate.records import Stage
 from workbench.session.records import Cost
 
 LOG_LINES = 200
+CLIMBERS = 40
+"""Candidates on the ladder that are kept; a screen shows fewer."""
 TALK_CHARACTERS = 4000
 """Of a reply that is arriving, the end; a screen shows less."""
 _ENDED = {
@@ -71,10 +73,21 @@ def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:  # noqa: C901
             }
         case ev.ModelAsked() | ev.ModelSaid() | ev.ModelAnswered():
             return _talk_changes(now, event)
+        case ev.RungReached():
+            return {"climbers": _climbers(now, event)}
         case ev.BudgetSpent():
             return {"spent": event.cost, "steps": event.steps}
         case _:
             return {}
+
+
+def _climbers(now: Snapshot, event: ev.RungReached) -> tuple[Climber, ...]:
+    """The candidates with one more rung, the newest of them."""
+    known = {one.number: one for one in now.climbers}
+    before = known[event.number].visits if event.number in known else ()
+    kept = tuple(visit for visit in before if visit.rung != event.visit.rung)
+    known[event.number] = Climber(number=event.number, visits=(*kept, event.visit))
+    return tuple(known[number] for number in sorted(known))[-CLIMBERS:]
 
 
 def _talk_changes(

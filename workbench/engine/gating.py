@@ -100,6 +100,8 @@ class Gating:
 
         `within`: the clock ran while a model was asked.
         """
+        for visit in judged.rungs:
+            self._emit(ev.RungReached(number=number, visit=visit))
         cost = Cost(gpu_seconds=judged.report.gpu_seconds, wall_seconds=self._clock.lap())
         cost = cost.plus(self._ahead.bill())
         if self._workplace.talks is not None:

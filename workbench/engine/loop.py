@@ -13,6 +13,7 @@ from workbench.engine.gating import Gating
 from workbench.engine.helm import Helm
 from workbench.engine.history import History
 from workbench.engine.parts import Store, Workplace
+from workbench.engine.stopping import Stopping
 from workbench.engine.submissions import Desk, submitted_plan
 from workbench.engine.wishes import (
     AnyReply,
@@ -64,6 +65,7 @@ class Engine:
     ) -> None:
         self._workplace = workplace
         self._books = Books(store, workplace.talks, history, budget, emit)
+        self._stopping_rules = Stopping(history.next_number)
         self._gating = Gating(workplace, self._books, emit)
         self._mode = mode
         self._emit = emit
@@ -202,17 +204,15 @@ class Engine:
 
     async def _step(self) -> ev.RunEnded | None:
         self._move_main()
-        goal = self._books.goal()
-        if goal:
-            return ev.RunEnded(how="finished", says=f"{goal}; {self._books.kept()}")
-        limit = self._books.limit()
-        if limit:
-            return ev.RunEnded(how="budget", says=f"{limit}; {self._books.kept()}")
+        if (over := self._over()) is not None:
+            return over
         await self._wait_while_paused()
         wish = self._desk.take()
         if wish is not None:
             self._desk.answer(await self._submitted(wish))
             return None
+        if rests := self._stopping_rules.says(self.history):
+            return ev.RunEnded(how="finished", says=f"{rests}; {self._books.kept()}")
         proposal = await self._gating.propose()
         if isinstance(proposal, NoProposal):
             return ev.RunEnded(how="finished", says=f"{proposal.reason}; {self._books.kept()}")
@@ -223,6 +223,14 @@ class Engine:
         plan = proposal.plan
         origin = f"model, {plan.method}" if plan.method else f"edit {plan.edit}"
         await self._settle(await self._gating.step(proposal.source, plan, origin), proposal.source)
+        return None
+
+    def _over(self) -> ev.RunEnded | None:
+        """The end, where the goal or a limit is reached."""
+        if goal := self._books.goal():
+            return ev.RunEnded(how="finished", says=f"{goal}; {self._books.kept()}")
+        if limit := self._books.limit():
+            return ev.RunEnded(how="budget", says=f"{limit}; {self._books.kept()}")
         return None
 
     async def _submitted(self, wish: Submit, *, alone: bool = False) -> str:

@@ -164,6 +164,7 @@ def _versions(overview: Overview) -> tuple[Version, ...]:
             card=s.card,
             best=s.number == overview.best,
             accepted_line=s.number in line,
+            ladder=s.ladder,
             undone=s.number in overview.undone,
         )
         for s in overview.versions

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from workbench.engine.devices import Place
 from workbench.engine.measuring import flavors, timer_of
-from workbench.gate.candidate import Candidate, read_candidate
+from workbench.gate.candidate import read_candidate
 from workbench.gate.judge import (
     JOB_MODULES,
     GateSettings,
     Listen,
+    Sitting,
     judge,
 )
 from workbench.gate.policy import check as policy
@@ -19,7 +20,6 @@ from workbench.gate.problem.records import ProblemReport
 from workbench.gate.records import GateReport, Outcome, Verdict
 from workbench.isolation.workshop import Workshop
 from workbench.problems.load import load_problem
-from workbench.problems.records import Problem
 
 
 def gate_once(
@@ -48,7 +48,10 @@ def gate_once(
         preload=JOB_MODULES,
         share_device_memory=place.index is not None,
     ) as workshop:
-        if place.index is None and not loaded.sidecar and _may_run(one, loaded):
+        # What the policy refuses is told without starting a worker.
+        said = policy.check_bytes(one.content, policy.input_kinds(loaded.source))
+        passed = said.outcome is Outcome.PASSED
+        if place.index is None and not loaded.sidecar and passed:
             loaded = with_small_shape(loaded, workshop)
 
         @cache
@@ -58,29 +61,15 @@ def gate_once(
 
         timer = timer_of(loaded, facts, settings, workshop)
 
-        def sit(what: Candidate, base: GateReport | None, hear: Listen) -> GateReport:
-            return judge(
-                what,
-                loaded,
-                facts,
-                settings,
-                workshop,
-                parent=None if base is None else other,
-                parent_time=None if base is None else base.time,
-                timer=timer,
-                listen=hear,
-            )
-
         base = None
         if other is not None:
-            before = sit(other, None, lambda told: None)  # noqa: ARG005 -- only its verdict counts
-            if before.verdict is not Verdict.ACCEPTED:
-                return before
-            base = before
-        return sit(one, base, listen)
-
-
-def _may_run(candidate: Candidate, problem: Problem) -> bool:
-    """Whether the policy passes: what it refuses is told without starting a worker."""
-    report = policy.check_bytes(candidate.content, policy.input_kinds(problem.source))
-    return report.outcome is Outcome.PASSED
+            base = judge(other, loaded, facts, settings, workshop, timer=timer)
+            if base.verdict is not Verdict.ACCEPTED:
+                return base
+        sitting = Sitting(one, loaded, facts, settings, workshop, listen, policy_said=said)
+        sitting.begin()
+        return sitting.go_on(
+            parent=None if base is None else other,
+            parent_time=None if base is None else base.time,
+            timer=timer,
+        )

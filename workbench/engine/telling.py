@@ -59,7 +59,7 @@ def _sentence(event: ev.AnyEvent) -> str:  # noqa: C901, PLR0911, PLR0912 -- one
             return f"v{event.number} committed as {event.commit[:9]}"
         case ev.MainMoved():
             return f"{event.says}, told by commit {event.commit[:9]}"
-        case ev.BudgetSpent() | ev.AheadUsed() | ev.AheadDropped():
+        case ev.BudgetSpent() | ev.RungReached() | ev.AheadUsed() | ev.AheadDropped():
             return ""
         case ev.RunPaused():
             return f"paused{': ' + event.says if event.says else ''}"

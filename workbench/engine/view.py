@@ -7,7 +7,7 @@ from msgspec import Struct
 from workbench.gate.records import Outcome, Stage, Verdict
 from workbench.measure.baselines import Baselines
 from workbench.measure.records import Speed, Time
-from workbench.session.records import Answer, Budget, Cost
+from workbench.session.records import Answer, Budget, Cost, RungVisit
 from workbench.skills.records import Plan
 
 
@@ -48,6 +48,8 @@ class Version(Struct, frozen=True, kw_only=True):
     best: bool = False
     accepted_line: bool = False
     """On `main`."""
+    ladder: str = ""
+    """`static promote, smoke prune`: how far it came, and what became of it there."""
     undone: bool = False
     """Accepted once, and taken back by a person; its answer reads `vetoed`."""
 
@@ -62,6 +64,14 @@ class StripStage(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     says: str = ""
     """`3 of 9 calls` while running, the report's line when done."""
+
+
+class Climber(Struct, frozen=True, kw_only=True):
+    """One candidate on the ladder."""
+
+    number: int
+    visits: tuple[RungVisit, ...]
+    """Lowest rung first."""
 
 
 class LogLine(Struct, frozen=True, kw_only=True):
@@ -126,6 +136,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     spent: Cost = Cost()
     elapsed_seconds: float = 0.0
     """Wall time over all runs of the session."""
+    climbers: tuple[Climber, ...] = ()
+    """The newest candidates that came to a rung, by number."""
     talk: Talk | None = None
     """None while no model was asked."""
     log: tuple[LogLine, ...] = ()

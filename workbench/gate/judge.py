@@ -137,7 +137,9 @@ class Sitting:
         settings: GateSettings,
         workshop: Workshop,
         listen: Listen,
+        policy_said: StageReport | None = None,
     ) -> None:
+        self._policy_said = policy_said
         self._candidate = candidate
         self._problem = problem
         self._facts = facts
@@ -211,7 +213,8 @@ class Sitting:
         return self._beside_others(stage, device, checked)
 
     def _policy(self) -> StageReport:
-        return policy.check_bytes(self._candidate.content, policy.input_kinds(self._problem.source))
+        kinds = policy.input_kinds(self._problem.source)
+        return self._policy_said or policy.check_bytes(self._candidate.content, kinds)
 
     def _compile(self) -> StageReport:
         """Compile for the target at the full shape."""

@@ -1,0 +1,59 @@
+"""When a run ends although its limits would let it go on: nothing more is worth trying."""
+
+from functools import cached_property
+
+from msgspec import structs
+
+from workbench.engine.history import History
+from workbench.measure.records import Kind
+from workbench.search.ladder import SearchSpec, load_ladder
+from workbench.search.stops import at_rest, near_limit
+from workbench.session.records import Answer, Transition
+
+
+class Stopping:
+    """Of one run. Thresholds are those of the ladder's file, with a person's own changes."""
+
+    def __init__(self, first: int) -> None:
+        """`first` is the number of the run's first step: earlier ones count for no rest, so that
+        whoever resumes a run that came to rest gets new tries."""
+        self._first = first
+
+    def says(self, history: History) -> str:
+        """Why it ends, as a clause; empty while something is worth trying.
+
+        Raises WorkbenchError for a ladder that cannot be read.
+        """
+        near = near_limit(share_of_limit(history.best), self._spec)
+        if near:
+            return near
+        tried = [t for t in history.transitions if t.number >= self._first and t.parent is not None]
+        return at_rest([gain(t) for t in tried], self._twice)
+
+    @cached_property
+    def _spec(self) -> SearchSpec:
+        return load_ladder().search
+
+    @cached_property
+    def _twice(self) -> SearchSpec:
+        """A first rest ends the choice between algorithms (`search.phase`), not the run: tuning
+        gets as many rounds of its own (ours)."""
+        rounds = self._spec.plateau_rounds
+        return structs.replace(
+            self._spec, plateau_rounds=structs.replace(rounds, value=2 * rounds.value)
+        )
+
+
+def gain(step: Transition) -> float:
+    """What a step made the accepted kernel faster by, as a ratio; 1 where it did not."""
+    accepted = step.decision.answer is Answer.ACCEPTED
+    speed = step.gate.speed
+    return speed.ratio if accepted and speed is not None and speed.ratio > 1 else 1.0
+
+
+def share_of_limit(best: Transition | None) -> float | None:
+    """How much of the GPU's limit the best reaches; None where its time was not measured."""
+    if best is None or best.gate.time is None or best.gate.limit is None:
+        return None
+    measured = best.gate.time.kind is Kind.MEASURED
+    return best.gate.limit.share(best.gate.time) if measured else None

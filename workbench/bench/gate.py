@@ -2,11 +2,13 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+
+from msgspec import structs
 
 from workbench.bench.fuzz_texts import HEAD, PROBLEM, RIGHT
 from workbench.bench.start import Row
@@ -16,10 +18,12 @@ from workbench.gate.candidate import Candidate
 from workbench.gate.correctness import stage as correctness
 from workbench.gate.correctness.stage import CorrectnessSettings, usual_shapes
 from workbench.gate.judge import JOB_MODULES, GateSettings, judge
+from workbench.gate.parts import Parts
 from workbench.gate.policy import check as policy
 from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
 from workbench.gate.problem.inspect import inspect_problem
-from workbench.gate.records import Outcome, Verdict
+from workbench.gate.problem.records import ProblemReport
+from workbench.gate.records import GateReport, Outcome, StageReport, Verdict
 from workbench.gate.timing.stage import GpuTimer, TimerSettings
 from workbench.isolation.workshop import Workshop
 from workbench.problems.records import Precision, Problem, Shape
@@ -42,7 +46,9 @@ def measure_gate(place: Place, show: Callable[[Row], None]) -> Iterator[Row]:
     """
     looks = [_policy, _policy_on_the_largest, _whole_on_the_cpu]
     if place.index is not None:
-        looks += [partial(_isolated, place.index, place.target), partial(_flight, place)]
+        looks += [
+            partial(look, place, place.index) for look in (_opening, _isolated, _step, _flight)
+        ]
     for look in looks:
         for row in look():
             show(row)
@@ -130,40 +136,95 @@ def _sharing(index: int) -> Workshop:
     return Workshop(device_index=index, share_device_memory=True, preload=preload)
 
 
-def _isolated(index: int, target: str) -> Iterator[Row]:
+def _opening(place: Place, index: int) -> Iterator[Row]:
+    """What a session waits for before its first verdict: forkservers that import torch, once."""
+    problem, parts = _tiny(), Parts()
+    began = time.perf_counter()
+    with _sharing(index) as workshop:
+        workshop.warm_all()
+        with parts.of("inspecting the problem, forkserver included"):
+            facts = inspect_problem(problem, workshop)
+        with parts.of("first correctness, forkservers included"):
+            _compared(problem, facts, workshop, place, index)
+    seconds = time.perf_counter() - began
+    what = "from nothing to the first isolated correctness on the GPU"
+    yield Row(what=what, says=f"{seconds:.1f} s", goal="", met=True, parts=parts.told())
+
+
+def _compared(
+    problem: Problem, facts: ProblemReport, workshop: Workshop, place: Place, index: int
+) -> StageReport:
+    wanted = CorrectnessSettings(
+        shapes=usual_shapes(problem, device_index=index, rung=1, facts=facts),
+        device_index=index,
+        target=place.target,
+    )
+    report = correctness.run(Candidate(content=RIGHT.encode()), problem, wanted, workshop)
+    if report.outcome is not Outcome.PASSED:
+        raise RuntimeError(f"the gate's own candidate is not right on this GPU: {report.says}")
+    return report
+
+
+def _isolated(place: Place, index: int) -> Iterator[Row]:
     problem = _tiny()
     with _sharing(index) as workshop:
         facts = inspect_problem(problem, workshop)
-
-        def compared() -> Outcome:
-            wanted = CorrectnessSettings(
-                shapes=usual_shapes(problem, device_index=index, rung=1, facts=facts),
-                device_index=index,
-                target=target,
-            )
-            one = Candidate(content=RIGHT.encode())
-            return correctness.run(one, problem, wanted, workshop).outcome
-
-        if compared() is not Outcome.PASSED:
-            raise RuntimeError("the gate's own candidate is not right on this GPU")
-        yield _row("isolated correctness on the GPU, after warm-up", _timed(compared), 1.5)
+        # The first one starts forkservers and compiles what later ones find.
+        runs = [_compared(problem, facts, workshop, place, index) for _ in range(_RUNS + 1)][1:]
+    what = "isolated correctness on the GPU, after warm-up"
+    row = _row(what, [run.seconds for run in runs], 1.5)
+    yield structs.replace(row, parts=_typical(runs).parts)
 
 
-def _flight(place: Place) -> Iterator[Row]:
+def _typical(runs: Sequence[StageReport]) -> StageReport:
+    """The one with the median seconds."""
+    return sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
+
+
+def _step(place: Place, index: int) -> Iterator[Row]:
+    """A step that turns out to be no gain, as most do: the same kernel again, by another text."""
+    problem = _tiny()
+    again = Candidate(content=f"{RIGHT}\n# again\n".encode())
+    with _sharing(index) as workshop:
+        facts = inspect_problem(problem, workshop)
+        judged = _judging(problem, facts, workshop, place, index)
+        judged(again)
+        seconds, reports = [], []
+        for _ in range(_RUNS):
+            began = time.perf_counter()
+            reports.append(judged(again, parent=Candidate(content=RIGHT.encode())))
+            seconds.append(time.perf_counter() - began)
+    parts: dict[str, float] = {}
+    for stage in sorted(reports, key=lambda one: sum(s.seconds for s in one.stages))[
+        _RUNS // 2
+    ].stages:
+        parts[str(stage.stage)] = stage.seconds
+        parts |= {f"  {name}": took for name, took in stage.parts.items()}
+    took = f"{statistics.median(seconds):.3f} s"
+    yield Row(what="a step timed against its parent", says=took, goal="", met=True, parts=parts)
+
+
+def _judging(
+    problem: Problem, facts: ProblemReport, workshop: Workshop, place: Place, index: int
+) -> Callable[..., GateReport]:
+    settings = GateSettings(target=place.target, device=place.device, device_index=index, rung=1)
+    wanted = TimerSettings(target=place.target, device=place.device, device_index=index)
+    timer = GpuTimer(problem, lambda: facts, wanted, workshop)
+    return lambda one, **more: judge(
+        one, problem, lambda: facts, settings, workshop, timer=timer, **more
+    )
+
+
+def _flight(place: Place, index: int) -> Iterator[Row]:
     """Candidates that are compiled and checked side by side; only a timing has the GPU alone."""
     problem = _tiny()
-    index = place.index or 0
-    settings = GateSettings(target=place.target, device=place.device, device_index=index, rung=1)
     with _sharing(index) as workshop, ExitStack() as stack:
         facts = inspect_problem(problem, workshop)
-        wanted = TimerSettings(target=place.target, device=place.device, device_index=index)
-        timer = GpuTimer(problem, lambda: facts, wanted, workshop)
+        judged = _judging(problem, facts, workshop, place, index)
 
         def verdict(number: int) -> Verdict:
-            content = f"{RIGHT}\n# {number}\n".encode()
-            return judge(
-                Candidate(content=content), problem, lambda: facts, settings, workshop, timer=timer
-            ).verdict
+            found: Verdict = judged(Candidate(content=f"{RIGHT}\n# {number}\n".encode())).verdict
+            return found
 
         verdict(-1)
         pool = stack.enter_context(ThreadPoolExecutor(_IN_FLIGHT))

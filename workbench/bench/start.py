@@ -27,7 +27,10 @@ class Row(Struct, frozen=True, kw_only=True):
     what: str
     says: str
     goal: str
+    """Empty where none was set."""
     met: bool
+    parts: dict[str, float] = {}
+    """Where the seconds of a typical run went; parts side by side add up to more."""
 
 
 _RUNS = 5

@@ -29,7 +29,10 @@ def gate(device: options.Device = "auto", json: options.Json = False) -> None:
             emit.json(row)
         else:
             word = "kept" if row.met else "MISSED"
-            emit.text(f"{row.what:<62} {row.says:>9}  goal {row.goal:<9} {word}")
+            goal = f"  goal {row.goal:<9} {word}" if row.goal else ""
+            emit.text(f"{row.what:<62} {row.says:>9}{goal}")
+            for part, seconds in row.parts.items():
+                emit.text(f"  {part:<60} {seconds:>7.3f} s")
 
     rows = list(measure_gate(choose_place(device, ""), show))
     if not all(row.met for row in rows):

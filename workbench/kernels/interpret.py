@@ -32,11 +32,17 @@ from workbench.kernels.trace_launch import (
     candidate_line,
     is_library,
 )
+from workbench.kernels.trace_trips import FEW_PROGRAMS, mean_trips
 from workbench.kernels.trace_values import Book, BookWatch
 from workbench.kernels.untyped import Untyped
 
 _PROBES = 256
 """Consecutive programs whose first reads show what neighbours share: about one wave."""
+_DRAWS = 16
+"""For a program that is not at the end of an axis, before any will do (ours)."""
+_FEW_WORK = 3
+"""Times the work that a launch of few programs may take: each of them does much, and unlike (ours).
+"""
 _MOST_WAYS = 24
 """Programs that run beside a sample because none of it goes their way (ours)."""
 _WAYS_WORK = 0.5
@@ -173,7 +179,9 @@ class Trace:
         builder = triton_interpreter.interpreter_builder
         builder.watch = watch
         builder.grid_dim = grid
-        ran = 0
+        ran, work = 0, self._settings.work
+        if work is not None and grid[0] * grid[1] * grid[2] <= FEW_PROGRAMS:
+            work *= _FEW_WORK
         with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch):
             if self._settings.sample is not None and watch.counting:
                 _probe(watch, function, values, grid)
@@ -184,7 +192,7 @@ class Trace:
                     function(**values)
                 watch.end_program()
                 ran += 1
-                if self._settings.work is not None and watch.work > self._settings.work:
+                if work is not None and watch.work > work:
                     break
         return ran
 
@@ -286,7 +294,7 @@ def _order(grid: Grid, settings: Settings) -> Iterator[Grid]:
     total = grid[0] * grid[1] * grid[2]
     linear: Any = range(total)
     if settings.sample is not None and settings.sample < total:
-        linear = _spread(total, settings.sample, settings.sample_seed)
+        linear = _spread(grid, settings.sample, settings.sample_seed)
     if settings.shuffle is not None:
         linear = list(linear)
         random.Random(settings.shuffle).shuffle(linear)  # noqa: S311 - an order, not a secret
@@ -320,17 +328,33 @@ def _told_apart(builder: Untyped, program: Grid) -> Iterator[None]:
     builder.everywhere.end(program)
 
 
-def _spread(total: int, count: int, seed: int) -> list[int]:
+def _spread(grid: Grid, count: int, seed: int) -> list[int]:
     """Distinct program numbers, one drawn from each of `count` equal stretches of the grid.
 
-    In an order of their own, so that a launch that is cut short was still looked at all over. The
-    seed is the judge's: a candidate that knew the numbers would do its work elsewhere.
+    Far ones follow each other, so that a launch that is cut short was still looked at all over.
+    Where few programs lie at the end of an axis, whose blocks may be masked, none is drawn that one
+    in `count` would stand for too much. The seed is the judge's: a candidate that knew the numbers
+    would do its work elsewhere.
     """
     rng = random.Random(seed)  # noqa: S311 - keyed by the judge's secret seed
+    total = grid[0] * grid[1] * grid[2]
     edges = [part * total // count for part in range(count + 1)]
-    chosen = [rng.randrange(low, high) for low, high in pairwise(edges)]
-    rng.shuffle(chosen)
-    return chosen
+    chosen = [_inner(rng, range(low, high), grid, count) for low, high in pairwise(edges)]
+    bits, turn = (count - 1).bit_length(), rng.randrange(count)
+    far = sorted(range(count), key=lambda part: f"{part:0{bits}b}"[::-1])
+    return [chosen[(part + turn) % count] for part in far]
+
+
+def _inner(rng: random.Random, stretch: range, grid: Grid, count: int) -> int:
+    """A program of a stretch; one at the end of an axis only where such are common."""
+    rare = [axis for axis, size in enumerate(grid) if size > 2 * count]
+    number = rng.choice(stretch)
+    for _ in range(_DRAWS):
+        place = _place(number, grid)
+        if not any(place[axis] == grid[axis] - 1 for axis in rare):
+            break
+        number = rng.choice(stretch)
+    return number
 
 
 def _run_one(
@@ -356,13 +380,19 @@ def _run_one(
 def _probe(watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid) -> None:
     """Start the first programs, only until each has shown where it reads; nothing is counted."""
     builder = triton_interpreter.interpreter_builder
-    builder.watch = LaunchWatch(
-        watch.kernel, watch.regions, line=watch.line, counting=False, raising=True
-    )
-    for number in range(min(_PROBES, grid[0] * grid[1] * grid[2])):
+    total = grid[0] * grid[1] * grid[2]
+    probe = LaunchWatch(watch.kernel, watch.regions, line=watch.line, counting=False, raising=True)
+    builder.watch = probe
+
+    def trips(number: int) -> int | None:
+        """Of the first loop of one program, which is left as soon as it reads again."""
         program = _place(number, grid)
         builder.grid_idx = program
-        builder.watch.begin_probe(program)
+        probe.begin_probe(program)
         with contextlib.suppress(ProbeDone):
             function(**values)
+        return probe.trips[-1]
+
+    first = [trips(number) for number in range(min(_PROBES, total))]
+    watch.mean_trips = mean_trips(first, total, trips)
     builder.watch = watch

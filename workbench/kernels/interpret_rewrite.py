@@ -66,13 +66,15 @@ class TracedSemantic(TritonSemantic):  # type: ignore[misc]
         return functools.reduce(tl.maximum if function is max else tl.minimum, args)
 
     def ranged(self, function: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
-        """A loop's range; where programs are told apart its variable is followed in all of them."""
-        trips = getattr(self.builder, "trips", None)
-        if trips is None or function not in (range, tl.range) or not 1 <= len(args) <= 3:
+        """A loop's range, noted; where programs are told apart its variable is followed in all."""
+        if function not in (range, tl.range) or not 1 <= len(args) <= 3:
             return function(*args, **named)
         by = args[2] if len(args) == 3 else named.get("step") or 1
         start, stop = (0, args[0]) if len(args) == 1 else args[:2]
-        first = trips(start, stop, by)
+        if step := _whole(by):
+            self.builder.watch.loops(len(range(_whole(start), _whole(stop), step)))
+        trips = getattr(self.builder, "trips", None)
+        first = None if trips is None else trips(start, stop, by)
         if first is None:
             return function(*args, **named)
         return self._in_all(first, _whole(start), _whole(stop), _whole(by))

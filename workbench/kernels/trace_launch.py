@@ -22,6 +22,7 @@ from workbench.kernels.trace_memory import (
     requested_sectors,
     touched_sectors,
 )
+from workbench.kernels.trace_trips import tilt
 from workbench.kernels.untyped import Untyped
 
 Access = Literal["load", "store", "atomic"]
@@ -61,13 +62,23 @@ class LaunchWatch:
         self._steps = self._loads = self._reductions = self._atomic_requests = 0
         self._places: set[object] = set()
         self._waiting: set[object] = set()
+        self.mean_trips: float | None = None
+        """Of the first loop, over all programs; None where nobody knows."""
+        self.trips: list[int | None] = []
+        """Of the first loop, of each program that began; None for one that had no loop yet."""
         self._dots: Counter[str] = Counter()
         self._tiles: defaultdict[str, Counter[tuple[int, int, int]]] = defaultdict(Counter)
 
     def begin_program(self, program: Grid) -> None:
         """A new program starts; nothing waits yet."""
         self.program = program
+        self.trips.append(None)
         self._waiting.clear()
+
+    def loops(self, trips: int) -> None:
+        """A loop over a run-time range begins."""
+        if self.trips and self.trips[-1] is None:
+            self.trips[-1] = trips
 
     def end_program(self) -> None:
         """The program is over: its footprint joins the launch's."""
@@ -145,14 +156,14 @@ class LaunchWatch:
     def trace(self, grid: Grid, programs: int) -> LaunchTrace:
         """The record, scaled from the `programs` that ran to the whole grid."""
         total = grid[0] * grid[1] * grid[2]
-        scale = total / programs if programs else 0.0
-        each = 1 / programs if programs else 0.0
+        each = tilt(self.mean_trips, self.trips) / programs if programs else 0.0
+        scale = total * each
         return LaunchTrace(
             kernel=self.kernel,
             grid=grid,
             programs=total,
             sampled=programs,
-            traffic={r.name: r.traffic(scale, programs) for r in self.regions},
+            traffic={r.name: r.traffic(scale, each) for r in self.regions},
             masked_fraction=self._masked / self._lanes if self._lanes else 0.0,
             sector_efficiency=min(1.0, self._useful / self._requested) if self._requested else 1.0,
             dot_flops={pipe: flops * scale for pipe, flops in self._dots.items()},

@@ -70,8 +70,8 @@ class Region:
             self._seen_written[_packed(self._written) - self._first_sector] = True
         self._touched, self._written, self._pending = [], [], 0
 
-    def traffic(self, scale: float, programs: int) -> Traffic:
-        """All of it; byte counts times `scale`, averages over `programs` that were run."""
+    def traffic(self, scale: float, each: float) -> Traffic:
+        """All of it; byte counts times `scale`, those of one program times `each`."""
         return Traffic(
             loaded=round(self.loaded * scale),
             stored=round(self.stored * scale),
@@ -79,7 +79,7 @@ class Region:
             unique_sectors=_count(self._seen),
             stored_sectors=_count(self._seen_written),
             granules=_pairs(self._seen, self._first_sector),
-            sectors_per_program=self._program_sectors / programs if programs else 0.0,
+            sectors_per_program=self._program_sectors * each,
             sharing=_sharing(self.begins),
             footprint=self.nbytes,
         )

@@ -12,6 +12,7 @@ from msgspec import Struct
 from workbench.bench.model import Variant
 from workbench.errors import WorkbenchError
 from workbench.kernels.edits.base import EditRefused, Parameter
+from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.edits.sites import option_sites, parameter_sites
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import read_source
@@ -19,8 +20,14 @@ from workbench.lineage.removals import removable
 from workbench.problems.load import load_problem
 
 _OPTIONS = ("num_warps", "num_stages")
-_STRUCTURE = ("loop-flatten", "persistent-programs", "grouped-tiles", "tensor-descriptors")
+_STRUCTURE = (
+    *("loop-flatten", "persistent-programs", "grouped-tiles", "tensor-descriptors"),
+    *("base-two", "even-values", "fused-loops", "square-tiles"),
+    *("block-inverse", "early-exit", "packed-counts", "two-bits-a-look", "packed-scans"),
+)
 """Mechanisms that are also tried without: their worth hangs on the compiler's version."""
+_INSTEAD = {"block-inverse": "invert-by-doubling"}
+"""Edits that are tried in the place of a mechanism."""
 
 
 class Grid(Struct, frozen=True, kw_only=True):
@@ -75,15 +82,22 @@ GRIDS: dict[str, tuple[Grid, ...]] = {
             (64, 64, 4, 2),
             (64, 64, 4, 3),
             (128, 64, 4, 2),
+            (128, 64, 4, 3),
+            (128, 128, 4, 2),
+            (128, 128, 4, 3),
+            (256, 64, 8, 3),
+            (256, 128, 16, 2),
         ),
     ),
     "gdn": (
-        _grid("systems_kernel", "num_warps num_stages", (4, 1), (8, 1)),
+        # Two warps and fewer keep off wgmma, which Triton 3.6 gets wrong here (see the expert).
+        _grid("systems_kernel", "num_warps num_stages", (1, 1), (2, 1)),
         _grid(
             "states_kernel",
             "BLOCK_N num_warps num_stages",
-            *itertools.product((16, 32, 64), (4,), (1, 2, 3)),
-            *itertools.product((64, 128), (8,), (2,)),
+            *itertools.product((16, 32, 64), (2,), (1, 2, 3)),
+            (16, 1, 2),
+            (32, 4, 1),
         ),
     ),
     "top_k_unsorted": (_grid("top_k_kernel", "num_warps", (4,), (8,), (16,), (32,)),),
@@ -120,9 +134,11 @@ def _configured(source: str, grids: Sequence[Grid]) -> Iterator[tuple[str, str]]
 
 
 def _without(source: str) -> Iterator[tuple[str, str]]:
-    for inverse, _, found in removable(source):
+    for inverse, kernel, found in removable(source):
         if inverse.category in _STRUCTURE:
             yield f"without {inverse.category}", found.source
+        if (other := _INSTEAD.get(inverse.category)) is not None:
+            yield other, EDITS[other].apply(found.source, kernel, {}).source
 
 
 def configured(source: str, kernel: str, values: Mapping[str, Parameter]) -> str:

@@ -156,7 +156,7 @@ def held_out(
         )
     )
     library = alone(skill)
-    serve_session(
+    ended = serve_session(
         path,
         listen=tell,
         open_workplace=lambda store, settings, seed, emit: SessionWorkplace(
@@ -166,7 +166,8 @@ def held_out(
     tried = problem in {row.problem for row in skill.card.evidence}
     for step in instances([SessionReader(path)]):
         return _judged(skill, step, held_out=not tried)
-    return _nothing(skill, f"{problem} on {device}", name, held_out=not tried)
+    why = ended.says if ended.how == "failed" else ""
+    return _nothing(skill, f"{problem} on {device}", name, held_out=not tried, why=why)
 
 
 def _judged(skill: Skill, step: Instance, *, held_out: bool) -> Trial:
@@ -186,7 +187,7 @@ def _judged(skill: Skill, step: Instance, *, held_out: bool) -> Trial:
     )
 
 
-def _nothing(skill: Skill, target: str, session: str, *, held_out: bool) -> Trial:
+def _nothing(skill: Skill, target: str, session: str, *, held_out: bool, why: str = "") -> Trial:
     return Trial(
         admission=Admission(
             target=target,
@@ -196,7 +197,7 @@ def _nothing(skill: Skill, target: str, session: str, *, held_out: bool) -> Tria
             session=session,
         ),
         applied=False,
-        says=f"{skill.card.id} has nothing to do there: no place, or a condition does not hold",
+        says=why or f"{skill.card.id} has no place there, or a condition does not hold",
     )
 
 

@@ -43,7 +43,7 @@ from workbench.kernels.edits.split import SPLIT_REDUCTION
 from workbench.kernels.edits.split_kernel import SPLIT_KERNEL
 from workbench.kernels.edits.tile import TILE
 from workbench.kernels.edits.tile_programs import TILE_PROGRAMS
-from workbench.kernels.edits.triangles import BLOCK_INVERSE
+from workbench.kernels.edits.triangles import BLOCK_INVERSE, INVERSE_BY_DOUBLING
 from workbench.kernels.edits.tuning import AUTOTUNE, PICK_CONFIG
 
 __all__ = ["EDITS", "Applied", "Edit", "EditRefused", "Undo", "undo"]
@@ -96,6 +96,7 @@ EDITS: dict[str, Edit] = {
         PACKED_SCANS.forward(),
         EARLY_EXIT.forward(),
         BLOCK_INVERSE.forward(),
+        INVERSE_BY_DOUBLING.forward(),
         FUSED_LOOPS.forward(),
         SQUARE_TILES.forward(),
     )

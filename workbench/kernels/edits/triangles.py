@@ -1,16 +1,13 @@
-"""Unit triangular systems: inverted in blocks with matrix products instead of row by row.
+"""Unit triangular systems: inverted with matrix products instead of row by row.
 
-The blocks on the diagonal are inverted row by row, all four at once; what lies below them is a
-nilpotent matrix M of four blocks a side, so that (1 + M)^-1 = (1 - M)(1 + M M).
+In blocks: those on the diagonal are inverted row by row, all four at once; what lies below them is
+a nilpotent matrix M of four blocks a side, so that (1 + M)^-1 = (1 - M)(1 + M M). By doubling: a
+strictly lower matrix S of 64 rows has S^64 = 0, so that (1 + S)^-1 = (1 - S)(1 + S^2)...(1 + S^32).
 """
 
 from workbench.kernels.edits.rewrites import Rewrite
 
-BLOCK_INVERSE = Rewrite(
-    edit="invert-in-blocks",
-    says="invert a unit triangular matrix in four blocks a side, with matrix products between them",
-    operands=("KIND", "tl.bfloat16"),
-    plain="""
+_ROW_BY_ROW = """
 inverse = (rows[:, None] == cols[None, :]).to(tl.float32)
 for i in range(1, SIZE):
     here = rows[:, None] == i
@@ -18,7 +15,13 @@ for i in range(1, SIZE):
     taken = tl.sum(row[:, None] * inverse, axis=0)
     inverse = tl.where(here, inverse - taken[None, :], inverse)
 solved = inverse
-""",
+"""
+
+BLOCK_INVERSE = Rewrite(
+    edit="invert-in-blocks",
+    says="invert a unit triangular matrix in four blocks a side, with matrix products between them",
+    operands=("KIND", "tl.bfloat16"),
+    plain=_ROW_BY_ROW,
     fast="""
 quarter = tl.arange(0, 4)
 small = tl.arange(0, SIZE // 4)
@@ -40,5 +43,20 @@ narrow = m.to(KIND)
 square = tl.dot(narrow, narrow)
 series = square - m - tl.dot(narrow, square.to(KIND))
 solved = tl.dot(series.to(KIND), blocks, blocks.to(tl.float32))
+""",
+)
+
+# Powers are rounded to TF32: more digits than the bf16 operands that the system is made of.
+INVERSE_BY_DOUBLING = Rewrite(
+    edit="invert-by-doubling",
+    says="invert a unit triangular matrix of at most 64 rows by squaring it five times",
+    plain=_ROW_BY_ROW,
+    fast="""
+inverse = tl.where(rows[:, None] == cols[None, :], 1.0, -system)
+power = system
+for _ in tl.static_range(5):
+    power = tl.dot(power, power, input_precision="tf32")
+    inverse = tl.dot(inverse, power, inverse, input_precision="tf32")
+solved = inverse
 """,
 )

@@ -26,6 +26,7 @@ from workbench.kernels.inverses.resets import PIPELINE, PRECISION, TILE_SIZE, WA
 from workbench.kernels.inverses.rewritten import (
     COUNTED_TOGETHER,
     FEWER_LOOKS,
+    INVERTED_BY_DOUBLING,
     INVERTED_IN_BLOCKS,
     LOOPS_AS_ONE,
     NUMBERED_TOGETHER,
@@ -60,6 +61,7 @@ INVERSES: tuple[Inverse, ...] = (
     FEWER_LOOKS,
     NUMBERED_TOGETHER,
     INVERTED_IN_BLOCKS,
+    INVERTED_BY_DOUBLING,
     ONE_PASS,
     PIPELINE,
     LOOPS_AS_ONE,

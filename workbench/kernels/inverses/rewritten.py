@@ -8,7 +8,7 @@ from workbench.kernels.edits.looks import (
 )
 from workbench.kernels.edits.nests import FUSED_LOOPS, SQUARE_TILES
 from workbench.kernels.edits.rewrites import Rewrite
-from workbench.kernels.edits.triangles import BLOCK_INVERSE
+from workbench.kernels.edits.triangles import BLOCK_INVERSE, INVERSE_BY_DOUBLING
 from workbench.kernels.inverses.base import Inverse, Removable, puts_back
 from workbench.kernels.source import Source
 from workbench.kernels.source_kernel import JitKernel
@@ -49,6 +49,9 @@ NUMBERED_TOGETHER = _inverse(
 )
 INVERTED_IN_BLOCKS = _inverse(
     BLOCK_INVERSE, "block-inverse", "system", "a triangular system solved row by row"
+)
+INVERTED_BY_DOUBLING = _inverse(
+    INVERSE_BY_DOUBLING, "doubled-inverse", "system", "a triangular system solved row by row"
 )
 LOOPS_AS_ONE = _inverse(
     FUSED_LOOPS, "fused-loops", "loop", "two nested loops, whose inner pipeline drains every step"

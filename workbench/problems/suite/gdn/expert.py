@@ -2,6 +2,9 @@
 
 The first kernel inverts every chunk's system and weighs its queries; nothing there depends on the
 state. The second carries the state from chunk to chunk, some of its columns per program.
+
+Two warps a program keep the products off wgmma: Triton 3.4 to 3.6 makes wrong code on Hopper where
+a product of 64 rows goes on into the next one (flash-linear-attention, issues 640 and 984).
 """
 
 import torch
@@ -190,7 +193,7 @@ class ModelNew(nn.Module):
             dim**-0.5,
             HEAD_DIM=dim,
             CHUNK=64,
-            num_warps=4,
+            num_warps=2,
             num_stages=1,
         )
         grid = lambda meta: (triton.cdiv(dim, meta["BLOCK_N"]), batch * heads)
@@ -213,7 +216,7 @@ class ModelNew(nn.Module):
             HEAD_DIM=dim,
             CHUNK=64,
             BLOCK_N=32,
-            num_warps=4,
+            num_warps=2,
             num_stages=2,
         )
         return out, state

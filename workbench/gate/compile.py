@@ -1,5 +1,6 @@
 """Whether a candidate compiles for the target at the shape whose speed counts, and into what."""
 
+import re
 import time
 from typing import Any
 
@@ -14,7 +15,7 @@ from workbench.isolation.outcome import JobFailed, WorkerDied, WorkerFault, Work
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
-from workbench.kernels.records import Launch
+from workbench.kernels.records import KernelCode, Launch
 from workbench.kernels.requests import Fault, LaunchRequest, Recorded
 
 _JOB = "workbench.kernels.jobs:record"
@@ -93,7 +94,20 @@ def _wrong(recorded: Recorded) -> Finding | None:
     if not recorded.launches:
         says = "a call launches no kernel at this shape"
         return Finding(code="compile.no-launch", says=says)
-    return None
+    return next(filter(None, map(_reads_clock, recorded.code)), None)
+
+
+_CLOCKS = re.compile(r"%(clock\w*|globaltimer\w*|pm\d\w*)\b")
+"""Special registers of PTX by which a kernel can tell one call from another."""
+
+
+def _reads_clock(code: KernelCode) -> Finding | None:
+    """A kernel that looks at the time, by whatever name or text its source asks for it."""
+    found = _CLOCKS.search(code.ptx)
+    if found is None:
+        return None
+    says = f"{code.kernel} reads {found[0]}: what it does may change from call to call"
+    return Finding(code="compile.reads-clock", says=says, evidence={"register": found[0]})
 
 
 _CODES = {

@@ -100,7 +100,7 @@ def run_modeled(  # noqa: PLR0913 -- what is modeled, where, and what is known a
     host = compiled.recorded.host
     traces = full_trace.traces
     doubt = _unlike(compiled, full_trace) or doubt_at_full(
-        full, traces, host, smallest, small.traces
+        full, traces, host, smallest, small.traces, compared=full_trace.compared
     )
     if doubt is not None:
         report = _report(Outcome.UNPROVEN, doubt, began, isolation)
@@ -191,7 +191,8 @@ def _traced(
             configs=compiled.recorded.configs,
             sample_seed=derive(seed or secrets.token_bytes(SEED_BYTES), shape.shape, "programs"),
         )
-        traced = msgspec.convert(worker.call(_JOB, msgspec.to_builtins(request)).body, Traced)
+        told = msgspec.convert(worker.call(_JOB, msgspec.to_builtins(request)).body, Traced)
+        traced = structs.replace(told, compared=False)  # not for a candidate's worker to say
     except (NoSpec, WorkerFault, msgspec.ValidationError) as fault:
         return Finding(
             code="profile.cannot-trace",

@@ -28,10 +28,14 @@ def doubt_at_full(
     host: Sequence[HostOperation],
     smallest: ShapeReport,
     small_traces: Sequence[LaunchTrace],
+    *,
+    compared: bool = False,
 ) -> Finding | None:
     """Why the full shape is in doubt; None when it writes, reads and computes in proportion.
 
     `traces` and `host` are of the call at `full`, `small_traces` of the call at `smallest`.
+    `compared`: some of every output was held against the reference at the full shape, which what
+    its loops carry from trip to trip went into.
     """
     if full.shape == smallest.shape:
         return None
@@ -39,9 +43,9 @@ def doubt_at_full(
     written = _stored(traces) + sum(operation.bytes for operation in host)
     if written < COVERED * outputs:
         return _doubt(full, "writes", written, outputs, "bytes of its outputs")
-    other = _other_arithmetic(full, traces, small_traces) or _unproven_loop(
-        full, traces, small_traces
-    )
+    other = _other_arithmetic(full, traces, small_traces)
+    if other is None and not compared:
+        other = _unproven_loop(full, traces, small_traces)
     if other is not None:
         return other
     least_read = READ * min(1.0, _read(small_traces) / max(_taken(smallest), 1.0)) * _taken(full)

@@ -1,6 +1,9 @@
 """Triton's language in the interpreter's hands: what is put in its place, and taken out again."""
 
+import ast
 import contextlib
+import functools
+import importlib
 import inspect
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,8 +15,10 @@ import triton.language as tl
 from triton.runtime import interpreter as triton_interpreter
 
 from workbench.kernels import interpret_reduce
+from workbench.kernels.faults import CannotJudge
 from workbench.kernels.interpret_builder import TracedBuilder
 from workbench.kernels.interpret_rewrite import KernelRewriter, TracedSemantic
+from workbench.kernels.trace_launch import candidate_line
 from workbench.kernels.untyped import Untyped
 
 Launch = Callable[[Untyped, tuple[Any, ...], dict[str, Any]], None]
@@ -42,6 +47,8 @@ def language(launch: Launch) -> Iterator[None]:
         scope.set_attr(semantic, "__class__", TracedSemantic)
         scope.set_attr(interpreter.FunctionRewriter, "ast_transformer", KernelRewriter())
         scope.set_attr(interpreter.InterpretedFunction, "rewritten_fn", _rewritten)
+        rewrite = interpreter.FunctionRewriter._compile_and_exec  # noqa: SLF001
+        scope.set_attr(interpreter.FunctionRewriter, "_compile_and_exec", _with_closure(rewrite))
         scope.set_attr(interpreter.InterpretedFunction, "__call__", _call_device_function)
         scope.set_attr(
             interpreter.GridExecutor,
@@ -56,6 +63,7 @@ def language(launch: Launch) -> Iterator[None]:
         _patch_types(scope)
         interpret_reduce.patch(scope)
         _patch_libdevice(scope, semantic)
+        _patch_device(scope)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             yield
@@ -72,6 +80,35 @@ def _whole_number(tensor: Untyped) -> int:
 def _call_device_function(function: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
     """A jit function called by another: the language is patched already."""
     return function.rewrite()(*args, **named)
+
+
+def _with_closure(compile_and_exec: Untyped) -> Untyped:
+    """Triton rewrites a kernel at the top of its file: what it closes over would be lost."""
+
+    def compiled(rewriter: Untyped, tree: ast.Module) -> Untyped:
+        closed = rewriter.fn.__closure__ or ()
+        names = rewriter.fn.__code__.co_freevars
+        if not names:
+            return compile_and_exec(rewriter, tree)
+        kernel = tree.body[0]
+        maker = ast.parse(f"def {_MAKER}({', '.join(names)}): pass\n")
+        outer = maker.body[0]
+        if not isinstance(outer, ast.FunctionDef) or not isinstance(kernel, ast.FunctionDef):
+            return compile_and_exec(rewriter, tree)
+        given = ast.Return(ast.Name(id=kernel.name, ctx=ast.Load()))
+        outer.body = [kernel, given]
+        fixed = ast.fix_missing_locations(maker)
+        scope: dict[str, Any] = {**rewriter.kwargs}
+        names_of = rewriter.fn.__globals__
+        for name, value in vars(triton_interpreter).items():
+            names_of.setdefault(name, value)
+        exec(compile(fixed, rewriter.filename, "exec"), names_of, scope)  # noqa: S102 - triton's way
+        return scope[_MAKER](*(cell.cell_contents for cell in closed))
+
+    return compiled
+
+
+_MAKER = "workbench_closure"
 
 
 def _static_range(
@@ -160,6 +197,30 @@ def _patch_libdevice(scope: Untyped, semantic: Untyped) -> None:
             scope.set_attr(libdevice, name, bound)
             if hasattr(stubs, name):
                 scope.set_attr(stubs, name, bound)
+
+
+_NO_EFFECT = ("gdc_wait", "gdc_launch_dependents")
+_OF_THE_DEVICE = ("globaltimer", "smid", "num_threads", "num_warps")
+
+
+def _patch_device(scope: Untyped) -> None:
+    """What asks about the GPU itself: launches never overlap here, and the rest is not known."""
+    # What `tl.extra.cuda` names need not be the module that an import finds.
+    for module in (tl.extra.cuda, importlib.import_module("triton.language.extra.cuda")):
+        for name in (*_NO_EFFECT, *_OF_THE_DEVICE):
+            if hasattr(module, name):
+                known = name in _NO_EFFECT
+                stand_in = _nothing if known else functools.partial(_not_known, name)
+                scope.set_attr(module, name, stand_in)
+
+
+def _nothing(**_: object) -> None:
+    """Stand in for an instruction that changes no result."""
+
+
+def _not_known(name: str, **_: object) -> None:
+    watch = triton_interpreter.interpreter_builder.watch
+    raise CannotJudge(name, kernel=watch.kernel, line=candidate_line())
 
 
 def _with_semantic(function: Untyped, semantic: Untyped) -> Untyped:

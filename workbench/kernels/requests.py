@@ -95,3 +95,5 @@ class Traced(Struct, frozen=True, kw_only=True):
 
     traces: tuple[LaunchTrace, ...] = ()
     fault: Fault | None = None
+    compared: bool = False
+    """Some of every output was held against the reference; the judge's word, not the worker's."""

@@ -110,9 +110,12 @@ def compare(
     too_dear = 0
     right_as_filled: dict[int, float] = {}
     tentative: list[Measured] = []
+    # Each program's share: one that runs because it goes its own way must not be crowded out.
+    count = max(len(groups), 1)
+    each = min(_GROUP[0], _ALL[0] / count), min(_GROUP[1], _ALL[1] / count)
     for number, group in groups:
         places, values = from_blob(blobs[2 * number]), from_blob(blobs[2 * number + 1])
-        part = _Part(full, group, places, values)
+        part = _Part(full, group, places, values, each)
         flops, size = (a + b for a, b in zip(spent, part.cost(), strict=True))
         if _dear(full.message, part.cost(), *_GROUP) or flops > _ALL[0] or size > _ALL[1]:
             too_dear += 1
@@ -145,7 +148,12 @@ class _Part:
     """What one program stored of one output, with the part of the reference that it needs."""
 
     def __init__(
-        self, full: _Full, group: Group, places: torch.Tensor, values: torch.Tensor
+        self,
+        full: _Full,
+        group: Group,
+        places: torch.Tensor,
+        values: torch.Tensor,
+        share: tuple[float, float],
     ) -> None:
         self._full = full
         self._output = group.output
@@ -155,7 +163,7 @@ class _Part:
         self._values = values
         self._axes = [axis for axis in full.axes if group.output in axis.outputs]
         self._rng = random.Random(full.message.seed ^ group.count)  # noqa: S311  # as above
-        while _dear(full.message, self.cost(), *_GROUP) and self._narrow():
+        while _dear(full.message, self.cost(), *share) and self._narrow():
             pass
 
     @property

@@ -199,6 +199,7 @@ def _told(
             says = f"its launches at shape {full.shape} cannot be traced: {fault}"
             finding = Finding(code="profile.cannot-trace", says=says, blame=Blame.MACHINE)
             return structs.replace(_not_compared(full, str(fault)), traced=finding)
+    answer = structs.replace(answer, traced=structs.replace(answer.traced, compared=False))
     if answer.traced.fault is not None:
         return structs.replace(_not_compared(full, answer.traced.fault.what), traced=answer.traced)
     return answer, list(reply.blobs)
@@ -257,8 +258,12 @@ def _judged(
         findings += _flagged(full, compared, seed)
     if answer.changing and not findings:
         findings.append(_counts(full, answer.changing, seed))
+    everywhere = bool(compared.elements) and all(compared.elements)
     return FullLook(
-        findings=tuple(findings[:1]), says=says, evidence=evidence, traced=answer.traced
+        findings=tuple(findings[:1]),
+        says=says,
+        evidence=evidence,
+        traced=structs.replace(answer.traced, compared=everywhere),
     )
 
 

@@ -8,11 +8,11 @@ from workbench.gate.records import Finding, GateReport, Outcome, Stage, StageRep
 def refused(report: GateReport, stage: Stage, finding: Finding, *, rung: int) -> GateReport:
     """The report of a candidate that is refused at `stage`, whatever that stage found before.
 
-    `rung` is how far the gate was asked. Later stages count as skipped, and nothing that they had
-    found is kept, times and traces least of all.
+    `rung` is how far the gate was asked. Stages that were not asked, and all later ones, count as
+    skipped, and nothing that they had found is kept, times and traces least of all.
     """
     order = list(Stage)
-    before = [found for one in order[: order.index(stage)] if (found := report.report(one))]
+    before = [report.report(one) or _skipped(one) for one in order[: order.index(stage)]]
     was = report.report(stage) or StageReport(stage=stage, outcome=Outcome.FAILED, says="")
     last = structs.replace(
         was,
@@ -20,16 +20,13 @@ def refused(report: GateReport, stage: Stage, finding: Finding, *, rung: int) ->
         says=finding.says,
         findings=(finding, *was.findings),
     )
-    skipped = [
-        StageReport(stage=one, outcome=Outcome.SKIPPED, says="an earlier stage failed")
-        for one in order[order.index(stage) + 1 :]
-    ]
+    after = [_skipped(one) for one in order[order.index(stage) + 1 :]]
     return GateReport(
         verdict=Verdict.REJECTED,
         stage=stage,
         code=finding.code,
         says=finding.says,
-        stages=(*before, last, *skipped),
+        stages=(*before, last, *after),
         rung=rung,
         kernel_sha256=report.kernel_sha256,
         target=report.target,
@@ -40,3 +37,7 @@ def refused(report: GateReport, stage: Stage, finding: Finding, *, rung: int) ->
         launches=report.launches,
         gpu_seconds=report.gpu_seconds,
     )
+
+
+def _skipped(stage: Stage) -> StageReport:
+    return StageReport(stage=stage, outcome=Outcome.SKIPPED, says="it was given up without this")

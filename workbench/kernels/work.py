@@ -1,29 +1,54 @@
 """What a candidate makes a GPU do, as a digest: the same for two texts that are the same work."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
+from msgspec import structs
 
-from workbench.kernels.records import HostOperation, Launch, ScalarArgument
+from workbench.kernels.records import (
+    Argument,
+    DescriptorArgument,
+    HostOperation,
+    Launch,
+    ScalarArgument,
+    TensorArgument,
+)
+
+
+_ALIGNED = 16
+"""Bytes that the compiler looks at (triton's `tt.divisibility`); the rest is the allocator's luck."""
 
 
 def work_digest(launches: Sequence[Launch], host: Sequence[HostOperation] = ()) -> str:
-    """Of the machine code of every launch in order, with its grid, its arguments, and what torch
-    does beside them. Empty without launches.
+    """Of the instructions of every launch in order, with its grid, its arguments, its shared
+    memory, and what torch does beside them. Empty without launches.
 
-    Names, lines and compile times do not count: they change nothing.
+    Names, lines, compile times, the folder that was compiled in and where tensors happened to lie
+    do not count: they change nothing.
     """
     if not launches:
         return ""
     parts: list[object] = [
-        [launch.cubin_sha256, launch.grid, launch.num_warps, launch.num_ctas, *_arguments(launch)]
+        [
+            launch.code_sha256 or launch.cubin_sha256,
+            launch.grid,
+            launch.num_warps,
+            launch.num_ctas,
+            launch.static.shared_bytes,
+            *map(_argument, launch.arguments.values()),
+        ]
         for launch in launches
     ]
     parts.append([(operation.name, operation.bytes) for operation in host])
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
-def _arguments(launch: Launch) -> Iterable[object]:
-    for argument in launch.arguments.values():
-        yield argument.value if isinstance(argument, ScalarArgument) else argument
+def _argument(argument: Argument) -> object:
+    match argument:
+        case ScalarArgument():
+            return argument.value
+        case DescriptorArgument():
+            return (argument.block, _argument(argument.base))
+        case TensorArgument():
+            return structs.replace(argument, alignment=min(argument.alignment, _ALIGNED))

@@ -33,6 +33,7 @@ from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
 from workbench.problems.records import Problem
+from workbench.search.ladder import load_ladder
 from workbench.search.proposer import NoProposal, Proposal, ProposerState, Tried, propose
 from workbench.session.code import keep
 from workbench.session.records import Answer, SessionSettings, Transition
@@ -145,6 +146,7 @@ class SessionWorkplace:
             flops=work.flops if work else None,
             bytes=work.bytes if work else None,
             history=tuple(self._tried(t, drafts) for t in history.transitions),
+            search=load_ladder().search,
         )
 
     def _tried(self, transition: Transition, drafts: Mapping[int, str]) -> Tried:

@@ -194,12 +194,11 @@ def _step(place: Place, index: int) -> Iterator[Row]:
             began = time.perf_counter()
             reports.append(judged(again, parent=Candidate(content=RIGHT.encode())))
             seconds.append(time.perf_counter() - began)
+    typical = sorted(reports, key=lambda one: sum(s.seconds for s in one.stages))[_RUNS // 2]
     parts: dict[str, float] = {}
-    for stage in sorted(reports, key=lambda one: sum(s.seconds for s in one.stages))[
-        _RUNS // 2
-    ].stages:
+    for stage in typical.stages:
         parts[str(stage.stage)] = stage.seconds
-        parts |= {f"  {name}": took for name, took in stage.parts.items()}
+        parts |= {f"{stage.stage}, {part}": took for part, took in stage.parts.items()}
     took = f"{statistics.median(seconds):.3f} s"
     yield Row(what="a step timed against its parent", says=took, goal="", met=True, parts=parts)
 

@@ -261,9 +261,11 @@ class _Sitting:
                 self._look_around(watch)
                 run = self._run(sides, watch, rival, seed=derive(seed, "rounds"), swapped=swapped)
                 try:
-                    run.warm_up()
+                    with self._parts.of("warming up"):
+                        run.warm_up()
                     allowed = affordable(wanted, run.round_seconds)
-                    self._pair_up(run, rival, sides, allowed)
+                    with self._parts.of("pairs"):
+                        self._pair_up(run, rival, sides, allowed)
                     self._look_around(watch)
                     if run.capped:
                         says = (
@@ -272,7 +274,8 @@ class _Sitting:
                         )
                         self._note("profile.power-cap", says)
                     seconds = time.monotonic() - began
-                    self._limit = timer.roof.limit()
+                    with self._parts.of("the limit"):
+                        self._limit = timer.roof.limit()
                 finally:
                     self._alone_seconds += time.monotonic() - began
                     self._keep(name, run, time.monotonic() - began)

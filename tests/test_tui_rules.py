@@ -174,8 +174,8 @@ async def test_leaving_hands_back_how_to_return() -> None:
     [
         (State.FAILED, "the engine failed: no space left on device", "l log  space go on"),
         (State.LOST, "the engine died: no space left on device", "l log  space go on"),
-        (State.BUDGET, "the budget is spent", "d diff  o sessions"),
-        (State.FINISHED, "finished", "d diff  o sessions"),
+        (State.BUDGET, "the budget is spent", "space go on with more  o sessions"),
+        (State.FINISHED, "finished", "space go on with more  o sessions"),
         (State.STOPPED, "stopped", "l log  space go on"),
         (State.SAVED, "saved session, no engine runs", "l log  space go on"),
     ],
@@ -259,7 +259,7 @@ async def test_a_broken_feed_and_an_unreadable_record_are_told_once() -> None:
         await on.until(lambda: "cannot be read" in on.toasts)
         on.app._show()
         await on.pilot.pause()
-        assert on.toasts.count("cannot be read") == 1
+        assert on.toasts.count("v12 cannot be read") == 1
 
 
 # -- copying, settings --------------------------------------------------------------------------

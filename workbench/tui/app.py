@@ -61,11 +61,27 @@ class WorkbenchApp(Looking):
 
     def action_pause(self) -> None:
         """Pause after the running step, or go on, with a session at rest too."""
+        if self.scene.trouble:
+            self.connect()
+            return
+        if self.scene.met:
+            self._more()
+            return
         if self.scene.resumable:
             self.go_to(Path(self.scene.snapshot.path), start=True)
             return
         paused = self.scene.snapshot.state is State.PAUSED
         self.wish(self._client.go() if paused else self._client.pause())
+
+    def _more(self) -> None:
+        """Larger limits, then a new engine."""
+        from workbench.tui.dialogs.more import More
+
+        def agreed(path: Path | None) -> None:
+            if path is not None:
+                self.go_to(path, start=True)
+
+        self.push_screen(More(self.scene), agreed)
 
     def action_stop(self) -> None:
         """End the run after the running step, if the person says yes."""

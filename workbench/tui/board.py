@@ -27,10 +27,12 @@ def label(key: Key, scene: Scene) -> str:
     """What the main screen's bar calls a key now."""
     state = scene.snapshot.state
     if key.id == "pause":
-        if scene.resumable or state is State.PAUSED:
+        if scene.trouble:
+            return "Connect"
+        if scene.resumable or scene.met or state is State.PAUSED:
             return "Go on"
         return key.label if state in ALIVE else ""
-    if key.id in {"review", "diff", "find"} and not scene.snapshot.versions:
+    if key.id in {"review", "why", "diff", "find"} and not scene.snapshot.versions:
         return ""
     return key.label
 

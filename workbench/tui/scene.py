@@ -16,6 +16,8 @@ WORKING = frozenset({State.STARTING, State.RUNNING})
 """States in which time passes on the budget and news is expected."""
 RESUMABLE = frozenset({State.FAILED, State.LOST, State.STOPPED, State.SAVED})
 """States in which a run can be gone on with."""
+MET = frozenset({State.BUDGET, State.FINISHED})
+"""States in which a run ended because there was no more to do within its limits."""
 STALE_SECONDS = 30.0
 """Without news for this long while the engine works, the header says so; ours."""
 
@@ -53,6 +55,11 @@ class Scene(Struct, frozen=True, kw_only=True):
     def resumable(self) -> bool:
         """Whether an engine can be started on the session."""
         return self.snapshot.kind == "run" and self.snapshot.state in RESUMABLE
+
+    @property
+    def met(self) -> bool:
+        """Whether the run ended at its limits or its goal, so that larger ones take it further."""
+        return self.snapshot.kind == "run" and self.snapshot.state in MET
 
     @property
     def stale(self) -> bool:

@@ -65,10 +65,16 @@ class Showing(Skinned):
         self.dress()
         self._meter = self.set_interval(1.0, self._show, pause=True)
         self._arrive(self._client.snapshot())
-        hz = self.settings.tui.refresh_hz
-        self.run_worker(follow(self._client, self._arrive, self._lose, hz), group="feed")
+        self.connect()
         self.theme_changed_signal.subscribe(self, lambda _: self._show())
         self.call_after_refresh(self._settle)
+
+    def connect(self) -> None:
+        """Follow the session from now on, also after its news broke off."""
+        self._moments.trouble = ""
+        hz = self.settings.tui.refresh_hz
+        feed = follow(self._client, self._arrive, self._lose, hz)
+        self.run_worker(feed, group="feed", exclusive=True)
 
     def _settle(self) -> None:
         """What can wait until the first frame is out."""

@@ -1,10 +1,10 @@
-"""One line under the gate strip for what a person must know: why a session stands still."""
+"""A line or three under the gate strip for what a person must know: why a session stands still."""
 
 from msgspec import Struct
 from textual.content import Content
 
 from workbench.engine.view import State
-from workbench.tui.draw import Part, cells, fit, line
+from workbench.tui.draw import Part, cells, fit, line, wrapped
 from workbench.tui.keys import Key, shown_by_id
 from workbench.tui.panes.base import Lines
 from workbench.tui.scene import Scene
@@ -18,28 +18,42 @@ class Banner(Lines):
         self._table = table
 
     def show_scene(self, scene: Scene) -> None:
-        """Come and go with the reason."""
+        """Come and go with the reason, as high as it needs."""
         self.set_class(message(scene) is not None, "shown")
+        before = self.scene
         super().show_scene(scene)
+        if before is None or message(before) != message(scene):
+            self.refresh(layout=True)
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
-        """One line: cause, then two keys."""
+        """The cause in as many lines as there may be, and at its end two keys."""
         found = message(scene)
-        if found is None:
+        if found is None or width <= 0:
             return []
         look = scene.look
         tail: list[Part] = []
         for name, says in found.keys:
             key = shown_by_id(self._table, name)
             tail += [("  ", ""), (key, f"bold {look.accent}"), (f" {says}", look.muted)]
-        return [line((fit(found.text, width - cells(tail)), found.style), *tail)]
+        lines = wrapped(found.text, width)
+        if cells([lines[-1]]) + cells(tail) > width:
+            lines.append("")
+        if len(lines) > _LINES:
+            room = width - cells(tail)
+            lines = [*lines[: _LINES - 1], fit(" ".join(lines[_LINES - 1 :]), room)]
+        return [
+            *(line((text, found.style)) for text in lines[:-1]),
+            line((lines[-1], found.style), *(tail if lines[-1] else tail[1:])),
+        ]
 
 
+_LINES = 3
+"""That the cause may take; the log has all of it."""
 Keys = tuple[tuple[str, str], ...]
 """Key ids, each with what to do it for."""
 _RESUME: Keys = (("log", "log"), ("pause", "go on"))
-_LOST_FEED: Keys = (("log", "log"), ("leave", "leave and attach"))
-_LOOK_AROUND: Keys = (("diff", "diff"), ("sessions", "sessions"))
+_LOST_FEED: Keys = (("log", "log"), ("pause", "connect again"))
+_MORE: Keys = (("pause", "go on with more"), ("sessions", "sessions"))
 _GO: Keys = (("pause", "go on"), ("stop", "stop"))
 
 _SAYS: dict[State, tuple[str, Keys]] = {
@@ -48,8 +62,8 @@ _SAYS: dict[State, tuple[str, Keys]] = {
     State.STOPPED: ("stopped", _RESUME),
     State.SAVED: ("saved session, no engine runs", _RESUME),
     State.PAUSED: ("paused", _GO),
-    State.BUDGET: ("the budget is spent", _LOOK_AROUND),
-    State.FINISHED: ("✓ finished", _LOOK_AROUND),
+    State.BUDGET: ("the budget is spent", _MORE),
+    State.FINISHED: ("✓ finished", _MORE),
 }
 
 
@@ -79,4 +93,6 @@ def message(scene: Scene) -> Message | None:
         State.FINISHED: look.good,
     }
     says = f": {snapshot.says}" if snapshot.says else ""
+    if snapshot.pending is not None and scene.resumable:
+        says += f"; v{snapshot.pending} waits for your decision"
     return Message(text + says, styles.get(snapshot.state, look.muted), keys)

@@ -53,7 +53,7 @@ class Card(VersionPane):
         if scene.record is not None:
             return seed_lines(scene.record, scene.look, room)
         if scene.version is None:
-            return [line((" the plan of the selected version stands here", scene.look.faint))]
+            return [line((" the selected version's plan", scene.look.faint))]
         return [line((f" {fit(scene.version.title, room)}", "bold"))]
 
 

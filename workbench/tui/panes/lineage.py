@@ -17,7 +17,7 @@ from workbench.tui.keys import Key, Place, bindings, shown_by_id
 from workbench.tui.panes.base import Pane
 from workbench.tui.panes.detail import DETAIL_LINES, detail
 from workbench.tui.panes.version import lost, mark, speed_style, times, title
-from workbench.tui.scene import Scene, rows
+from workbench.tui.scene import ALIVE, Scene, rows
 
 NARROW = 45
 _DETAIL_FROM = 20
@@ -182,13 +182,33 @@ class Lineage(Pane):
         return version.commit if version is not None else ""
 
 
+_NEXT = {
+    "review": "Then steps come by themselves; each that passes its gate waits for your review.",
+    "auto": "Then steps come by themselves, and the gate decides.",
+    "manual": "Then every step waits for you to start it.",
+}
+"""What comes after the seed, by mode."""
+
+
 def _empty(scene: Scene, width: int, table: tuple[Key, ...]) -> list[Content]:
-    look = scene.look
-    starting = scene.snapshot.state in {State.STARTING, State.RUNNING}
+    """What happens now, and which keys take a person on from here."""
+    look, state = scene.look, scene.snapshot.state
+    starting = state in {State.STARTING, State.RUNNING}
     says = "The seed is in the gate; it comes first." if starting else "No version was committed."
+    hints = [("help", "see every key")]
+    if scene.resumable or scene.met:
+        hints.insert(0, ("pause", "start the engine again"))
+        hints.append(("sessions", "other sessions, a new run"))
+    else:
+        hints.append(("log", "what the engine says"))
+    hints.append(("leave", "leave; the run goes on" if state in ALIVE else "leave"))
     lines = [line(""), line((" Nothing here yet.", "bold"))]
     lines += [*(line(f" {text}") for text in wrapped(says, width - 1)), line("")]
-    for name, text in (("help", "see every key"), ("leave", "leave; the run goes on")):
+    room = max(len(shown_by_id(table, name)) for name, _ in hints)
+    for name, text in hints:
         key = shown_by_id(table, name)
-        lines.append(line((f" {key} ", f"bold {look.accent}"), (text, look.muted)))
+        lines.append(line((f" {key:<{room}} ", f"bold {look.accent}"), (text, look.muted)))
+    if starting:
+        told = _NEXT.get(scene.snapshot.mode, "")
+        lines += [line(""), *(line((f" {text}", look.muted)) for text in wrapped(told, width - 1))]
     return lines

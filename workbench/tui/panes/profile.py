@@ -104,7 +104,7 @@ def _under_way(scene: Scene, width: int) -> list[Content]:
     version = scene.version
     if version is None or version.commit:
         return []
-    lines = [line((" its gate still runs; numbers come with the profile", scene.look.faint))]
+    lines = [line((" in the gate; numbers come with profile", scene.look.faint))]
     for stage in scene.snapshot.strip:
         mark, style = stage_sign(stage, scene.look)
         said: list[Part] = [" ", (mark, style), f" {stage.stage:<12}"]

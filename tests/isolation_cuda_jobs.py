@@ -37,10 +37,10 @@ def who(bench, request, blobs):
 
 
 def double(bench, request, blobs):
-    n = request["n"]
+    n, block = request["n"], request.get("block", 128)
     x = torch.rand(n, device=bench.device)
     y = torch.empty_like(x)
-    _double[(triton.cdiv(n, 128),)](x, y, n, BLOCK=128)
+    _double[(triton.cdiv(n, block),)](x, y, n, BLOCK=block)
     return {"error": (y - 2 * x).abs().max().item()}, []
 
 
@@ -58,6 +58,17 @@ def reach_out_of_bounds(bench, request, blobs):
     _double[(1 << 20,)](x, x[1:], 1 << 40, BLOCK=1024)
     torch.cuda.synchronize()
     return {}, []
+
+
+def ahead(bench, request, blobs):
+    """Compile what `double` launches, before any worker of a candidate is there."""
+    return double(bench, {"n": 1000}, [])
+
+
+def compiled(bench, request, blobs):
+    """What lies in this worker's own cache of compiled kernels and helpers."""
+    files = Path(os.environ["TRITON_CACHE_DIR"]).rglob("*")
+    return {"files": sorted(one.name for one in files if one.suffix in (".cubin", ".so"))}, []
 
 
 def spin(bench, request, blobs):

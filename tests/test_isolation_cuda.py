@@ -103,6 +103,22 @@ def test_memory_past_the_allocator_ends_the_worker(workshop):
         assert run(after, "double", {"n": 100}).body["error"] == 0.0
 
 
+def test_a_worker_compiles_nothing_that_our_own_code_compiled_before():
+    with (
+        Workshop(device_index=0, preload=["isolation_cuda_jobs:ahead"]) as shop,
+        shop.worker(Flavor.CUDA) as one,
+        shop.worker(Flavor.CUDA) as other,
+    ):
+        found = run(one, "compiled").body["files"]
+        assert any(name.endswith(".cubin") for name in found)
+        assert run(one, "double", {"n": 1000}).body["error"] == 0.0
+        assert run(one, "compiled").body["files"] == found
+        # Not what was made ahead: it is compiled, and only here.
+        assert run(one, "double", {"n": 1000, "block": 256}).body["error"] == 0.0
+        assert len(run(one, "compiled").body["files"]) > len(found)
+        assert run(other, "compiled").body["files"] == found
+
+
 def test_a_reference_sees_the_gpu_too(workshop):
     with workshop.worker(Flavor.REFERENCE) as worker:
         assert run(worker, "who").body["device"] == "cuda:0"

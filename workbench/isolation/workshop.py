@@ -164,7 +164,8 @@ class Workshop:
         self._workers = [worker for worker in self._workers if not worker.closed]
 
     def _warm(self, flavor: Flavor) -> None:
-        with contextlib.suppress(WorkbenchError):
+        # OSError: the workshop was closed meanwhile, and its folders are gone.
+        with contextlib.suppress(WorkbenchError, OSError):
             self._warmed(flavor)
             if flavor is Flavor.CUDA:
                 self._make_ahead()

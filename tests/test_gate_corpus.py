@@ -12,6 +12,7 @@ import pytest
 from msgspec import Struct
 
 from workbench.gate.candidate import candidate_of
+from workbench.gate.correctness.numbers import FLAG
 from workbench.gate.judge import JOB_MODULES, GateSettings, judge
 from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
 from workbench.gate.problem.inspect import inspect_problem
@@ -113,6 +114,9 @@ def last_stage(case: Case, bench: Bench) -> Stage:
 def test_an_honest_kernel_is_accepted(case, bench):
     report = bench.judge(case)
     assert report.verdict is Verdict.ACCEPTED, report.says
+    margin = next(s.margin for s in report.stages if s.stage is Stage.CORRECTNESS)
+    print(f"margin {margin:.3f} of the bound, {case.name}")  # the bounds' calibration: `-rP`
+    assert margin <= FLAG
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.expect == "reject"], ids=lambda c: c.name)

@@ -77,6 +77,8 @@ class StageReport(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     parts: dict[str, float] = {}
     """Where the seconds went; parts that ran side by side add up to more than `seconds`."""
+    margin: float | None = None
+    """The worst error of all calls over its bound; None where nothing was held to one."""
     isolation: str = NO_CODE_RAN
     """In force while candidate code ran: `bubblewrap`, `landlock+seccomp` or `process only`."""
 

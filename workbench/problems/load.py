@@ -89,6 +89,7 @@ def _load(path: Path, *, name: str, beside: Path | None = None) -> Problem:
         roofline=sidecar.work(),
         family=sidecar.family,
         selections=tuple(sidecar.selection),
+        layouts=tuple(dict.fromkeys(sidecar.layouts)),
         seed=_shipped(beside, "seed.py"),
         expert=_shipped(beside, "expert.py"),
     )

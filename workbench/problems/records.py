@@ -30,6 +30,15 @@ class Precision(StrEnum):
     """TF32 rounding of fp32 operands is within the promise (cuDNN convolutions' default)."""
 
 
+class Layout(StrEnum):
+    """How inputs may lie in memory beside the way that `get_inputs()` makes them."""
+
+    TRANSPOSED = "transposed"
+    """The last two dimensions of a tensor change places in memory, its shape stays."""
+    PADDED = "padded"
+    """Rows are a few elements apart, as in a slice of something wider."""
+
+
 class Shape(Struct, frozen=True, kw_only=True):
     """One size at which a problem is evaluated; shapes go from small to full."""
 
@@ -96,6 +105,8 @@ class Problem(Struct, frozen=True, kw_only=True):
     family: str = ""
     """One of `FAMILIES`; empty when nobody said."""
     selections: tuple[Selection, ...] = ()
+    layouts: tuple[Layout, ...] = ()
+    """Promised to callers: candidates are checked with floating-point inputs that lie so, too."""
     seed: Path | None = None
     """A plain Triton candidate shipped with the problem."""
     expert: Path | None = None

@@ -17,6 +17,7 @@ from workbench.problems.constants import check_values, constants
 from workbench.problems.records import (
     FAMILIES,
     Constant,
+    Layout,
     Precision,
     Roofline,
     Selection,
@@ -52,6 +53,7 @@ class Sidecar(Struct, forbid_unknown_fields=True):
     tolerance: dict[str, _Tolerance] = {}
     roofline: _Roofline | None = None
     selection: list[Selection] = []
+    layouts: list[Layout] = []
 
     def shapes(self) -> tuple[Shape, ...]:
         """As the problem's record holds them; empty when the file names none."""

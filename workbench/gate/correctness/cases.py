@@ -6,9 +6,12 @@ name, its seed or the order; it gets tensors.
 
 import hashlib
 import random
+from collections.abc import Sequence
 from enum import StrEnum
 
 from msgspec import Struct
+
+from workbench.problems.records import Layout
 
 SEED_BYTES = 16
 
@@ -66,6 +69,8 @@ class Call(Struct, frozen=True, kw_only=True):
     """Run under a log of the torch operators that the candidate's host code dispatches."""
     perturb: int | None = None
     """Seed of new weights that are put in before this call."""
+    layout: Layout | None = None
+    """Otherwise than drawn, where the problem promises that."""
 
 
 def derive(seed: bytes, *labels: str | int) -> int:
@@ -75,14 +80,16 @@ def derive(seed: bytes, *labels: str | int) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-def plan(seed: bytes, shape: str, effort: Effort, *, floats: bool) -> tuple[Call, ...]:
+def plan(
+    seed: bytes, shape: str, effort: Effort, *, floats: bool, layouts: Sequence[Layout] = ()
+) -> tuple[Call, ...]:
     """The calls of one shape, in the order they are made.
 
     All of them are 11 (gate protocol, section 8): the first is fresh, the order of the seven in the
     middle is drawn, three end it, of which the second is the first with a part drawn anew; one of
     them is on new weights. Without floating-point inputs (`floats` false) every value case but the
     storage one is a fresh draw. Half of the calls run on NaN-filled memory and half, drawn apart,
-    are watched.
+    are watched. A fresh call for each of the problem's `layouts` follows.
     """
     rng = random.Random(derive(seed, shape, "plan"))  # noqa: S311  # keyed by the judge's secret seed
     cases = _cases(rng, effort, floats)
@@ -92,7 +99,7 @@ def plan(seed: bytes, shape: str, effort: Effort, *, floats: bool) -> tuple[Call
     rng.shuffle(poisons)
     rng.shuffle(watched)
     new_weights = count - rng.randint(1, min(3, count - 1))
-    return tuple(
+    planned = tuple(
         Call(
             number=number,
             case=case,
@@ -103,6 +110,19 @@ def plan(seed: bytes, shape: str, effort: Effort, *, floats: bool) -> tuple[Call
             perturb=derive(seed, shape, "weights", number) if number == new_weights else None,
         )
         for number, case in enumerate(cases)
+    )
+    wanted = layouts if floats and effort is Effort.ALL else ()
+    return planned + tuple(
+        Call(
+            number=number,
+            case=Case.FRESH,
+            seed=derive(seed, shape, "inputs", number),
+            same_storage=False,
+            poison=rng.choice((Poison.NAN, Poison.PATTERN)),
+            watched=False,
+            layout=layout,
+        )
+        for number, layout in enumerate(wanted, start=count)
     )
 
 

@@ -100,7 +100,7 @@ class Dialogue:
 
     def draw(self, call: Call) -> tuple[Made, Sequence[Blob]]:
         """Have inputs and answers of a call made; the inputs lie in the candidate when lent."""
-        message = Draw(number=call.number, case=call.case, seed=call.seed)
+        message = Draw(number=call.number, case=call.case, seed=call.seed, layout=call.layout)
         made, blobs = self._ask_reference("draw", message, Made)
         if self.lends:
             self._lend("inputs", made.entries, same_storage=call.same_storage)

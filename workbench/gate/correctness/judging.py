@@ -104,6 +104,7 @@ class Findings:
                     interpreted=interpreted,
                     repeats=_ORDERS if interpreted else repeats,
                     target=settings.target,
+                    layouts=self._problem.layouts,
                     patience=self._patience() if interpreted else None,
                 ),
             )
@@ -218,6 +219,7 @@ class Findings:
             says=says,
             findings=(*self.findings, *notes),
             seconds=seconds,
+            margin=worst if any(trial.compared for trial in self.trials) else None,
             isolation=isolation,
         )
 

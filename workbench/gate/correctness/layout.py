@@ -3,9 +3,13 @@
 import torch
 
 from workbench.gate.correctness.protocol import TensorEntry
+from workbench.problems.records import Layout
 
 GUARD_BYTES = 4096
 """Before and after a guarded buffer; keeps the 256-byte alignment of the allocator."""
+
+PAD = 3
+"""Elements between rows of a padded tensor: few vectors of any width divide it (ours)."""
 
 _GUARD = 0xA5
 """Fills the guards; as fp32 -2.9e-16, as an index out of everything."""
@@ -22,6 +26,17 @@ def window(x: torch.Tensor) -> torch.Tensor:
 def copied(x: torch.Tensor) -> torch.Tensor:
     """A copy in storage of its own with the same strides, even where elements overlap."""
     return window(x).clone().as_strided(x.shape, x.stride(), 0)
+
+
+def laid_out(x: torch.Tensor, layout: Layout) -> torch.Tensor:
+    """A copy with the same values that lies otherwise; of one dimension or none as it was."""
+    if x.dim() < 2 or not x.numel():
+        return copied(x)
+    if layout is Layout.TRANSPOSED:
+        return x.transpose(-1, -2).contiguous().transpose(-1, -2)
+    wider = x.new_zeros((*x.shape[:-1], x.shape[-1] + PAD))
+    wider[..., : x.shape[-1]] = x
+    return wider[..., : x.shape[-1]]
 
 
 def write_over(old: torch.Tensor, new: torch.Tensor) -> None:

@@ -15,7 +15,7 @@ from workbench.errors import WorkbenchError
 from workbench.gate.correctness.cases import Case, Poison
 from workbench.gate.correctness.nest import Nest
 from workbench.kernels.records import OutOfBounds
-from workbench.problems.records import Constant, Precision, Selection, Tolerance
+from workbench.problems.records import Constant, Layout, Precision, Selection, Tolerance
 
 
 class TensorEntry(Struct, frozen=True, kw_only=True):
@@ -85,6 +85,7 @@ class Draw(Struct, frozen=True, kw_only=True):
     number: int
     case: Case
     seed: int
+    layout: Layout | None = None
 
 
 class Fill(Struct, frozen=True, kw_only=True):

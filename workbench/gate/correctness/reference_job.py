@@ -18,6 +18,7 @@ from workbench.gate.correctness.layout import (
     entry,
     guards_hold,
     inside,
+    laid_out,
     raise_guards,
     same_bits,
     write_over,
@@ -125,6 +126,8 @@ def draw(
     nest, drawn = reference.oracle.draw(message.seed)
     before = reference.call.inputs if reference.call else None
     inputs = apply_case(message.case, drawn, before, message.seed)
+    if message.layout is not None:
+        inputs = [laid_out(t, message.layout) if t.is_floating_point() else t for t in inputs]
     drawn_so = message.case in {Case.FRESH, Case.KEPT_ENDS, Case.EDITED}
     ones = message.case is Case.ONES
     reply = answer(reference, nest, inputs, drawn_so=drawn_so, ones=ones)

@@ -181,6 +181,8 @@ def with_full(report: StageReport, looked: FullLook) -> StageReport:
             says=looked.findings[0].says,
             findings=(*looked.findings, *report.findings),
         )
+    there = looked.evidence.get("margin")
+    margins = [m for m in (report.margin, there) if isinstance(m, float)]
     note = Finding(
         code="correctness.full-shape",
         says=looked.says,
@@ -188,4 +190,5 @@ def with_full(report: StageReport, looked: FullLook) -> StageReport:
         evidence=looked.evidence,
     )
     says = f"{report.says}; {looked.says}" if report.outcome is Outcome.PASSED else report.says
-    return structs.replace(report, says=says, findings=(*report.findings, note))
+    margin = max(margins, default=None)
+    return structs.replace(report, says=says, findings=(*report.findings, note), margin=margin)

@@ -23,6 +23,7 @@ from workbench.gate.correctness.raising import explain
 from workbench.gate.correctness.structure import check_state, check_structure
 from workbench.gate.records import Blame, Evidence, Finding
 from workbench.isolation.wire import Blob
+from workbench.problems.records import Layout
 
 INTERPRETER_BYTES = 64 << 20
 """Inputs, outputs and state of a shape that the interpreter is tried with (ours): minutes."""
@@ -54,6 +55,8 @@ class TrialSettings(Struct, frozen=True, kw_only=True):
     repeats: int
     """Calls on identical inputs; in the interpreter with the programs apart."""
     target: str
+    layouts: Sequence[Layout] = ()
+    """In which the problem promises inputs, beside its own."""
     ghost: bool = True
     """Make a call whose launches are no-ops, too."""
     patience: float | None = None
@@ -86,7 +89,7 @@ class Trial:
     def run(self, problem: OpenReference, source: str) -> None:
         """Make every call. Raises Wrong at the first that is wrong, Ended when a worker is lost."""
         # How many calls a plan has does not hang on what is not yet known of the inputs.
-        most = plan(self._settings.seed, self._settings.shape, self._settings.effort, floats=True)
+        most = self._plan(floats=True)
         reference, opened = self._dialogue.open(
             problem, source, self._settings.target, held_calls=len(most)
         )
@@ -96,12 +99,7 @@ class Trial:
         if findings:
             raise Wrong(findings)
         self._dialogue.put_weights(self._number("weights"))
-        calls = plan(
-            self._settings.seed,
-            self._settings.shape,
-            self._settings.effort,
-            floats=reference.float_inputs,
-        )
+        calls = self._plan(floats=reference.float_inputs)
         repeats = self._settings.repeats
         total = self._planned = len(calls) + self._settings.ghost + repeats
         for call in calls:
@@ -116,6 +114,12 @@ class Trial:
         self._held_outputs()
         if self._counting:
             raise Wrong([self._with(_counts(self._counting), {})])
+
+    def _plan(self, *, floats: bool) -> tuple[Call, ...]:
+        settings = self._settings
+        return plan(
+            settings.seed, settings.shape, settings.effort, floats=floats, layouts=settings.layouts
+        )
 
     def _checked(self, call: Call) -> None:
         """One call of the plan, compared with its answer."""
@@ -313,7 +317,8 @@ class Trial:
         return explain(raised, doing, self._dialogue.device_use)
 
     def _placed(self, finding: Finding, call: Call) -> Finding:
-        evidence: Evidence = {"case": str(call.case), "call": call.number}
+        case = f"{call.case}, {call.layout}" if call.layout else str(call.case)
+        evidence: Evidence = {"case": case, "call": call.number}
         return self._with(finding, evidence)
 
     def _with(self, finding: Finding, evidence: Evidence) -> Finding:

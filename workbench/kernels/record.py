@@ -249,13 +249,14 @@ def _tensor(value: Untyped) -> TensorArgument:
     """Describe a tensor, or triton's wrapper of one, which has the dtype to go by."""
     tensor: Untyped = value if isinstance(value, torch.Tensor) else value.base
     with torch._C.DisableTorchFunction():  # noqa: SLF001 - past the stand-in's own mode
-        address = 0 if tensor.is_meta else tensor.data_ptr()
-        lowest = address or tensor.storage_offset() * tensor.element_size()
+        # By its place in its storage, which a GPU's allocator aligns: where the CPU's has put it is
+        # luck, and would make another launch of the same one.
+        begins = tensor.storage_offset() * tensor.element_size()
         return TensorArgument(
             dtype=str(value.dtype).removeprefix("torch."),
             shape=tuple(tensor.shape),
             strides=tuple(tensor.stride()),
-            alignment=min(lowest & -lowest, _WIDEST) if lowest else _WIDEST,
+            alignment=min(begins & -begins, _WIDEST) if begins else _WIDEST,
             bytes=tensor.numel() * tensor.element_size(),
         )
 

@@ -15,17 +15,16 @@ from workbench.kernels.records import (
     TensorArgument,
 )
 
-
 _ALIGNED = 16
-"""Bytes that the compiler looks at (triton's `tt.divisibility`); the rest is the allocator's luck."""
+"""Bytes that the compiler looks at (triton's `tt.divisibility`); more is the allocator's luck."""
 
 
 def work_digest(launches: Sequence[Launch], host: Sequence[HostOperation] = ()) -> str:
     """Of the instructions of every launch in order, with its grid, its arguments, its shared
     memory, and what torch does beside them. Empty without launches.
 
-    Names, lines, compile times, the folder that was compiled in and where tensors happened to lie
-    do not count: they change nothing.
+    Names, lines, compile times and the folder that was compiled in do not count: they change
+    nothing.
     """
     if not launches:
         return ""

@@ -90,14 +90,15 @@ GRIDS: dict[str, tuple[Grid, ...]] = {
         ),
     ),
     "gdn": (
-        # Two warps and fewer keep off wgmma, which Triton 3.6 gets wrong here (see the expert).
-        _grid("systems_kernel", "num_warps num_stages", (1, 1), (2, 1)),
+        # Two warps keep off wgmma, which Triton 3.6 gets wrong here (see the expert).
+        _grid("systems_kernel", "num_warps num_stages", (2, 1)),
         _grid(
             "states_kernel",
             "BLOCK_N num_warps num_stages",
-            *itertools.product((16, 32, 64), (2,), (1, 2, 3)),
+            *itertools.product((16, 32), (4,), (1, 2, 3)),
+            *itertools.product((16, 32), (2,), (2, 3)),
+            (32, 8, 2),
             (16, 1, 2),
-            (32, 4, 1),
         ),
     ),
     "top_k_unsorted": (_grid("top_k_kernel", "num_warps", (4,), (8,), (16,), (32,)),),

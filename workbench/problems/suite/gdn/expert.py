@@ -3,8 +3,9 @@
 The first kernel inverts every chunk's system and weighs its queries; nothing there depends on the
 state. The second carries the state from chunk to chunk, some of its columns per program.
 
-Two warps a program keep the products off wgmma: Triton 3.4 to 3.6 makes wrong code on Hopper where
-a product of 64 rows goes on into the next one (flash-linear-attention, issues 640 and 984).
+Neither uses wgmma: Triton 3.4 to 3.6 makes wrong code on Hopper where a product of 64 rows goes on
+into the next one (flash-linear-attention, issues 640 and 984). The first has two warps a program,
+the second keeps the state transposed, so that its products have fewer rows.
 """
 
 import torch
@@ -130,7 +131,8 @@ def states_kernel(
     inner = tl.arange(0, CHUNK)
     cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
 
-    state = tl.zeros([HEAD_DIM, BLOCK_N], dtype=tl.float32)
+    # Transposed: a product has as many rows as a program has columns of the state.
+    state = tl.zeros([BLOCK_N, HEAD_DIM], dtype=tl.float32)
     for chunk in range(CHUNKS):
         tokens = chunk * CHUNK + rows
         inside = tokens < LENGTH
@@ -138,10 +140,10 @@ def states_kernel(
         tile = (tl.program_id(1) * CHUNKS + chunk).to(tl.int64)
         square = tile * CHUNK * CHUNK + rows[:, None] * CHUNK + inner[None, :]
         key_places = (first * KEY_HEADS + key_head)[:, None] * HEAD_DIM + dims[None, :]
-        value_places = (first * HEADS + head).to(tl.int64)[:, None] * HEAD_DIM + cols[None, :]
+        value_places = (first * HEADS + head).to(tl.int64)[None, :] * HEAD_DIM + cols[:, None]
         q = tl.load(q_ptr + key_places, mask=inside[:, None], other=0.0)
         k = tl.load(k_ptr + key_places, mask=inside[:, None], other=0.0)
-        v = tl.load(v_ptr + value_places, mask=inside[:, None], other=0.0)
+        v = tl.load(v_ptr + value_places, mask=inside[None, :], other=0.0)
         system = tl.load(system_ptr + square)
         weights = tl.load(weights_ptr + square)
         into_q = tl.load(into_q_ptr + tile * CHUNK + rows)
@@ -150,14 +152,14 @@ def states_kernel(
         end = tl.load(end_ptr + tile)
 
         narrow = state.to(k.dtype)
-        wanted = v.to(tl.float32) - tl.dot(k, narrow) * into_k[:, None]
-        new = tl.dot(system, wanted.to(k.dtype))
-        out = tl.dot(q, narrow) * into_q[:, None]
-        out = tl.dot(weights, new.to(k.dtype), out)
-        tl.store(out_ptr + value_places, out, mask=inside[:, None])
-        state = tl.dot(k.T, (new * out_of[:, None]).to(k.dtype), state * end)
+        wanted = v.to(tl.float32) - tl.dot(narrow, k.T) * into_k[None, :]
+        new = tl.dot(wanted.to(k.dtype), system.T)
+        out = tl.dot(narrow, q.T) * into_q[None, :]
+        out = tl.dot(new.to(k.dtype), weights.T, out)
+        tl.store(out_ptr + value_places, out, mask=inside[None, :])
+        state = tl.dot((new * out_of[None, :]).to(k.dtype), k, state * end)
 
-    head_places = (tl.program_id(1) * HEAD_DIM + dims)[:, None] * HEAD_DIM + cols[None, :]
+    head_places = (tl.program_id(1) * HEAD_DIM + dims)[None, :] * HEAD_DIM + cols[:, None]
     tl.store(state_ptr + head_places, state)
 
 
@@ -216,7 +218,7 @@ class ModelNew(nn.Module):
             HEAD_DIM=dim,
             CHUNK=64,
             BLOCK_N=32,
-            num_warps=2,
+            num_warps=4,
             num_stages=2,
         )
         return out, state

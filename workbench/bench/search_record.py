@@ -147,6 +147,8 @@ class _Stream:
         done = known(self._found)
         base, *others = self._rungs
         new = [one for one in made if (self._problem.name, one.name, base.name) not in done]
+        # Before any thread asks, and so that no candidate's cost has the problem's in it.
+        hear(f"{self._problem.name}: {len(self._facts.shapes)} shapes, {len(made)} candidates")
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
             for looked in pool.map(lambda one: self._look(one, base), new):
                 yield self._told(looked, hear)

@@ -174,8 +174,8 @@ def summary(rows: Sequence[Row], seed: int = 0) -> Summary:
     unit = "GPU-seconds" if rows[0].kind is Kind.MEASURED else "seconds (modeled, no GPU)"
     wall = 1 - _wall(rows, _LADDER) / _wall(rows, _FULL)
     first = (
-        f"the ladder takes {saved.says()} fewer {unit} than full fidelity"
-        f" (goal {100 * SAVED:.0f} %), {100 * wall:.0f} % fewer seconds of wall time,"
+        f"the ladder saves {saved.says()} of the {unit} of full fidelity"
+        f" (goal {100 * SAVED:.0f} %), {100 * wall:.0f} % of its wall time,"
         f" and ends with the same kernel in {same.says()} of replays (goal {100 * SAME:.0f} %)"
     )
     lines = [first]
@@ -183,7 +183,7 @@ def summary(rows: Sequence[Row], seed: int = 0) -> Summary:
         less = 1 - _total(rows, name) / _total(rows, _FULL)
         agrees = fmean(row.of(name).same for row in rows)
         lines.append(
-            f"{name}: {100 * less:.0f} % fewer, the same kernel in {100 * agrees:.0f} %, as fast in"
+            f"{name}: saves {100 * less:.0f} %, the same kernel in {100 * agrees:.0f} %, as fast in"
             f" {100 * fmean(row.of(name).as_fast for row in rows):.0f} %"
         )
     priced = sum(row.candidates - row.refused - row.confirmed for row in rows)

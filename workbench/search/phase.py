@@ -55,5 +55,9 @@ def phase_of(left: Sequence[Placed], rest: str) -> tuple[Phase, str]:
     coarse = sum(one.coarse and not one.setback for one in left)
     if not coarse:
         return Phase.FINE, "no card that changes the algorithm fits, or all were tried"
-    fit = "card that changes the algorithm fits" if coarse == 1 else "cards that change it fit"
-    return Phase.COARSE, f"{coarse} {fit}: they come before tuning"
+    fit = (
+        "card that changes the algorithm fits"
+        if coarse == 1
+        else ("cards that change the algorithm fit")
+    )
+    return Phase.COARSE, f"{coarse} {fit}: before tuning"

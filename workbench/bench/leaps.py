@@ -123,39 +123,33 @@ def _step(
 
 
 def _made(ground: Ground, source: str, skill: Skill, done: set[tuple[str, str]]) -> list[Proposal]:
-    """What one card makes of a source: one kernel, its values one after another."""
-    seen = [_tried(0, None, source, None)]
+    """What one card makes of a source: of one kernel, with each of its values."""
     made: list[Proposal] = []
-    for number in range(1, _VALUES + 1):
-        proposal = _proposed(ground, source, skill, tuple(seen))
-        if isinstance(proposal, NoProposal):
-            break
-        if (skill.card.id, proposal.plan.kernel) in done:
-            break
-        if made and proposal.plan.kernel != made[0].plan.kernel:
-            break
-        made.append(proposal)
-        seen.append(_tried(number, 0, proposal.source, proposal))
+    for single in _singles(skill):
+        proposal = _proposed(ground, source, single)
+        if isinstance(proposal, NoProposal) or (skill.card.id, proposal.plan.kernel) in done:
+            continue
+        if not made or proposal.plan.kernel == made[0].plan.kernel:
+            made.append(proposal)
     return made
 
 
-def _tried(number: int, parent: int | None, source: str, made: Proposal | None) -> Tried:
-    plain = Tried(
-        number=number, parent=parent, sha256=normalized_sha256(source), accepted=parent is None
-    )
-    if made is None:
-        return plain
-    plan = made.plan
-    return structs.replace(
-        plain, card=plan.card, kernel=plan.kernel, parameters=plan.parameters, was=plan.was
-    )
+def _singles(skill: Skill) -> Iterator[Skill]:
+    """The card with one of its values at a time; every place that it names stays."""
+    grid = skill.card.carrier.grid
+    open_ones = [name for name, values in grid.items() if len(values) > 1 and name != "block"]
+    if not open_ones:
+        yield skill
+        return
+    for value in grid[open_ones[0]][:_VALUES]:
+        carrier = structs.replace(skill.card.carrier, grid={**grid, open_ones[0]: (value,)})
+        yield structs.replace(skill, card=structs.replace(skill.card, carrier=carrier))
 
 
-def _proposed(
-    ground: Ground, source: str, skill: Skill, seen: tuple[Tried, ...]
-) -> Proposal | NoProposal:
+def _proposed(ground: Ground, source: str, skill: Skill) -> Proposal | NoProposal:
     report = ground.look(source)
     card = skill.card.id
+    start = Tried(number=0, parent=None, sha256=normalized_sha256(source), accepted=True)
     return propose(
         ProposerState(
             source=source,
@@ -167,6 +161,6 @@ def _proposed(
             time=report.time,
             family=ground.family,
             precision=ground.precision,
-            history=seen,
+            history=(start,),
         )
     )

@@ -1,0 +1,151 @@
+"""Cards tried alone: on which grounds, in one leap, without parts of what they say, and again."""
+
+from pathlib import Path
+
+import pytest
+from engine_parts import report
+from msgspec import structs
+
+from workbench.bench.leaps import Ground, leap
+from workbench.bench.roundtrip import WITHOUT, stripped
+from workbench.engine.admitting import grounds
+from workbench.engine.verifying import Standing, verify_card
+from workbench.gate.records import Verdict
+from workbench.kernels.edits.registry import EDITS
+from workbench.kernels.target import target
+from workbench.problems.load import load_problem
+from workbench.skills.card import parse_card
+from workbench.skills.library import Library
+from workbench.skills.records import Admission
+
+SEED = load_problem("top_k_unsorted").seed.read_text()
+
+
+def card(name, edit, order=50, grid="", extra=""):
+    return parse_card(
+        f"""
+id = "{name}"
+title = "{name}"
+intent = "Faster."
+anchor = "where the edit fits"
+order = {order}
+{extra}
+[carrier]
+edit = "{edit}"
+{"[carrier.grid]" if grid else ""}
+{grid}
+[[evidence]]
+session = "s"
+commit = "c"
+device = "sm90"
+kind = "modeled"
+verdict = "accepted"
+problem = "top_k_unsorted"
+family = "sort"
+""",
+        Path(f"{name}.toml"),
+    )
+
+
+LOOKS = card("two-bits", "two-bits-a-look", order=20)
+EXIT = card("early-exit", "stop-when-settled", order=80)
+WARPS = card("warps", "num-warps", order=10, grid="value = [8, 16]")
+
+
+class Looked:
+    """The CPU path by the words of a kernel: 16 warps are fastest, a wrong word is refused."""
+
+    def __init__(self, wrong=""):
+        self.wrong = wrong
+        self.seen = []
+
+    def __call__(self, source):
+        self.seen.append(source)
+        bad = self.wrong and self.wrong in source
+        verdict = Verdict.REJECTED if bad else Verdict.ACCEPTED
+        said = report(microseconds=5.0 if "num_warps=16" in source else 9.0, verdict=verdict)
+        return structs.replace(said, launches=(), traces=())
+
+
+def ground(*skills, wrong=""):
+    library = Library({s.card.id: s for s in skills}, pinned=frozenset(s.card.id for s in skills))
+    return Ground(
+        library=library,
+        look=Looked(wrong),
+        target=target("sm90"),
+        family="sort",
+        precision="ieee",
+    )
+
+
+def test_a_leap_carries_out_every_card_once_in_the_order_of_the_lineages():
+    made = leap(ground(EXIT, LOOKS, WARPS), SEED, 1, 15)
+    assert made.taken == tuple(f"{i} on top_k_kernel" for i in ("warps", "two-bits", "early-exit"))
+    assert "num_warps=16" in made.source  # the value whose modeled time was least
+    assert "while bit >= 0:" in made.source
+    assert made.tried == 4  # both values of the first card
+    by_hand = EDITS["num-warps"].apply(SEED, "top_k_kernel", {"value": 16}).source
+    by_hand = EDITS["two-bits-a-look"].apply(by_hand, "top_k_kernel", {}).source
+    assert made.source == EDITS["stop-when-settled"].apply(by_hand, "top_k_kernel", {}).source
+
+
+def test_a_leap_stops_at_its_edits_and_goes_round_what_is_refused():
+    assert leap(ground(WARPS, LOOKS), SEED, 1, 2).taken == ("warps on top_k_kernel",)
+    made = leap(ground(WARPS, LOOKS, EXIT, wrong="range(30, -1, -2)"), SEED, 1, 15)
+    assert made.taken == ("warps on top_k_kernel", "early-exit on top_k_kernel")
+    assert made.refused[0].startswith("two-bits on top_k_kernel (")
+
+
+def test_trials_after_the_first_take_an_order_of_their_own():
+    close = [
+        card(f"c{n}", edit, order=50 + n)
+        for n, edit in enumerate(
+            ("num-warps", "two-bits-a-look", "pack-scans", "stop-when-settled")
+        )
+    ]
+    orders = {leap(ground(*close), SEED, number, 15).taken for number in range(1, 8)}
+    assert len(orders) > 1
+    again = {leap(ground(*close), SEED, 5, 15).taken for _ in range(3)}
+    assert len(again) == 1
+
+
+@pytest.mark.parametrize("part", WITHOUT)
+def test_an_ablation_takes_one_part_from_a_card_and_leaves_the_others(part):
+    whole = card(
+        "blocks",
+        "block-size",
+        grid='block = ["BLOCK_N"]\nvalue = [64]',
+        extra="precondition = [{ says = 'long', when = 'loop.trip_count >= 8',"
+        " category = 'pipeline' }]\n"
+        "risk = [{ says = 'spills', when = 'static.registers > 200', seen = 's@1' }]",
+    )
+    less = stripped(whole, WITHOUT[part])
+    gone = {
+        "conditions": not less.card.precondition and not less.preconditions,
+        "anchors": "block" not in less.card.carrier.grid and not less.card.anchor,
+        "risks": not less.card.risk and not less.risks,
+    }
+    assert gone == {name: part in {name, "all"} for name in gone}
+    assert less.card.carrier.grid["value"] == (64,)
+
+
+def test_a_card_is_held_out_on_problems_that_it_has_no_evidence_from():
+    found = grounds(card("pipelined", "num-stages", grid="value = [3]"))
+    assert "top_k_unsorted" not in found
+    assert len(found) == 2
+    assert grounds(LOOKS) == ()  # only the kernel that it was learned from has such a search
+
+
+def test_a_trial_whose_lineage_is_not_here_is_not_counted_as_holding(tmp_path):
+    trial = Admission(
+        target="v1 of gone on cpu",
+        held_out=False,
+        accepted=True,
+        effect_observed=True,
+        session="gone",
+        commit="abc",
+    )
+    tried = structs.replace(LOOKS, card=structs.replace(LOOKS.card, admission=(trial,)))
+    (claim,) = verify_card(tried, device="cpu", target="", sessions=tmp_path, tell=print)
+    assert claim.standing is Standing.NOT_CHECKED
+    assert "gone is not here" in claim.says

@@ -296,3 +296,18 @@ def test_a_risk_that_was_seen_comes_behind_the_others_of_its_level(library, at_r
     plan = propose(state(two)).plan
     assert plan.card != at_risk
     assert any("at a risk that was seen" in line for line in plan.policy.ranking)
+
+
+def test_a_draft_that_was_measured_twice_and_never_kept_must_be_asked_for(library):
+    refused = [
+        msgspec.structs.replace(row("rejected"), problem=name, commit=name) for name in ("a", "b")
+    ]
+    one = only(library, "loop-unroll")
+    once = with_card(one, "loop-unroll", evidence=tuple(refused[:1]))
+    assert propose(state(once)).plan.card == "loop-unroll"
+    twice = with_card(one, "loop-unroll", evidence=tuple(refused))
+    found = propose(state(twice))
+    assert isinstance(found, NoProposal)
+    assert any("measured on 2 problems and kept on none" in line for line in found.trail)
+    asked = msgspec.structs.replace(twice, pinned=frozenset({"loop-unroll"}))
+    assert propose(state(asked)).plan.card == "loop-unroll"

@@ -4,6 +4,7 @@ from workbench.search.line import Line
 from workbench.search.records import ProposerState
 from workbench.search.retrieval import Place, outside
 from workbench.skills.card import Skill
+from workbench.skills.evidence import heard
 from workbench.skills.policy_table import Standing
 
 
@@ -30,9 +31,15 @@ def standing_refusal(skill: Skill, state: ProposerState, rule: Standing) -> str:
     card_id = skill.card.id
     if card_id in state.library.disabled:
         return "disabled by you"
+    if card_id in state.library.pinned:
+        return ""
     # Whoever edits a shipped card wants it to go on being chosen.
     own = skill.origin == "user" and skill.replaces is None
     least = rule.own_from if own else "tried" if rule.shipped_draft == "asked" else "draft"
-    if _FROM[skill.standing] >= _FROM[least] or card_id in state.library.pinned:
-        return ""
-    return f"{skill.standing}, not yet {least}: only when asked, workbench skills pin {card_id}"
+    asking = f"only when asked, workbench skills pin {card_id}"
+    if _FROM[skill.standing] < _FROM[least]:
+        return f"{skill.standing}, not yet {least}: {asking}"
+    measured = {r.problem for r in heard(skill.card.evidence) if r.kind == "measured"}
+    if skill.standing == "draft" and len(measured) >= rule.given_up:
+        return f"a draft that was measured on {len(measured)} problems and kept on none: {asking}"
+    return ""

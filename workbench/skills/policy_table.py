@@ -115,6 +115,9 @@ class Standing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     shipped_draft: Literal["last", "asked"]
     """A shipped card without evidence: last in its level, or only when pinned."""
     own_from: Literal["admitted", "tried", "draft"]
+    given_up: int
+    """Problems on which a shipped draft was measured, and never kept, from which on it must be
+    asked for."""
     """A person's own card, or a learned one."""
 
 

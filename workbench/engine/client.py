@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from workbench.engine.events import AnyEvent, DecisionTaken, MainMoved, TransitionCommitted
 from workbench.engine.fold import fold
 from workbench.engine.generated import VersionCode, code_of, compiled_again
-from workbench.engine.moving import move_alone
 from workbench.engine.opening import Opened
-from workbench.engine.view import Snapshot
+from workbench.engine.view import Snapshot, State
 from workbench.engine.wishes import (
     AnyMove,
     AnyReply,
@@ -51,7 +51,9 @@ class SessionClient:
         """`starting`: an engine was just started and may not hold the session yet."""
         self._opened = Opened(path)
         self._snapshot = self._opened.snapshot()
-        self._starting = starting
+        self._starting = starting and not self.alive()
+        if self._starting:
+            self._snapshot = structs.replace(self._snapshot, state=State.STARTING)
 
     @property
     def name(self) -> str:
@@ -204,6 +206,9 @@ class SessionClient:
     async def _move(self, wish: AnyMove) -> str:
         if self.alive():
             return await self._ask(wish)
+        # Only this writes, so that whoever looks on need not wait for what writing needs.
+        from workbench.engine.moving import move_alone
+
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         says = await asyncio.to_thread(move_alone, self._opened.path, wish, at)
         self.read_again()

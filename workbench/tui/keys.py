@@ -235,20 +235,21 @@ def keymap(wanted: Mapping[str, str]) -> Keymap:
     Each fault says which entry was left out and why, with the nearest name for a wrong one.
     """
     by_id = {key.id: key for key in KEYS}
-    table = dict(by_id)
-    overrides: dict[str, str] = {}
-    faults: list[str] = []
-    for name, keys in wanted.items():
-        fault = _unknown(name, keys, by_id)
-        if not fault:
-            new = structs.replace(by_id[name], keys=keys, shown="")
-            fault = _conflict(new, table)
-        if fault:
-            faults.append(fault)
-            continue
-        table[name] = new
-        overrides[name] = keys
-    return Keymap(table=tuple(table.values()), overrides=overrides, faults=tuple(faults))
+    found = {name: _unknown(name, keys, by_id) for name, keys in wanted.items()}
+    faults = [fault for fault in found.values() if fault]
+    overrides = {name: keys for name, keys in wanted.items() if not found[name]}
+    # All at once, so that two keys may change places; one that is left out has its own key again,
+    # which may be in the way of another.
+    while True:
+        table = dict(by_id)
+        for name, keys in overrides.items():
+            table[name] = structs.replace(by_id[name], keys=keys, shown="")
+        clashes = {name: _conflict(table[name], table) for name in reversed(overrides)}
+        last = next((name for name, fault in clashes.items() if fault), None)
+        if last is None:
+            return Keymap(table=tuple(table.values()), overrides=overrides, faults=tuple(faults))
+        faults.append(clashes[last])
+        del overrides[last]
 
 
 def _unknown(name: str, keys: str, known: Mapping[str, Key]) -> str:

@@ -214,9 +214,7 @@ class Review(Prepared):
         """Answers exist only while one is wanted; a veto also while the version is being read."""
         if action == "veto":
             return self.waits
-        if action in _DECIDES:
-            return self.decidable and not unread(self.app)
-        return True
+        return action not in _DECIDES or (self.decidable and not unread(self.app))
 
     def action_accept(self) -> None:
         """Accept what is on screen."""

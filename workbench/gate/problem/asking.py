@@ -44,6 +44,12 @@ class Inspector:
         if self._worker is not None:
             self._worker.close()
 
+    def start(self) -> Worker:
+        """The worker, started where there is none: its first one waits for torch to be imported."""
+        if self._worker is None:
+            self._worker = self._workshop.worker(Flavor.REFERENCE, self._limits)
+        return self._worker
+
     def look(self, shape: Shape, *, only_if_needed: bool = False) -> tuple[Described, bool]:
         """What the reference takes and makes, and whether it ran for real.
 
@@ -81,10 +87,9 @@ class Inspector:
         return self._ask("examine", message, Examined, shape)
 
     def _ask(self, job: str, message: Struct, kind: type[T], shape: Shape) -> T:
-        if self._worker is None:
-            self._worker = self._workshop.worker(Flavor.REFERENCE, self._limits)
+        worker = self.start()
         try:
-            reply = self._worker.call(f"{_JOBS}:{job}", encode(message))
+            reply = worker.call(f"{_JOBS}:{job}", encode(message))
         except WorkerFault as fault:
             if not isinstance(fault, JobFailed):
                 self._worker = None

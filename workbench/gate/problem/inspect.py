@@ -48,7 +48,8 @@ def inspect_problem(
     with ExitStack() as stack:
         inspector = stack.enter_context(Inspector(problem, workshop, seconds))
         if workshop.device_index is not None:
-            # Others may be timing on the GPU where the reference runs.
+            # Others may be timing on the GPU where the reference runs; they wait for no import.
+            inspector.start()
             stack.enter_context(gpu_lock(lock_name(workshop.device_index), shared=True))
         first, ran = inspector.look(problem.tiny)
         if first.outputs is not None:

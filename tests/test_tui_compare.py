@@ -34,7 +34,7 @@ async def test_any_two_versions_are_compared_in_source_profile_and_code() -> Non
     async with stage(waiting()) as on:
         shown = await compared(on)
         assert "v9'" in on.text(Lineage)
-        assert str(shown.query_one(".box").border_title).startswith("v9 against v12")
+        assert str(shown.query_one(".box").border_title).startswith("v9 → v12")
         assert shown.diff.display
         await on.press("2")
         rows = "\n".join(shown.numbers.shown_lines)

@@ -85,7 +85,7 @@ class Compare(Prepared):
         self._compiling = False
         self.diff = DiffView(scene.look)
         self.numbers = Numbers(id="numbers")
-        self.bar = KeyBar(heard(keys, Place.COMPARE, Place.DIFF), self._label, keep=("back",))
+        self.bar = KeyBar(heard(keys, Place.COMPARE, Place.DIFF), self._label, keep=("help", "back"))
 
     def _label(self, key: Key, _scene: Scene) -> str:
         return key.label if key.id != "code-again" or self._offers else ""
@@ -179,13 +179,18 @@ class Compare(Prepared):
     def _title(self, view: str, shown: Compared | None) -> None:
         """The border: which pair, which view, and what a diff of code does not show."""
         look, (a, b) = self._scene.look, self._numbers
-        parts: list[Part] = [f"v{a} against v{b}  "]
+        parts: list[Part] = [f"v{a} → v{b} "]
         for place, name in enumerate(self._VIEWS, start=1):
             style = f"bold {look.accent}" if name == view else f"not bold {look.muted}"
             parts.append((f" {place} {name}", style))
         box = self.query_one(".box")
         box.border_title = dressed(line(*parts), look)
-        notes = ""
+        same = (
+            view == "source"
+            and shown is not None
+            and not (shown.difference.added or shown.difference.removed)
+        )
+        notes = "the same source" if same else ""
         if view in LEVELS and shown is not None and self.code is not None:
             notes = self.code.notes(view, shown)
         box.border_subtitle = dressed(line(notes), look)
@@ -207,6 +212,13 @@ class Compare(Prepared):
         """A click on the bar is the key."""
         event.stop()
         self.app.simulate_key(event.key)
+
+    class HelpWanted(Message):
+        """The person wants the keys of the comparison."""
+
+    def action_help(self) -> None:
+        """The keys of the comparison."""
+        self.post_message(self.HelpWanted())
 
     def action_back(self) -> None:
         """To the main screen."""

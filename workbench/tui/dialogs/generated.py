@@ -34,15 +34,12 @@ class CodePair(Struct, frozen=True):
     def notes(self, level: str, at: Compared) -> str:
         """One line under a diff: what it says, and where a side was not kept but made now."""
         gone, came = at.difference.removed, at.difference.added
-        same = {c.code_sha256 for c in self.one.kernels} == {
-            c.code_sha256 for c in self.other.kernels
-        }
-        if same:
+        binaries = [{c.code_sha256 for c in side.kernels} for side in (self.one, self.other)]
+        if binaries[0] == binaries[1]:
             says = "the same machine code"
         elif gone or came:
-            says = (
-                f"{level.upper()}: {gone} lines went, {came} came; names as in v{self.one.number}"
-            )
+            counted = f"{level.upper()}: {gone} line{'s' if gone != 1 else ''} went, {came} came"
+            says = f"{counted}; names as in v{self.one.number}"
         else:
             says = f"the same {level.upper()}, other machine code"
         return "; ".join([says, *(side.made for side in (self.one, self.other) if side.made)])

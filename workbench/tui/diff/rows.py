@@ -46,6 +46,11 @@ class Difference(Struct, frozen=True):
     added: int
     removed: int
 
+    @property
+    def same(self) -> bool:
+        """Whether there is none."""
+        return not self.added and not self.removed
+
 
 def shown_lines(source: str) -> list[str]:
     """The lines as they are shown: tabs and control characters made visible, none dropped."""

@@ -57,6 +57,8 @@ def test_undo_takes_the_last_step_back_and_git_tells_it(done: Path) -> None:
     says = ask(SessionClient(done), lambda c: c.undo(5, "slower in the whole model"))
     assert says == "undo v5: main goes back to v4: slower in the whole model"
     assert stands(done) == (4, 4, {5})
+    snapshot = SessionClient(done).snapshot()
+    assert (snapshot.state, snapshot.says) == (State.STOPPED, says)
     assert (done / "kernel.py").read_text() == "# v4\n"
     assert git(done, "status", "--porcelain") == ""
     assert SessionReader(done).commit_of(5) == commit, "the version itself stays as it was"

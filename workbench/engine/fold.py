@@ -22,6 +22,7 @@ _ENDED = {
     "stopped": State.STOPPED,
     "failed": State.FAILED,
 }
+_LIVE = frozenset({State.STARTING, State.RUNNING, State.WAITING, State.PAUSED})
 EMPTY_STRIP = tuple(StripStage(stage=stage, outcome=None) for stage in Stage)
 
 
@@ -37,7 +38,7 @@ def fold(snapshot: Snapshot, events: Iterable[ev.AnyEvent]) -> Snapshot:
     return structs.replace(snapshot, log=tuple(log[-LOG_LINES:]), revision=snapshot.revision + 1)
 
 
-def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:  # noqa: C901, PLR0911 -- one case an event
+def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912 -- one case an event
     match event:
         case ev.RunStarted():
             return {
@@ -61,6 +62,9 @@ def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:  # noqa: C901
             return {"state": State.WAITING, "pending": event.number, "current": event.number}
         case ev.DecisionTaken():
             return {"state": State.RUNNING, "pending": None}
+        case ev.MainMoved():
+            # How the run ended is no longer how the session stands.
+            return {} if now.state in _LIVE else {"state": State.STOPPED, "says": event.says}
         case ev.RunPaused():
             return {"state": State.PAUSED, "says": event.says}
         case ev.RunResumed():

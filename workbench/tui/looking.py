@@ -117,6 +117,10 @@ class Looking(Showing):
         """The keys of the review."""
         self.tell_keys("Keys in the review", Place.REVIEW, Place.DIFF)
 
+    def on_compare_help_wanted(self) -> None:
+        """The keys of the comparison."""
+        self.tell_keys("Keys in the comparison", Place.COMPARE, Place.DIFF, Place.LIST)
+
     def tell_keys(self, title: str, *places: Place) -> None:
         """The keys heard in these places."""
         table = self.settings.keymap.table

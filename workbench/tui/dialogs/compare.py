@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 
 from workbench.engine.view import Snapshot
 from workbench.errors import WorkbenchError
@@ -73,6 +74,9 @@ class Compare(Prepared):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.COMPARE)
     _VIEWS: ClassVar[tuple[str, ...]] = ("source", "profile", *LEVELS)
 
+    class HelpWanted(Message):
+        """The person wants the keys of the comparison."""
+
     def __init__(
         self, reading: Reading, scene: Scene, pair: tuple[int, int], keys: tuple[Key, ...]
     ) -> None:
@@ -85,7 +89,9 @@ class Compare(Prepared):
         self._compiling = False
         self.diff = DiffView(scene.look)
         self.numbers = Numbers(id="numbers")
-        self.bar = KeyBar(heard(keys, Place.COMPARE, Place.DIFF), self._label, keep=("help", "back"))
+        self.bar = KeyBar(
+            heard(keys, Place.COMPARE, Place.DIFF), self._label, keep=("help", "back")
+        )
 
     def _label(self, key: Key, _scene: Scene) -> str:
         return key.label if key.id != "code-again" or self._offers else ""
@@ -212,9 +218,6 @@ class Compare(Prepared):
         """A click on the bar is the key."""
         event.stop()
         self.app.simulate_key(event.key)
-
-    class HelpWanted(Message):
-        """The person wants the keys of the comparison."""
 
     def action_help(self) -> None:
         """The keys of the comparison."""

@@ -22,8 +22,8 @@ from workbench.gate.records import Outcome
 from workbench.gate.timing.stage import JOB_MODULES, GpuTimer, TimerSettings
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
-from workbench.lineage.uncovered import uncovered
 from workbench.lineage.removals import removable
+from workbench.lineage.uncovered import uncovered
 from workbench.measure.gpuwatch import NoWatch
 from workbench.problems.load import load_problem
 
@@ -48,6 +48,7 @@ def test_an_expert_has_at_least_six_mechanisms_to_take_out(name):
 def test_what_no_inverse_covers_is_named_with_its_place():
     words = [one.words() for one in uncovered(expert("gdn"))]
     assert any(w.startswith("a prefix sum (systems_kernel, line") for w in words)
+    assert any(w.startswith("a launch of its own") and "states_kernel" in w for w in words)
     # What one inverse takes out with its own mechanism is covered.
     assert uncovered(expert("top_k_unsorted")) == ()
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Stage
 from workbench.kernels.inverses.registry import INVERSES
-from workbench.kernels.source import read_source
+from workbench.kernels.source import Source, read_source
 from workbench.kernels.source_kernel import JitKernel
 
 _MECHANISMS = {
@@ -81,7 +81,14 @@ def uncovered(source: str) -> tuple[Uncovered, ...]:
             Uncovered(says=says, kernel=name, lines=tuple(sorted(lines)))
             for says, lines in seen.items()
         ]
-    return tuple(found)
+    return (*found, *_shared_out(view))
+
+
+def _shared_out(view: Source) -> Iterator[Uncovered]:
+    """Kernels after the first: each does in parallel what one program could do in its turn."""
+    for name in view.launched[1:]:
+        lines = tuple(sorted(launch.line for launch in view.launches_of(name)))
+        yield Uncovered(says="a launch of its own for a part of the work", kernel=name, lines=lines)
 
 
 def _mechanisms(kernel: JitKernel) -> Iterator[tuple[str, int]]:

@@ -1,8 +1,11 @@
 """A person takes an accepted step back or goes on from another: in git, in a run, at rest."""
 
 import asyncio
+import random
 import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -241,6 +244,43 @@ def test_a_move_that_was_cut_short_is_finished(tmp_path: Path, moved: tuple[str,
     assert (store.overview().main, store.overview().best) == (1, 1)
     assert store.recover() == ()
     assert check_session(store) == ()
+
+
+TO_AND_FRO = """
+import sys
+from pathlib import Path
+from workbench.engine.moving import move_alone
+from workbench.engine.wishes import Branch, Undo
+while True:
+    for wish in (Undo(number=5), Branch(number=5)):
+        move_alone(Path(sys.argv[1]), wish, "2026-11-29T10:00:00+00:00")
+        print("moved", flush=True)
+"""
+
+
+def test_a_move_killed_at_any_moment_is_whole_or_was_never_made(done: Path) -> None:
+    """Kills a real process between and within its moves; the next owner finds a lawful session."""
+    rng = random.Random(5)
+    for _ in range(8):
+        mover = subprocess.Popen(
+            [sys.executable, "-c", TO_AND_FRO, str(done)], stdout=subprocess.PIPE, text=True
+        )
+        assert mover.stdout is not None
+        for _ in range(rng.randint(1, 2)):
+            assert mover.stdout.readline() == "moved\n"
+        time.sleep(rng.random() * 0.1)
+        mover.kill()
+        mover.communicate()
+        store = SessionStore.open(done)
+        store.recover()
+        moves, overview = store.moves(), store.overview()
+        assert overview.main == (moves[-1].to if moves else 5)
+        assert overview.best == overview.main
+        assert overview.undone == (set() if overview.main == 5 else {5})
+        assert check_session(store) == ()
+        if overview.main == 4:
+            ask(SessionClient(done), lambda c: c.branch(5))
+    assert len(store.moves()) >= 8
 
 
 def test_moves_travel_in_a_bundle(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """`bench`: print the README's tables from measurements made here and now."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -50,11 +51,30 @@ def start(json: options.Json = False) -> None:
     _print(measure_start, json=json)
 
 
-def screen(json: options.Json = False) -> None:
+def screen(
+    pictures: Annotated[
+        Path | None,
+        typer.Option(help="Draw SVGs and record a terminal (asciicast) into this folder instead."),
+    ] = None,
+    bundle: Annotated[Path | None, typer.Option(help="Of the session in the pictures.")] = None,
+    json: options.Json = False,
+) -> None:
     """What the screen costs: first frame, key to paint, bytes, memory; 1 if a goal is missed."""
     from workbench.bench.screen import measure_screen
 
+    if pictures is not None:
+        _draw(pictures, bundle)
+        return
     _print(measure_screen, json=json)
+
+
+def _draw(folder: Path, bundle: Path | None) -> None:
+    from workbench.tui.pictures import make_pictures
+
+    if bundle is None:
+        raise typer.BadParameter("--pictures needs --bundle, a file that `export` wrote")
+    for file in make_pictures(bundle, folder):
+        emit.text(f"{file} {file.stat().st_size >> 10} KiB")
 
 
 def skills(json: options.Json = False) -> None:

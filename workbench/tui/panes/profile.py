@@ -93,7 +93,7 @@ def limit_lines(gate: GateReport, look: Look, width: int) -> list[Content]:
                 lines += told("", known.says(), look, width)
     if gate.limit is not None and gate.time is not None:
         said = f"{gate.limit.words(gate.time)}: {gate.limit.says}"
-        lines += told("reached", said, look, width)
+        lines += told("roof", said, look, width)
     if gate.ncu is not None and gate.ncu.state is not NcuState.PROFILED:
         lines += told("ncu", f"{gate.ncu.says}: {gate.ncu.todo}", look, width)
     return lines

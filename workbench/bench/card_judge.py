@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -23,7 +23,6 @@ from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.profile import Listen, Profiled
 from workbench.gate.records import Blame, Finding, GateReport, Outcome, Stage, StageReport, Verdict
-from workbench.gate.timing.stage import GpuTimer
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.target import target as known_target
 from workbench.measure.model import CannotModel, modeled_time
@@ -61,7 +60,6 @@ class Judge:
         self._lock = threading.Lock()
         self._inspecting: dict[str, threading.Lock] = {}
         self._facts: dict[str, ProblemReport] = {}
-        self._timers: dict[str, GpuTimer] = {}
 
     def __enter__(self) -> Self:
         self._workshop.__enter__()
@@ -149,13 +147,10 @@ class Judge:
 
     def _timed(self, judged: Judged) -> Trial:
         trial, problem = judged.trial, judged.wanted.problem
-        timer = self._timers.get(problem.name)
-        if timer is None:
-            facts: Callable[[], ProblemReport] = lambda: self.facts(problem)  # noqa: E731
-            timer = timer_of(problem, facts, self._settings, self._workshop)
+        facts = partial(self.facts, problem)
+        timer = timer_of(problem, facts, self._settings, self._workshop)
         if timer is None:
             return trial
-        self._timers[problem.name] = timer
         candidate, parent = candidate_of(trial.source), candidate_of(trial.parent)
         found = timer(candidate, parent, seed=judged.seed, listen=lambda *_: None)
         report = found.report

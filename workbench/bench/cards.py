@@ -44,6 +44,8 @@ class CardsAsk(Struct, frozen=True, kw_only=True):
     """Problems that a card is tried on."""
     wall_seconds: float | None = None
     """After so long no timing begins."""
+    timers: int = 1
+    """Timings whose sides are opened beside each other; the pairs of each have the GPU alone."""
 
 
 def try_cards(ask: CardsAsk, place: Place, hear: Hear) -> Iterator[Trial]:
@@ -70,7 +72,7 @@ def try_cards(ask: CardsAsk, place: Place, hear: Hear) -> Iterator[Trial]:
                 yield judged.trial
         order = {id(one): number for number, one in enumerate(wanted)}
         waiting.sort(key=lambda judged: order[id(judged.wanted)])
-        yield from _timed(waiting, judge, ask.wall_seconds, began, hear)
+        yield from _timed(waiting, judge, ask, began, hear)
 
 
 def beside() -> int:
@@ -79,15 +81,26 @@ def beside() -> int:
 
 
 def _timed(
-    waiting: Sequence[Judged], judge: Judge, wall: float | None, began: float, hear: Hear
+    waiting: Sequence[Judged], judge: Judge, ask: CardsAsk, began: float, hear: Hear
 ) -> Iterator[Trial]:
     if waiting:
         hear(f"{len(waiting)} are right and wait for their pairs")
-    for number, judged in enumerate(waiting):
+
+    def timed(judged: Judged) -> Trial | None:
+        wall = ask.wall_seconds
         if wall is not None and time.monotonic() - began > wall:
-            hear(f"{len(waiting) - number} were not timed: {wall:g} s are over")
-            return
-        yield judge.timed(judged)
+            return None
+        return judge.timed(judged)
+
+    left = 0
+    with ThreadPoolExecutor(ask.timers) as pool:
+        for job in as_completed([pool.submit(timed, judged) for judged in waiting]):
+            trial = job.result()
+            left += trial is None
+            if trial is not None:
+                yield trial
+    if left:
+        hear(f"{left} were not timed: {ask.wall_seconds:g} s are over")
 
 
 def _repeated(ask: CardsAsk) -> list[Wanted]:

@@ -43,6 +43,9 @@ def cards(
     wall: Annotated[
         float | None, typer.Option(min=0, help="Seconds after which no timing begins.")
     ] = None,
+    timers: Annotated[
+        int, typer.Option(min=1, help="Timings whose workers start beside each other.")
+    ] = 1,
     jsonl: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append every trial as it ends.")
     ] = None,
@@ -80,6 +83,7 @@ def cards(
             every=every,
             problems_each=each,
             wall_seconds=wall,
+            timers=timers,
         )
         for trial in try_cards(ask, choose_place(device, target), note):
             trials.append(trial)

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from workbench.engine.funnel import funnel
 from workbench.engine.view import State
 from workbench.measure.records import Kind
 from workbench.tui.clipboard import OSC_LIMIT, osc52, save, told
@@ -36,7 +37,6 @@ from workbench.tui.panes.budget import best_history, meters
 from workbench.tui.panes.card import plan_lines
 from workbench.tui.panes.header import header
 from workbench.tui.panes.profile import Profile
-from workbench.tui.panes.rungs import funnel
 from workbench.tui.panes.strip import strip
 from workbench.tui.panes.version import times
 from workbench.tui.scene import Scene

@@ -48,15 +48,20 @@ def sessions(sessions: options.Sessions = None, json: options.Json = False) -> N
 
 def status(
     session: options.SessionName = "",
+    thoughts: Annotated[
+        bool, typer.Option("--thoughts", help="Print what the model thinks and says instead.")
+    ] = False,
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
     """Say what a session is doing, what it reached and what it spent."""
-    from workbench.cli.report import status_text
+    from workbench.cli.report import status_text, thoughts_text
 
     client = client_of(session, sessions)
     if json:
         emit.json(client.snapshot())
+    elif thoughts:
+        emit.text(thoughts_text(client.snapshot().talk))
     else:
         emit.text(status_text(client.snapshot()))
 

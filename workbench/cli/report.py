@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from workbench.cli.profiles import limit_lines
 from workbench.engine.budget import left
+from workbench.engine.funnel import funnel
 from workbench.engine.goal import goal_of
 from workbench.engine.telling import stage_line
-from workbench.engine.view import Snapshot, Version
+from workbench.engine.view import Snapshot, Talk, Version
 from workbench.gate.records import GateReport, Verdict
 from workbench.kernels.target import TARGETS
 from workbench.lineage.lanes import draw
@@ -35,6 +36,7 @@ def status_text(snapshot: Snapshot) -> str:
         f"mode      {snapshot.mode}",
         *_size(snapshot),
         f"versions  {len(snapshot.versions)}, {_kept(snapshot)} accepted",
+        f"rungs     {' > '.join(f'{rung.name} {rung.count}' for rung in funnel(snapshot))}",
         f"best      {version_line(best) if best else 'none yet'}",
         *_bar(snapshot.baselines),
         *_goal(snapshot, best),
@@ -46,6 +48,16 @@ def status_text(snapshot: Snapshot) -> str:
             f"waiting   v{snapshot.pending} wants your decision: workbench review {snapshot.name}"
         )
     return "\n".join(lines)
+
+
+def thoughts_text(talk: Talk | None) -> str:
+    """What the model that is asked, or was asked last, thought and said; the end of both."""
+    if talk is None:
+        return "no model was asked in this session so far"
+    parts = [f"{talk.role}, {talk.model}, asked for v{talk.number}: {talk.says}"]
+    parts += [f"\nthinks\n{talk.reasoning}"] if talk.reasoning else []
+    parts += [f"\nsays\n{talk.text}"] if talk.text else []
+    return "\n".join(parts)
 
 
 def _lineage(snapshot: Snapshot) -> list[str]:

@@ -1,52 +1,15 @@
 """The funnel: how many versions came to each stage of the gate, and how many were kept."""
 
-from collections import Counter
 from typing import ClassVar
 
-from msgspec import Struct
 from textual.content import Content
 
-from workbench.engine.view import Snapshot
-from workbench.gate.records import Stage
-from workbench.session.records import Answer
+from workbench.engine.funnel import Rung, funnel
 from workbench.tui.draw import Part, bar, cells, duration, line
 from workbench.tui.panes.base import Pane
 from workbench.tui.scene import Scene
 
-_FROM = {stage: tuple(Stage)[place:] for place, stage in enumerate(Stage)}
-"""Each stage with those after it."""
 _ONE_LINE_BELOW = 3
-
-
-class Rung(Struct, frozen=True, kw_only=True):
-    """One step of the funnel."""
-
-    name: str
-    count: int
-    """Versions that came this far."""
-    now: bool = False
-    """Whether the step under way is here."""
-    seconds: float | None = None
-    """That the step under way took here."""
-
-
-def funnel(snapshot: Snapshot) -> tuple[Rung, ...]:
-    """Stages in order with the versions that reached each, then those that were accepted."""
-    ended = Counter(version.stage for version in snapshot.versions)
-    reached = {stage: sum(ended[later] for later in _FROM[stage]) for stage in Stage}
-    accepted = sum(version.answer is Answer.ACCEPTED for version in snapshot.versions)
-    strip = {known.stage: known for known in snapshot.strip}
-    rungs = tuple(
-        Rung(
-            name=stage,
-            count=reached[stage],
-            now=stage in strip and strip[stage].running,
-            seconds=strip[stage].seconds or None if stage in strip else None,
-        )
-        for stage in Stage
-    )
-    waiting = snapshot.pending is not None
-    return (*rungs, Rung(name="accepted", count=accepted, now=waiting))
 
 
 class Rungs(Pane):

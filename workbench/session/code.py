@@ -10,13 +10,12 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import structs
 
+from workbench.kernels.code_text import LEVELS
 from workbench.kernels.records import KernelCode
 from workbench.session.objects import blob, tree
 from workbench.session.plumbing import NO_REF, DamagedError, Plumbing, Update
 
 CODE = "refs/code"
-LEVELS = ("ttgir", "ptx", "sass")
-"""From the most abstract down; each the name of a file."""
 _ABOUT = "about.json"
 _NAMED = re.compile(rf"{CODE}/([0-9a-f]{{64}})")
 

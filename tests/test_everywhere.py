@@ -103,3 +103,15 @@ def test_a_large_grid_is_followed_at_its_ends_and_around_powers_of_two():
     numbers = launch.axes[0] + grid[0] * launch.axes[1]
     assert len(numbers) <= MOST_PROGRAMS
     assert {0, 1, 65_535, 65_536, 65_537, 77_777, 300_000, 599_999} <= set(numbers.tolist())
+
+
+def test_a_program_that_is_not_followed_to_its_end_stands_for_itself_alone():
+    launch = Everywhere((100, 1, 1), 1, [])
+
+    def long_loop(all_programs):
+        while all_programs.following:
+            pass
+
+    run(launch, 5, long_loop)
+    assert launch.share == pytest.approx(0.01)
+    assert not launch.told

@@ -17,10 +17,10 @@ from triton.runtime.errors import InterpreterError
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.autotune import choosing
-from workbench.kernels.everywhere import Everywhere
+from workbench.kernels.everywhere import Everywhere, number_of
 from workbench.kernels.faults import CannotJudge, KernelFault, KernelRaised
 from workbench.kernels.interpret_arguments import Converter, bind
-from workbench.kernels.interpret_everywhere import EverywhereBuilder, following
+from workbench.kernels.interpret_following import following, most_beside, told_apart
 from workbench.kernels.interpret_language import language
 from workbench.kernels.records import LaunchTrace
 from workbench.kernels.standin import standing_in
@@ -43,10 +43,6 @@ _DRAWS = 16
 _FEW_WORK = 3
 """Times the work that a launch of few programs may take: each of them does much, and unlike (ours).
 """
-_MOST_WAYS = 24
-"""Programs that run beside a sample because none of it goes their way (ours)."""
-_WAYS_WORK = 0.5
-"""Of the work that a launch may cost, how much they may add (ours)."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -140,14 +136,14 @@ class Trace:
             return ran
         chosen = list(_order(grid, settings))
         seed = settings.sample_seed + len(self.launches)
-        alike = Everywhere(grid, seed, [_number(program, grid) for program in chosen])
+        alike = Everywhere(grid, seed, [number_of(program, grid) for program in chosen])
         book.ways[book.launch] = alike
         with following(alike):
             ran = self._run(watch, function, values, grid)
             # The tail and the largest offsets are the last program's; what these do is not counted,
             # since counts are scaled from programs that stand for their like.
             program: Grid | None = _place(total - 1, grid)
-            most = _more(watch, ran, settings.work)
+            most = most_beside(watch, ran, settings.work)
             while program is not None and most >= 0:
                 _run_one(book, watch, function, values, grid, program)
                 program, most = alike.draw(), most - 1
@@ -188,7 +184,7 @@ class Trace:
             for program in _order(grid, self._settings):
                 builder.grid_idx = program
                 watch.begin_program(program)
-                with _told_apart(builder, program):
+                with told_apart(builder, program):
                     function(**values)
                 watch.end_program()
                 ran += 1
@@ -273,9 +269,25 @@ def _blamed(watch: LaunchWatch) -> Iterator[None]:
         raise CannotJudge(str(missing), kernel=watch.kernel, line=line) from missing
     except Exception as error:
         said = str(error) or repr(error)
+        if _innermost(error).endswith(_TELLING_APART):
+            what = f"what programs of this kernel differ in ({said[:200]})"
+            raise CannotJudge(what, kernel=watch.kernel, line=_line_of(error)) from error
         if not isinstance(error, InterpreterError):
             said = f"{type(error).__name__}: {said}"
         raise KernelRaised(said[:400], kernel=watch.kernel, line=_line_of(error)) from error
+
+
+_TELLING_APART = ("/everywhere.py", "/intervals.py", "/interpret_everywhere.py")
+"""What fails there is no fault of a kernel."""
+
+
+def _innermost(error: BaseException) -> str:
+    """The file that raised it."""
+    step, name = error.__traceback__, ""
+    while step is not None:
+        name = step.tb_frame.f_code.co_filename
+        step = step.tb_next
+    return name
 
 
 def _line_of(error: BaseException) -> int:
@@ -304,28 +316,6 @@ def _order(grid: Grid, settings: Settings) -> Iterator[Grid]:
 
 def _place(number: int, grid: Grid) -> Grid:
     return number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
-
-
-def _number(program: Grid, grid: Grid) -> int:
-    return program[0] + grid[0] * (program[1] + grid[1] * program[2])
-
-
-def _more(watch: LaunchWatch, ran: int, work: int | None) -> int:
-    """How many programs may run beside a sample, to see every way through a kernel."""
-    if work is None:
-        return _MOST_WAYS
-    return min(_MOST_WAYS, int(work * _WAYS_WORK / max(watch.work / max(ran, 1), 1)))
-
-
-@contextlib.contextmanager
-def _told_apart(builder: Untyped, program: Grid) -> Iterator[None]:
-    """One program, with all others that go its way, where programs are told apart."""
-    if not isinstance(builder, EverywhereBuilder):
-        yield
-        return
-    builder.everywhere.begin(program)
-    yield
-    builder.everywhere.end(program)
 
 
 def _spread(grid: Grid, count: int, seed: int) -> list[int]:
@@ -372,7 +362,7 @@ def _run_one(
     builder.watch, builder.grid_idx, builder.grid_dim = one, program, grid
     with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch):
         one.begin_program(program)
-        with _told_apart(builder, program):
+        with told_apart(builder, program):
             function(**values)
         one.end_program()
 

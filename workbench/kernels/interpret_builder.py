@@ -49,6 +49,9 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
     def decided(self, handle: TensorHandle) -> None:
         """Python takes a scalar's value, to branch on it or to count with it."""
 
+    def reduced(self, combine: str, inputs: Untyped, results: Untyped) -> None:
+        """Tensors were reduced or scanned by triton's own function of that name, or a kernel's."""
+
     # -- numbers
 
     def get_bf16(self, value: float) -> TensorHandle:

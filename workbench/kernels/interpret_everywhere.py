@@ -1,20 +1,20 @@
 """The interpreter's operations, followed for every program of a launch at once."""
 
-import contextlib
-import functools
-import inspect
+import ctypes
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import triton.language as tl
 from numpy.typing import NDArray
-from triton.runtime import interpreter as triton_interpreter
 from triton.runtime.interpreter import TensorDescHandle, TensorHandle
 
 from workbench.kernels.everywhere import UNKNOWN, Everywhere, Spread
 from workbench.kernels.interpret_builder import TracedBuilder, mask_of
+from workbench.kernels.interpret_numbers import narrow, widen
 from workbench.kernels.intervals import INTERVALS, Span, compared, exact, signed, towards_zero
+from workbench.kernels.trace_launch import LaunchWatch
+from workbench.kernels.trace_memory import region_of
 from workbench.kernels.untyped import Untyped
 
 Array = NDArray[Any]
@@ -37,7 +37,7 @@ class EverywhereBuilder(TracedBuilder):
     def create_get_program_id(self, axis: int) -> TensorHandle:
         """Where programs begin to differ."""
         made = super().create_get_program_id(axis)
-        return _with(made, exact(self.everywhere.axes[axis].astype(np.int32)))
+        return with_spread(made, exact(self.everywhere.axes[axis].astype(np.int32)))
 
     def decided(self, handle: TensorHandle) -> None:
         """Python takes a value: programs with another one part."""
@@ -79,20 +79,22 @@ class EverywhereBuilder(TracedBuilder):
         made = super().create_addptr(ptr, offset)
         spans = _span(ptr), _span(offset)
         if not _either(ptr, offset) or None in spans or not self.everywhere.following:
-            return _with(made, UNKNOWN) if _either(ptr, offset) else made
+            return with_spread(made, UNKNOWN) if _either(ptr, offset) else made
         width = max(1, ptr.get_element_ty().primitive_bitwidth // 8)
         base, moved = spans[0], spans[1]
-        return _with(made, _added(base, moved, width))
+        return with_spread(made, _added(base, moved, width))
 
     def cast_impl(self, src: TensorHandle, dst_type: Untyped) -> TensorHandle:
         """A conversion."""
         made = super().cast_impl(src, dst_type)
         spread = spread_of(src)
-        if isinstance(spread, Span) and made.dtype != tl.bfloat16:
-            low = spread.low.astype(made.data.dtype)
-            span = exact(low) if spread.exact else Span(low, spread.high.astype(made.data.dtype))
-            return _with(made, span)
-        return self._lost(made, (src,))
+        if not isinstance(spread, Span):
+            return self.lost(made, (src,))
+        lifted = self.lifted(TracedBuilder.cast_impl, made, (src, dst_type), {})
+        if lifted is not None or made.dtype.scalar == tl.bfloat16:
+            return self.lost(made, (src,)) if lifted is None else with_spread(made, lifted)
+        dtype = made.data.dtype
+        return with_spread(made, Span(spread.low.astype(dtype), spread.high.astype(dtype)))
 
     def create_select(self, cond: TensorHandle, lhs: TensorHandle, rhs: TensorHandle) -> Untyped:
         """`where`."""
@@ -101,16 +103,16 @@ class EverywhereBuilder(TracedBuilder):
             return made
         spans = [_span(one) for one in (cond, lhs, rhs)]
         if None in spans or not self.everywhere.following:
-            return self._lost(made, (lhs, rhs), spoiled=True)
+            return self.lost(made, (lhs, rhs), spoiled=True)
         which, yes, no = (span for span in spans if span is not None)
         low = np.where(
             which.low, yes.low, np.where(which.high, np.minimum(yes.low, no.low), no.low)
         )
         if which.exact and yes.exact and no.exact:
-            return _with(made, exact(self._wide(low)))
+            return with_spread(made, exact(self._wide(low)))
         most = np.maximum(yes.high, no.high)
         high = np.where(which.low, yes.high, np.where(which.high, most, no.high))
-        return _with(made, Span(self._wide(low), self._wide(high)))
+        return with_spread(made, Span(self._wide(low), self._wide(high)))
 
     # -- memory
 
@@ -118,9 +120,24 @@ class EverywhereBuilder(TracedBuilder):
         self, ptrs: TensorHandle, mask: Untyped, other: Untyped, *rest: Untyped, **named: Untyped
     ) -> TensorHandle:
         """What is loaded is data."""
-        self.everywhere.accessed(self._address(ptrs))
+        address = self._address(ptrs)
+        self.everywhere.accessed(address)
         made = super().create_masked_load(ptrs, mask, other, *rest, **named)
-        return _with(made, UNKNOWN)
+        return with_spread(made, self._read(address, ptrs, made))
+
+    def _read(self, address: Spread, ptrs: TensorHandle, made: TensorHandle) -> Spread:
+        """One number for each program, out of memory that no kernel writes: an index, a length."""
+        region = region_of(ptrs.dtype)
+        if not isinstance(address, Span) or not address.exact or made.data.size > 1:
+            return UNKNOWN
+        if region is None or not self.watch.given(region.low):
+            return UNKNOWN
+        width = made.data.dtype.itemsize
+        places = (address.low.astype(np.int64) - region.low) // width
+        raw = (ctypes.c_uint8 * region.nbytes).from_address(region.low)
+        held = np.frombuffer(memoryview(raw), dtype=made.data.dtype, count=region.nbytes // width)
+        numbers = held[np.clip(places, 0, held.size - 1)]
+        return exact(self._wide(_widened(numbers, made.dtype)))
 
     def create_masked_store(
         self, ptrs: TensorHandle, value: TensorHandle, mask: Untyped, *rest: Untyped
@@ -137,12 +154,12 @@ class EverywhereBuilder(TracedBuilder):
     ) -> TensorHandle:
         """As a store; what it gives back is data."""
         self.everywhere.accessed(self._address(ptr), _lanes(ptr, mask))
-        return _with(super().create_atomic_rmw(op, ptr, val, mask, *rest), UNKNOWN)
+        return with_spread(super().create_atomic_rmw(op, ptr, val, mask, *rest), UNKNOWN)
 
     def create_atomic_cas(self, ptr: TensorHandle, *rest: Untyped) -> TensorHandle:
         """As a store."""
         self.everywhere.accessed(self._address(ptr), np.ones(ptr.data.shape, dtype=np.bool_))
-        return _with(super().create_atomic_cas(ptr, *rest), UNKNOWN)
+        return with_spread(super().create_atomic_cas(ptr, *rest), UNKNOWN)
 
     _through: Spread = None
     """The address that a descriptor's indices make, while it is being used."""
@@ -163,17 +180,69 @@ class EverywhereBuilder(TracedBuilder):
 
     # -- the rules
 
+    def lifted(self, operation: Untyped, made: Untyped, args: Untyped, named: Untyped) -> Spread:
+        """The same operation on every program's number; None where there is not one of each."""
+        spreads = [spread_of(one) for one in handles_in(args)]
+        if not isinstance(made, TensorHandle) or UNKNOWN in spreads or not any(spreads):
+            return None
+        if not all(span is not None and span.exact for span in map(_span, handles_in(args))):
+            return None
+        if not self.everywhere.following:
+            return None
+        watch, self.watch = self.watch, _UNWATCHED
+        try:
+            every = operation(self, *self._in_all(args), **named)
+        except (TypeError, ValueError, ArithmeticError, NotImplementedError):
+            return None
+        finally:
+            self.watch = watch
+        numbers = every.data.reshape(-1)
+        if numbers.shape != self.everywhere.axes[0].shape:
+            return None
+        return exact(_widened(numbers, every.dtype))
+
+    def _in_all(self, args: Untyped) -> list[Untyped]:
+        """Arguments with a lane for each program."""
+        given: list[Untyped] = []
+        for arg in args:
+            if isinstance(arg, list | tuple):
+                given.append(self._in_all(arg))
+            elif not isinstance(arg, TensorHandle):
+                given.append(arg)
+            else:
+                span = _span(arg)
+                numbers = self._wide(arg.data.reshape(-1)[:1] if span is None else span.low)
+                if arg.dtype.scalar == tl.bfloat16:
+                    numbers = narrow(numbers.astype(np.float32))
+                given.append(TensorHandle(numbers.astype(arg.data.dtype), arg.dtype))
+        return given
+
+    def reduced(self, combine: str, inputs: Untyped, results: Untyped) -> None:
+        """Sums and extremes of what programs agree on but for their ids; all else is data."""
+        handles = [tensor.handle for tensor in inputs]
+        if not _either(*handles):
+            return
+        span = _span(handles[0])
+        for result in results:
+            self.lost(result.handle, handles)
+        if span is None or len(results) > 1 or combine not in _REDUCTIONS:
+            return
+        # Of lanes that are evenly apart these are exact; for others they tell programs apart.
+        lanes = handles[0].data.size // max(results[0].handle.data.size, 1)
+        values = _REDUCTIONS[combine](span, lanes)
+        with_spread(results[0].handle, exact(self._wide(values)))
+
     def _followed(
         self, made: TensorHandle, operands: tuple[TensorHandle, TensorHandle], op: Untyped
     ) -> TensorHandle:
         if not _either(*operands):
             return made
         if UNKNOWN in (spread_of(operands[0]), spread_of(operands[1])):
-            return self._lost(made, operands)
+            return self.lost(made, operands)
         left, right = (_span(one) for one in operands)
         rule = INTERVALS.get(op)
         if left is None or right is None or not self.everywhere.following:
-            return self._lost(made, operands)
+            return self.lost(made, operands)
         if left.exact and right.exact:
             span = self._exactly(made, left, right, op)
         elif op in _COMPARISONS:
@@ -181,19 +250,23 @@ class EverywhereBuilder(TracedBuilder):
         elif rule is not None and (found := rule(left, right)) is not None:
             span = found
         else:
-            return self._lost(made, operands)
+            return self.lost(made, operands)
         if op in _COMPARISONS:
             sides = [Span(self._wide(s.low), self._wide(s.high)) for s in (left, right)]
             self.everywhere.compared(sides[0], sides[1], span)
         elif op in (np.minimum, np.maximum, np.fmin, np.fmax):
             self._chosen(left, right)
-        return _with(made, span)
+        return with_spread(made, span)
 
     def _exactly(self, made: TensorHandle, left: Span, right: Span, op: Untyped) -> Span:
         """The same operation on every program's number, in the operands' own width."""
         with np.errstate(all="ignore"):
             values = self._wide(np.asarray(op(left.low, right.low)))
-        return exact(values if values.dtype == np.bool_ else values.astype(made.data.dtype))
+        if values.dtype == np.bool_:
+            return exact(values)
+        if made.dtype.scalar == tl.bfloat16:
+            return exact(widen(narrow(values.astype(np.float32))))
+        return exact(values.astype(made.data.dtype))
 
     def _chosen(self, left: Span, right: Span) -> None:
         """Which of two numbers is the smaller one decides like a comparison."""
@@ -203,7 +276,7 @@ class EverywhereBuilder(TracedBuilder):
     def _wide(self, values: Array) -> Array:
         return np.broadcast_to(values, self.everywhere.axes[0].shape)
 
-    def _lost(self, made: Untyped, operands: Untyped, *, spoiled: bool = False) -> Untyped:
+    def lost(self, made: Untyped, operands: Untyped, *, spoiled: bool = False) -> Untyped:
         """What meets data is data; a program's number that it meets decides what comes out."""
         for operand in operands:
             spread = spread_of(operand)
@@ -211,7 +284,7 @@ class EverywhereBuilder(TracedBuilder):
                 self.everywhere.part_by(spread)
                 spoiled = True
             spoiled |= spread is UNKNOWN
-        return _with(made, UNKNOWN) if spoiled else made
+        return with_spread(made, UNKNOWN) if spoiled else made
 
 
 def _lanes(ptrs: TensorHandle, mask: Untyped) -> Array:
@@ -242,6 +315,11 @@ def _described(args: Untyped) -> Spread:
     return exact(place) if place.size > 1 else None
 
 
+def _widened(data: Array, kind: Untyped) -> Array:
+    """Numbers as they are computed with: bfloat16 is held as bit patterns."""
+    return widen(data) if kind.scalar == tl.bfloat16 and data.dtype == np.uint16 else data
+
+
 def _handle_of(value: Untyped) -> Untyped:
     if isinstance(value, tl.tensor):
         return value.handle
@@ -249,7 +327,8 @@ def _handle_of(value: Untyped) -> Untyped:
     return TensorHandle(np.array([number], dtype=np.int64), tl.int64)
 
 
-def _with(handle: Untyped, spread: Spread) -> Untyped:
+def with_spread(handle: Untyped, spread: Spread) -> Untyped:
+    """The same value, with how it differs between programs."""
     handle.spread = spread
     return handle
 
@@ -264,8 +343,9 @@ def _span(handle: TensorHandle) -> Span | None:
     if isinstance(spread, Span):
         return spread
     data = handle.data
-    if spread is not None or not data.size or handle.dtype.scalar == tl.bfloat16:
+    if spread is not None or not data.size:
         return None
+    data = _widened(data, handle.dtype)
     if data.size == 1:
         return exact(data.reshape(-1))
     known: Span | None = getattr(handle, "lanes", None)
@@ -278,90 +358,19 @@ def _span(handle: TensorHandle) -> Span | None:
     return known
 
 
-_SAME_LANES = ("splat", "broadcast", "expand_dims", "reshape", "trans", "unsplat")
-"""Operations that move or repeat lanes."""
+_REDUCTIONS: dict[str, Untyped] = {
+    "_sum_combine": lambda span, lanes: (signed(span.low) + signed(span.high)) * lanes // 2,
+    "_elementwise_max": lambda span, _: span.high,
+    "_elementwise_min": lambda span, _: span.low,
+}
+_UNWATCHED = LaunchWatch("", [], line=0, counting=False, raising=False)
+"""Where an operation is repeated for other programs: nothing that counts."""
 
 
-def _moving(name: str) -> Untyped:
-    original = getattr(TracedBuilder, name)
-
-    @functools.wraps(original)
-    def moved(self: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
-        made = original(self, *args, **named)
-        for spread in _spreads(args):
-            made.spread = spread
-        return made
-
-    return moved
-
-
-def _other(name: str) -> Untyped:
-    original = getattr(TracedBuilder, name)
-
-    @functools.wraps(original)
-    def lost(self: EverywhereBuilder, *args: Untyped, **named: Untyped) -> Untyped:
-        made = original(self, *args, **named)
-        several = made if isinstance(made, tuple) else (made,)
-        known = [one for one in several if isinstance(one, TensorHandle)]
-        if known and spread_of(known[0]) is None:
-            for one in known:
-                self._lost(one, list(_handles(args)))
-        return made
-
-    return lost
-
-
-_INDIRECT = frozenset(
-    f"create_{kind}"
-    for kind in (
-        *("descriptor_load", "descriptor_store", "descriptor_gather", "descriptor_scatter"),
-        *("tensor_pointer_load", "tensor_pointer_store"),
-    )
-)
-
-
-def _indirectly(name: str) -> Untyped:
-    original = getattr(TracedBuilder, name)
-
-    @functools.wraps(original)
-    def accessed(self: EverywhereBuilder, *args: Untyped, **named: Untyped) -> Untyped:
-        return self.indirect(original, args, named)
-
-    return accessed
-
-
-def _handles(args: Untyped) -> Iterator[TensorHandle]:
+def handles_in(args: Untyped) -> Iterator[TensorHandle]:
+    """The values among an operation's arguments."""
     for arg in args:
         if isinstance(arg, TensorHandle):
             yield arg
         elif isinstance(arg, list | tuple):
-            yield from _handles(arg)
-
-
-def _spreads(args: Untyped) -> Iterator[Spread]:
-    return (spread_of(one) for one in _handles(args) if spread_of(one) is not None)
-
-
-def _complete() -> None:
-    """Every operation that has no rule above passes on that it was met by a program's number."""
-    for name, _ in inspect.getmembers(TracedBuilder, inspect.isfunction):
-        if not name.startswith("create_") or name in vars(EverywhereBuilder):
-            continue
-        make = _moving if name.removeprefix("create_") in _SAME_LANES else _other
-        make = _indirectly if name in _INDIRECT else make
-        setattr(EverywhereBuilder, name, make(name))
-
-
-_complete()
-
-
-@contextlib.contextmanager
-def following(everywhere: Everywhere) -> Iterator[None]:
-    """Tell the programs that run in the body from all others of their launch."""
-    builder = triton_interpreter.interpreter_builder
-    before = builder.__class__
-    builder.__class__, builder.everywhere = EverywhereBuilder, everywhere
-    try:
-        yield
-    finally:
-        builder.__class__ = before
+            yield from handles_in(arg)

@@ -49,6 +49,8 @@ def reduce(operation: ReduceOps, inputs: tuple[Untyped, ...]) -> Untyped:
     shape = inputs[0].handle.data.shape
     kept = [_kept(data, shape, operation) if operation.keep_dims else data for data in results]
     tensors = [operation.to_tensor(_scalar(d), t.dtype) for d, t in zip(kept, flat, strict=False)]
+    builder = triton_interpreter.interpreter_builder
+    builder.reduced(_name(operation.combine_fn), inputs, tensors)
     return tensors[0] if len(tensors) == 1 else tuple(tensors)
 
 
@@ -63,7 +65,9 @@ def scan(operation: ScanOps, inputs: tuple[Untyped, ...]) -> Untyped:
     else:
         results = _by_doubling(operation, data, inputs, axis)
     turned = [_flip(d, axis) if backward else d for d in results]
-    return [operation.to_tensor(d, t.dtype) for d, t in zip(turned, inputs, strict=True)]
+    tensors = [operation.to_tensor(d, t.dtype) for d, t in zip(turned, inputs, strict=True)]
+    triton_interpreter.interpreter_builder.reduced("", inputs, tensors)
+    return tensors
 
 
 def _name(combine: Untyped) -> str:

@@ -135,6 +135,11 @@ class Book:
         storage = None if place is None else self._storages.get(place)
         return storage is not None and storage.tensor.untyped_storage().nbytes() <= _FLAGS
 
+    def given(self, place: int) -> bool:
+        """Whether a storage holds what the host put there, whoever looks."""
+        storage = self._storages.get(place)
+        return storage is not None and storage.known and not storage.slots and not storage.written
+
     def slots_of(self, tensor: torch.Tensor) -> tuple[Slot, ...]:
         """Through which launches of this call a tensor's storage may have been written to."""
         storage = self._storages.get(_address(tensor))
@@ -270,6 +275,10 @@ class BookWatch(LaunchWatch):
     """The books of one launch, with those of memory."""
 
     book: Book
+
+    def given(self, place: int) -> bool:
+        """Whether no kernel of the call writes a storage whose contents are known."""
+        return self.book.given(place)
 
     def begin_program(self, program: Grid) -> None:
         """A new program starts, with nothing read and nothing stored."""

@@ -82,6 +82,11 @@ class Everywhere:
         return 1.0 - float(self._waiting.mean())
 
     @property
+    def followed(self) -> int:
+        """How many of the launch's programs are followed: all, or some drawn from very many."""
+        return len(self._numbers)
+
+    @property
     def told(self) -> bool:
         """Whether programs that ran stand for all others, to places that are known."""
         known = all(s.places is not None for s in self.shares.values() if s.alike)

@@ -111,5 +111,7 @@ class TracedFull(Struct, frozen=True, kw_only=True):
     """Every program goes the way of one that ran: the shares written are no estimates."""
     stood_for: float = 1.0
     """Of the programs of the launches that write outputs, those that go the way of one that ran."""
+    followed: int = 0
+    """How many of them that share was worked out for; 0: all."""
     changing: str = ""
     """Host state that the second call changed; empty when there is none."""

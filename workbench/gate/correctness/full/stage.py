@@ -250,7 +250,7 @@ def _judged(
         says = (
             f"{compared.programs} programs at {full.shape}, {count} of {whole} elements "
             f"({100 * count / whole:.2g} %), worst error {worst:.2g} of the bound; "
-            f"{100 * answer.stood_for:.3g} % of its programs go the way of one that ran"
+            f"{100 * answer.stood_for:.3g} % of {_asked(answer)} go the way of one that ran"
         )
     if not findings:
         findings += _unwritten(full, answer, compared, seed)
@@ -265,6 +265,10 @@ def _judged(
         evidence=evidence,
         traced=structs.replace(answer.traced, compared=everywhere),
     )
+
+
+def _asked(answer: TracedFull) -> str:
+    return f"{answer.followed} programs drawn from all" if answer.followed else "its programs"
 
 
 def _flagged(full: ShapeReport, compared: ComparedStored, seed: bytes) -> list[Finding]:

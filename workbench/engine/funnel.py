@@ -4,7 +4,8 @@ from collections import Counter
 
 from msgspec import Struct
 
-from workbench.engine.view import Snapshot
+from workbench.engine.once import once
+from workbench.engine.view import Snapshot, Version
 from workbench.gate.records import Stage
 from workbench.session.records import Answer
 
@@ -26,9 +27,7 @@ class Rung(Struct, frozen=True, kw_only=True):
 
 def funnel(snapshot: Snapshot) -> tuple[Rung, ...]:
     """Stages in order with the versions that reached each, then those that were accepted."""
-    ended = Counter(version.stage for version in snapshot.versions)
-    reached = {stage: sum(ended[later] for later in _FROM[stage]) for stage in Stage}
-    accepted = sum(version.answer is Answer.ACCEPTED for version in snapshot.versions)
+    reached, accepted = _counted(snapshot.versions)
     strip = {known.stage: known for known in snapshot.strip}
     rungs = tuple(
         Rung(
@@ -41,3 +40,11 @@ def funnel(snapshot: Snapshot) -> tuple[Rung, ...]:
     )
     waiting = snapshot.pending is not None
     return (*rungs, Rung(name="accepted", count=accepted, now=waiting))
+
+
+@once
+def _counted(versions: tuple[Version, ...]) -> tuple[dict[Stage, int], int]:
+    """How many came to each stage, and how many were accepted."""
+    ended = Counter(version.stage for version in versions)
+    reached = {stage: sum(ended[later] for later in _FROM[stage]) for stage in Stage}
+    return reached, sum(version.answer is Answer.ACCEPTED for version in versions)

@@ -6,7 +6,8 @@ from msgspec import Struct
 from textual.content import Content
 
 from workbench.engine.goal import goal_of
-from workbench.engine.view import Snapshot
+from workbench.engine.once import once
+from workbench.engine.view import Snapshot, Version
 from workbench.measure.records import Kind, Speed
 from workbench.session.records import Answer
 from workbench.tui.draw import Part, bar, cells, duration, figure, fit, line, sparkline
@@ -83,9 +84,18 @@ def best_history(snapshot: Snapshot) -> tuple[float, ...]:
     """Best speed against the seed after each version, counting accepted ones of one kind only."""
     best = version_of(snapshot, snapshot.best)
     kind = best.speed_vs_seed.kind if best and best.speed_vs_seed else Kind.MODELED
+    return _histories(snapshot.versions)[kind]
+
+
+@once
+def _histories(versions: tuple[Version, ...]) -> dict[Kind, tuple[float, ...]]:
+    return {kind: _history(versions, kind) for kind in Kind}
+
+
+def _history(versions: tuple[Version, ...], kind: Kind) -> tuple[float, ...]:
     top = 1.0
     history = []
-    for version in snapshot.versions:
+    for version in versions:
         speed = version.speed_vs_seed
         if version.answer is Answer.ACCEPTED and speed is not None and speed.kind is kind:
             top = max(top, speed.ratio)

@@ -8,6 +8,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 
+from workbench.engine.once import once
 from workbench.engine.view import State, Version
 from workbench.lineage.lanes import Lanes, Role
 from workbench.measure.records import Kind
@@ -60,7 +61,7 @@ class Lineage(Pane):
     def foot(self, scene: Scene) -> str:
         """How many there are."""
         versions = scene.snapshot.versions
-        gone = sum(lost(version) for version in versions)
+        gone = _not_kept(versions)
         return f"{len(versions)} version{'' if len(versions) == 1 else 's'}, {gone} not kept"
 
     def show_scene(self, scene: Scene) -> None:
@@ -212,3 +213,8 @@ def _empty(scene: Scene, width: int, table: tuple[Key, ...]) -> list[Content]:
         told = _NEXT.get(scene.snapshot.mode, "")
         lines += [line(""), *(line((f" {text}", look.muted)) for text in wrapped(told, width - 1))]
     return lines
+
+
+@once
+def _not_kept(versions: tuple[Version, ...]) -> int:
+    return sum(lost(version) for version in versions)

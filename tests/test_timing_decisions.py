@@ -178,6 +178,18 @@ def test_a_reading_beyond_the_judge_s_own_wait_is_not_believed():
     assert codes(profiled)[0] == "profile.clocks-disagree"
 
 
+def test_a_host_that_answers_late_in_half_of_the_turns_keeps_nothing_open():
+    late = {"late_of_four": 2}
+    profiled = Match(new=noisy(50.0), old=noisy(100.0), candidate=late, parent=late).judged()
+    assert profiled.report.outcome is Outcome.PASSED
+
+
+def test_a_judge_that_waits_longer_in_every_turn_believes_nothing():
+    profiled = Match(new=noisy(50.0), old=noisy(100.0), candidate={"late_of_four": 4}).judged()
+    assert profiled.report.outcome is Outcome.UNPROVEN
+    assert codes(profiled)[0] == "profile.clocks-disagree"
+
+
 def test_less_time_than_the_work_takes_is_refused():
     work = WorkFloor(flops=0.0, bytes=4.8e9)  # 1000 us at the H200's peak
     profiled = Match(new=noisy(800.0), old=noisy(1500.0), work=work).judged()

@@ -60,8 +60,11 @@ class ScriptedSide:
         hides_us: float = 0.0,
         judge_us: float | None = None,
         late_us: float = 0.0,
+        late_of_four: int = 0,
     ) -> None:
         self.name = name
+        self.late_of_four = late_of_four
+        """So many turns of four keep the judge waiting, five milliseconds each."""
         self.empty = empty_turns(late_us)
         self.closely = 0
         self.checkable = name != REFERENCE
@@ -84,6 +87,7 @@ class ScriptedSide:
         wall = (ahead or 30.0) + us + self._hides_us + 5.0
         reading = Reading(device_us=us, host_us=30.0, wall_us=wall, ahead_us=ahead)
         judge_us = wall + ahead + 2_000.0 if self._judge_us is None else self._judge_us
+        judge_us += 5_000.0 if self.turns % 4 < self.late_of_four else 0.0
         return Turn(reading=reading, judge_us=judge_us)
 
     def check(self, *, closely: bool) -> Sequence[Finding]:

@@ -129,6 +129,19 @@ def test_a_sum_in_memory_is_kept_in_registers():
     assert "held = total.to(out_ptr.dtype.element_ty)" in after
 
 
+def test_a_store_that_leaves_a_loop_takes_its_barrier_along():
+    zeros, store = "mask=inside)\n    for", "        tl.store(out_ptr + cols, total, mask=inside)\n"
+    barrier = "tl.debug_barrier()\n"
+    text = changed(
+        IN_MEMORY,
+        (zeros, f"mask=inside)\n    {barrier}    for"),
+        (store, f"{store}        {barrier}"),
+    )
+    after = edited(text, "in-registers")
+    assert after.index(barrier) < after.index("held = tl.load")
+    assert after.count(barrier) == 1
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

@@ -56,6 +56,15 @@ def _update(kernel: JitKernel, store: Access) -> _Update:
     return _Update(loop, load, store)
 
 
+def _barrier_after(loop: Loop, store: ast.stmt) -> ast.stmt | None:
+    """The barrier that made the store seen by all threads, where one follows it in the loop."""
+    after = loop.node.body[loop.node.body.index(store) + 1 :]
+    match after[:1]:
+        case [ast.Expr(value=ast.Call(func=ast.Attribute(attr="debug_barrier"))) as barrier]:
+            return barrier
+    return None
+
+
 def _find(_source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
     found = _updates(kernel)
     lines = {line for u in found for line in (u.load.line, u.store.line)}
@@ -81,6 +90,8 @@ def _change(source: Source, kernel: JitKernel, _parameters: dict[str, Parameter]
         cast = inner.replace(" ", "").endswith(f".to({kind})")
         splice.replace_statement(statement, f"{held} = {inner if cast else f'{tight}.to({kind})'}")
         splice.insert_after(update.loop.node, splice.text_with(statement, {value: held}))
+        if (barrier := _barrier_after(update.loop, statement)) is not None:
+            splice.remove(barrier)
     return splice.result()
 
 

@@ -10,7 +10,9 @@ from torch import nn
 def matvec_kernel(a_ptr, b_ptr, out_ptr, M, K, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     inside = rows < M
+    # With fewer rows than threads one thread stores what others load.
     tl.store(out_ptr + rows, tl.zeros([ROWS], dtype=tl.float32), mask=inside)
+    tl.debug_barrier()
     for start in range(0, K, BLOCK):
         ks = start + tl.arange(0, BLOCK)
         mask = inside[:, None] & (ks[None, :] < K)
@@ -19,6 +21,7 @@ def matvec_kernel(a_ptr, b_ptr, out_ptr, M, K, ROWS: tl.constexpr, BLOCK: tl.con
         total = tl.load(out_ptr + rows, mask=inside)
         total += tl.sum(a * b[None, :], axis=1)
         tl.store(out_ptr + rows, total, mask=inside)
+        tl.debug_barrier()
 
 
 class ModelNew(nn.Module):

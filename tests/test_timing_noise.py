@@ -70,6 +70,9 @@ class Dialled(Match):
         return lambda _run, _turn: us * rng.gauss(1.0, QUIET)
 
 
+RECORDED = Path(__file__).parent / "recorded"
+
+
 def measured(dialled, kernels, *, seconds=60.0):
     """All lines, on a clock that goes on by a second at every look."""
     ticks = itertools.count()
@@ -180,7 +183,7 @@ def test_what_processes_differ_by_is_told_beside_the_noise_of_pairs():
 
 
 def test_the_recorded_file_of_one_process_pair_each_still_reads():
-    found = tables(read_lines(Path(__file__).parent / "recorded" / "noise_h200.jsonl"))
+    found = tables(read_lines(RECORDED / "noise_h200_first.jsonl"))
     assert (found.apart.kernel, found.apart.processes, found.apart.met) == ("add", 6, True)
     assert found.apart.most_us == pytest.approx(0.157, abs=0.002)
     assert found.rate(0.0).words().startswith("0 of 312")
@@ -192,6 +195,15 @@ def test_the_recorded_file_of_one_process_pair_each_still_reads():
     ]
     add = next(row for row in found.schemes if (row.kernel, row.planted) == ("add", 0.0))
     assert add.above_threshold > 0.8, "one process pair's own part, which the pool would hide"
+
+
+def test_decisions_recorded_under_the_present_rule_meet_both_goals():
+    found = tables(read_lines(RECORDED / "noise_h200.jsonl"))
+    assert found.rate(0.0).words().startswith("0 of 156")
+    assert found.rate(2.0).words().startswith("80 of 80")
+    assert found.apart.processes == 12
+    assert found.apart.beyond_us < found.apart.allowed_us
+    assert found.met
 
 
 def test_a_cut_last_line_is_left_out_and_another_is_refused(tmp_path):

@@ -8,6 +8,7 @@ from tui_kit import Stage, stage
 from workbench.session.records import Answer
 from workbench.tui.board import Board
 from workbench.tui.dialogs.ask import Confirm, Reason
+from workbench.tui.dialogs.more import More
 from workbench.tui.dialogs.review import Review
 
 
@@ -56,3 +57,20 @@ async def test_keys_typed_after_a_dialog_was_closed_reach_the_main_screen() -> N
         on.app.post_message(events.Key("escape", None))
         at_once(on, "j")
         await on.until(lambda: isinstance(on.app.screen, Board) and on.scene.selected == 11)
+
+
+async def test_a_form_filled_in_at_once_has_every_letter_in_its_own_field() -> None:
+    async with stage(running()) as on:
+        form = More(on.scene)
+        await on.app.push_screen(form)
+        at_once(on, "9")
+        on.app.post_message(events.Key("tab", None))
+        at_once(on, "30")
+        on.app.post_message(events.Key("enter", "\r"))
+        at_once(on, "60")
+        on.app.post_message(events.Key("up", None))
+        at_once(on, "5")
+        await on.until(lambda: form.query_one("#wall", Input).value.endswith("60"))
+        typed = [field.value for field in form.query(Input)]
+        assert typed[0].endswith("9")
+        assert typed[1].endswith("305")

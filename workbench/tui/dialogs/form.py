@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -63,8 +64,10 @@ class Form(ModalScreen[Result | None], Generic[Result]):
     """What each field is for, by its name."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", show=False),
-        Binding("down", "app.focus_next", "Next field", show=False),
-        Binding("up", "app.focus_previous", "Field before", show=False),
+        # Before the field in focus sees them: what is typed behind them is for the next field.
+        Binding("tab,down", "app.focus_next", "Next field", show=False, priority=True),
+        Binding("shift+tab,up", "app.focus_previous", "Field before", show=False, priority=True),
+        Binding("enter", "on", "Next field", show=False, priority=True),
     ]
 
     def __init__(self, scene: Scene) -> None:
@@ -145,11 +148,15 @@ class Form(ModalScreen[Result | None], Generic[Result]):
             raise WorkbenchError(f"{name}: {text!r} is no amount", todo="blank for no limit")
         return value
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter goes on; on the last line it sends the form."""
-        if event.input.id != self.lines()[-1].name:
-            self.focus_next()
-        elif not self._sending:
+    def action_on(self) -> None:
+        """Enter goes to the next line; on the last the field has it, behind all that was typed."""
+        if self.focused is not None and self.focused.id == self.lines()[-1].name:
+            raise SkipAction
+        self.focus_next()
+
+    def on_input_submitted(self) -> None:
+        """Enter on the last line sends the form."""
+        if not self._sending:
             self._sending = True
             self.run_worker(self._send(), group="send")
 
@@ -159,7 +166,7 @@ class Form(ModalScreen[Result | None], Generic[Result]):
             answer = await self.send()
         except (WorkbenchError, OSError) as fault:
             self._sending = False
-            self.tell(str(fault), f"bold {self.look.bad}")
+            self.tell(" ".join(str(fault).split()), f"bold {self.look.bad}")
             return
         self.dismiss(answer)
 

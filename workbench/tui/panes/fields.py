@@ -22,7 +22,6 @@ class Choice(Static, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "turn(-1)", "Before", show=False),
         Binding("right,space", "turn(1)", "Next", show=False),
-        Binding("enter", "next", "Next field", show=False),
     ]
 
     class Turned(Message):
@@ -54,10 +53,6 @@ class Choice(Static, can_focus=True):
     def action_turn(self, step: int) -> None:
         """To the word beside it, round and round."""
         self._to((self._at + step) % len(self._words))
-
-    def action_next(self) -> None:
-        """To the next field."""
-        self.screen.focus_next()
 
     def _to(self, index: int) -> None:
         self._at = index

@@ -9,11 +9,13 @@ import msgspec
 import pytest
 from msgspec import structs
 
+from workbench.bench.card_current import outdated
 from workbench.bench.card_risks import risks_of
 from workbench.bench.card_states import states_of
 from workbench.bench.card_trials import Trial, evidence_of, keep, read_trials
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
+from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.source import read_source
 from workbench.measure.records import Kind, Time
 from workbench.paths import shipped
@@ -33,6 +35,12 @@ def workbench(*arguments, expected=0):
     return done
 
 
+GELU = (load_problem("gelu").seed or Path()).read_text()
+KERNEL = read_source(GELU).launched[0]
+BLOCK = EDITS["block-size"].anchors(GELU, KERNEL)[0].parameters["block"]
+GROWN = EDITS["block-size"].apply(GELU, KERNEL, {"block": BLOCK, "value": 4096}).source
+
+
 def trial(ratio=None, *, problem="gemm", family="gemm", device="cpu", **others):
     kind = Kind.MODELED if device == "cpu" else Kind.MEASURED
     times = [None, None]
@@ -46,17 +54,17 @@ def trial(ratio=None, *, problem="gemm", family="gemm", device="cpu", **others):
         family=family,
         target="sm90",
         device=device,
-        kernel="k",
+        kernel=KERNEL,
         edit="block-size",
-        parameters={"block": "BLOCK", "value": 8},
+        parameters={"block": BLOCK, "value": 4096},
         verdict=verdict,
         code="" if verdict is Verdict.ACCEPTED else "profile.slower",
         says="it says so",
         before=times[0],
         after=times[1],
         sha256=f"{ratio} {problem} {device}",
-        parent="",
-        source="",
+        parent=GELU,
+        source=GROWN,
     )
     return structs.replace(made, **others)
 
@@ -123,9 +131,13 @@ def test_a_line_that_is_no_trial_is_named(tmp_path):
         (trial(1.0, device="NVIDIA H200"), True),
         (trial(None, code="correctness.error-above-bound"), True),
         (trial(1.5, verdict=Verdict.UNPROVEN), False),
+        (trial(None, verdict=Verdict.UNPROVEN, code="correctness.gpu-full"), False),
+        (trial(None, verdict=Verdict.UNPROVEN, code="correctness.cannot-judge"), False),
+        (trial(None, code="correctness.gpu-memory"), False),
+        (trial(None, code="correctness.host-memory"), False),
     ],
 )
-def test_a_modeled_time_is_evidence_where_the_model_sees_and_ranks(made, says_something):
+def test_a_trial_is_evidence_where_it_tells_of_its_card(made, says_something):
     row = evidence_of(made)
     assert (row is not None) is says_something
     if row is not None:
@@ -159,19 +171,30 @@ def test_evidence_and_risks_go_into_a_persons_card_and_only_once(tmp_path, monke
     mine.write_text(text)
     says = read_card(mine).card.risk[0].says
     file = tmp_path / "trials.jsonl"
-    for one in (trial(1.5), trial(0.7, risks=(says,)), trial(1.0)):
+    of = {"state": "a session v1"}
+    for one in (trial(1.5, **of), trial(0.7, risks=(says,), **of), trial(1.0, **of), trial(2.0)):
         keep(file, one)
 
     done = workbench("--from", file, "--write")
     assert "grow-block: 2 rows and 1 risks written" in done.stderr
+    assert "grow-block on gemm, seed: left out, the state `seed` of gemm is another" in done.stderr
     card = load_library().skill("grow-block").card
     assert [row.verdict for row in card.evidence] == ["accepted", "rejected"]
-    assert card.risk[0].seen.startswith("bench cards gemm, seed: 0.700x")
+    assert card.risk[0].seen.startswith("bench cards gemm, a session v1: 0.700x")
     assert mine.read_text().startswith(text.partition("[[risk]]")[0])
 
     before = mine.read_bytes()
     assert "grow-block: 0 rows and 0 risks" in workbench("--from", file, "--write").stderr
     assert mine.read_bytes() == before
+
+
+def test_a_trial_of_what_is_no_more_is_left_out():
+    assert not outdated(trial(1.5, problem="gelu"))
+    assert "makes another kernel" in outdated(trial(1.5, problem="gelu", source=GELU))
+    assert "no longer makes it" in outdated(trial(1.5, problem="gelu", kernel="another"))
+    assert "another one now" in outdated(trial(1.5, problem="gelu", parent=GROWN))
+    assert not outdated(trial(1.5, problem="gelu", state="a session v3"))
+    assert "no edit" in outdated(trial(1.5, problem="gelu", edit="gone"))
 
 
 def test_a_problem_without_a_plain_kernel_has_no_trials(tmp_path):

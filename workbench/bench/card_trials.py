@@ -13,6 +13,9 @@ from workbench.measure.records import Time
 from workbench.skills.evidence import speaks
 from workbench.skills.records import EvidenceRow, Parameter
 
+_OF_THE_STATE = {"gpu-memory", "host-memory"}
+"""Reasons that say nothing of a card: a problem allows little more than its reference takes, and
+what a plain form takes beyond that, every candidate made of it takes too."""
 _VERDICTS: dict[Verdict, Literal["accepted", "rejected", "unproven"]] = {
     Verdict.ACCEPTED: "accepted",
     Verdict.REJECTED: "rejected",
@@ -108,7 +111,12 @@ def read_trials(file: Path) -> list[Trial]:
 
 
 def evidence_of(trial: Trial) -> EvidenceRow | None:
-    """The trial as a card keeps it; None where it says nothing of the card (`skills.evidence`)."""
+    """The trial as a card keeps it; None where it says nothing of the card.
+
+    That is where memory was short, and where the row does not speak (`skills.evidence`).
+    """
+    if trial.code.partition(".")[2] in _OF_THE_STATE:
+        return None
     timed = trial.ratio is not None
     accepted = trial.verdict is Verdict.ACCEPTED
     row = EvidenceRow(

@@ -111,7 +111,8 @@ def _show(trials: "list[Trial]", *, json: bool) -> None:
 
 
 def _written(trials: "list[Trial]") -> "Iterator[str]":
-    """Append evidence and risks to the cards, a line each for what was added."""
+    """Append evidence and risks to the cards, a line each for what was added and left out."""
+    from workbench.bench.card_current import outdated
     from workbench.bench.card_risks import risks_of
     from workbench.bench.card_trials import evidence_of
     from workbench.skills.library import load_library
@@ -121,7 +122,12 @@ def _written(trials: "list[Trial]") -> "Iterator[str]":
     for name in dict.fromkeys(trial.card for trial in trials):
         if name not in skills:
             raise WorkbenchError(f"there is no card `{name}` any more", todo="leave it out")
-        ours = [trial for trial in trials if trial.card == name]
+        ours = []
+        for trial in (one for one in trials if one.card == name):
+            if why := outdated(trial):
+                yield f"{name} on {trial.problem}, {trial.state}: left out, {why}"
+            else:
+                ours.append(trial)
         rows = [row for trial in ours if (row := evidence_of(trial)) is not None]
         path = skills[name].path
         added = add_evidence(path, rows)

@@ -266,7 +266,7 @@ class Sitting:
         began = time.monotonic()
         recorded = (self.compiled or Compiled(report=report)).recorded
         setting = full_shape.Setting(
-            target=self._settings.target, configs=recorded.configs, seed=self._seed
+            target=self._settings.target, launches=recorded.launches, seed=self._seed
         )
         self._looked = full_shape.look(
             self._candidate, self._problem, self._facts(), setting, self._workshop

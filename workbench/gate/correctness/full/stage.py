@@ -6,7 +6,8 @@ compared is said, and proves nothing.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -33,6 +34,7 @@ from workbench.gate.correctness.protocol import (
     encode,
 )
 from workbench.gate.correctness.structure import check_structure
+from workbench.gate.correctness.trial import MOST_CONFIGS
 from workbench.gate.problem.records import ProblemReport, ShapeReport
 from workbench.gate.records import Blame, Evidence, Finding
 from workbench.gate.specs import NoSpec, init_specs, input_specs
@@ -41,6 +43,7 @@ from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.wire import Blob
 from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
+from workbench.kernels.records import Launch
 from workbench.kernels.requests import Traced, TraceRequest
 from workbench.problems.records import Problem
 
@@ -56,6 +59,8 @@ _SECONDS = 90.0
 _LIMITS = Limits(wall_seconds=_SECONDS, memory_bytes=16 << 30)
 """Lazy memory of a full shape is reserved, not used; it counts all the same."""
 _REFERENCE_LIMITS = Limits(memory_bytes=16 << 30)
+_FEW, _FEW_WORK = 3, 4_000_000
+"""Programs of each launch in a further configuration, and their work (ours): about 1 s each."""
 _WRITTEN = 0.4
 _WRITTEN_OR_FILLED = 0.6
 """Share of an output that kernels must write, or that they write and zeros make right (ours):
@@ -90,8 +95,23 @@ class Setting(Struct, frozen=True, kw_only=True):
     """How the full shape is looked at."""
 
     target: str
-    configs: Mapping[str, int]
+    launches: tuple[Launch, ...]
+    """As recorded there."""
     seed: bytes
+
+    @property
+    def configs(self) -> dict[str, int]:
+        """Of each autotuned kernel the configuration that was recorded."""
+        return {launch.kernel: launch.config for launch in self.launches if launch.configs}
+
+    def others(self) -> list[dict[str, int]]:
+        """The other configurations, each of every kernel once; at most `MOST_CONFIGS` in all."""
+        choices = {launch.kernel: len(launch.configs) for launch in self.launches}
+        most = min(max(choices.values(), default=0), MOST_CONFIGS)
+        return [
+            {kernel: (at + turn) % choices[kernel] for kernel, at in self.configs.items()}
+            for turn in range(1, most)
+        ]
 
 
 def look(
@@ -117,14 +137,14 @@ def look(
             target=setting.target,
             init=init_specs(full),
             inputs=input_specs(full),
-            configs=dict(setting.configs),
+            configs=setting.configs,
             sample_seed=derive(setting.seed, full.shape, "programs"),
         )
     except NoSpec as reason:
         return _not_compared(full, str(reason))
     with workshop.worker(Flavor.REFERENCE, _REFERENCE_LIMITS) as reference:
         try:
-            return _looked(reference, workshop, prepare, request, full, setting.seed)
+            return _looked(reference, workshop, prepare, request, full, setting)
         except (Ended, WorkbenchError) as fault:
             return _not_compared(full, str(fault))
 
@@ -135,24 +155,61 @@ def _looked(
     prepare: Prepare,
     request: TraceRequest,
     full: ShapeReport,
-    seed: bytes,
+    setting: Setting,
 ) -> FullLook:
-    """Ask the reference for contents, the candidate for what it stores, the reference again."""
+    """Ask the reference for contents, then about what the candidate stores in its configurations.
+
+    The first is looked at in full, of the others few programs each: they are not what is traced.
+    """
     reply = ask_reference(reference, f"{_REFERENCE}:prepare", prepare)
     prepared = decode(reply.body, Prepared)
     if prepared.why_not:
         return _not_compared(full, prepared.why_not)
-    told = _told(workshop, request, prepared, reply.blobs, full)
-    if isinstance(told, FullLook):
-        return told
-    answer, blobs = told
-    wrong = _wrong_structure(full, prepared, answer, seed)
-    if wrong:
-        return FullLook(findings=tuple(wrong[:1]), traced=answer.traced)
-    reply = ask_reference(
-        reference, f"{_REFERENCE}:compare", CompareStored(groups=answer.groups), blobs
+
+    def of(asked: TraceRequest) -> FullLook:
+        told = _told(workshop, asked, prepared, reply.blobs, full)
+        if isinstance(told, FullLook):
+            return told
+        answer, blobs = told
+        wrong = _wrong_structure(full, prepared, answer, setting.seed)
+        if wrong:
+            return FullLook(findings=tuple(wrong[:1]), traced=answer.traced)
+        stored = CompareStored(groups=answer.groups)
+        said = ask_reference(reference, f"{_REFERENCE}:compare", stored, blobs)
+        return _judged(full, answer, decode(said.body, ComparedStored), setting.seed)
+
+    first = of(request)
+    if first.findings or not first.evidence.get("elements"):
+        return first
+    return _likewise(first, [structs.replace(request, configs=c) for c in setting.others()], of)
+
+
+def _likewise(
+    first: FullLook, others: Sequence[TraceRequest], of: Callable[[TraceRequest], FullLook]
+) -> FullLook:
+    """The first look, with what the other configurations are found guilty of."""
+    count, until = 0, time.monotonic() + _SECONDS
+    for asked in others:
+        if time.monotonic() > until:
+            break
+        other = of(structs.replace(asked, sample=_FEW, work=_FEW_WORK))
+        if other.findings:
+            found = tuple(_in(asked.configs, finding) for finding in other.findings)
+            return structs.replace(first, findings=found)
+        count += bool(other.evidence.get("elements"))
+    if not others:
+        return first
+    says = f"{first.says}; the same in {count} of {len(others)} other configurations"
+    evidence: Evidence = {**first.evidence, "configurations": count, "of": len(others)}
+    return structs.replace(first, says=says, evidence=evidence)
+
+
+def _in(configs: Mapping[str, int], finding: Finding) -> Finding:
+    named = ", ".join(f"{index} of {kernel}" for kernel, index in configs.items())
+    says = f"in configuration {named}: {finding.says}"
+    return structs.replace(
+        finding, says=says, evidence={**finding.evidence, "configuration": named}
     )
-    return _judged(full, answer, decode(reply.body, ComparedStored), seed)
 
 
 def _preparing(problem: Problem, full: ShapeReport, seed: int) -> Prepare:

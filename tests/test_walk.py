@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from engine_parts import report
 from msgspec import structs
+from walk_parts import GEMM, OUT, STEPS, ScriptedBench, walked
 
 from workbench.cli.learned import report as told
 from workbench.cli.report import card_text
@@ -17,107 +17,25 @@ from workbench.errors import WorkbenchError
 from workbench.gate.records import (
     Blame,
     Finding,
-    GateReport,
     Outcome,
     Stage,
     StageReport,
     Verdict,
 )
-from workbench.kernels.records import Launch, StaticProfile
 from workbench.kernels.source import normalized_sha256
 from workbench.lineage.chain import transitions
 from workbench.lineage.outlook import outlook
-from workbench.lineage.records import Attempt, Termination, WalkLimits
+from workbench.lineage.records import Attempt, Termination, WalkLimits, bottom
 from workbench.lineage.removals import removable
 from workbench.lineage.restored import generated, restored
-from workbench.lineage.walk import ANY_SPEED, Walk
-from workbench.measure.records import Kind, PairSamples, Speed
+from workbench.lineage.walk import Walk
+from workbench.measure.records import Kind
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer
+from workbench.session.trailers import title
 
 HERE = Path(__file__).parent
-GEMM = (HERE / "experts" / "gemm_persistent.py").read_text()
-STEPS = 9
-OUT = 0.8
-"""Ratio of every predecessor against its state."""
 NOW = "2026-01-01T00:00:00+00:00"
-
-
-def launched(source: str) -> tuple[Launch, ...]:
-    """A launch whose compiled code differs where the text does."""
-    static = StaticProfile(
-        registers=32,
-        spill_store_bytes=0,
-        spill_load_bytes=0,
-        stack_bytes=0,
-        shared_bytes=0,
-        threads=128,
-        programs_per_sm=4,
-        occupancy=0.5,
-        limiter="registers",
-        code_bytes=int(normalized_sha256(source)[:8], 16),
-    )
-    return (
-        Launch(
-            kernel="gemm_kernel",
-            grid=(1, 1, 1),
-            arguments={},
-            constexprs={},
-            num_warps=4,
-            num_stages=1,
-            num_ctas=1,
-            line=1,
-            cubin_sha256="",
-            static=static,
-            compile_seconds=0.0,
-        ),
-    )
-
-
-class ScriptedBench:
-    """Judges by the words that a kernel still has."""
-
-    kind = Kind.MODELED
-    second_run = 1.0
-    """Ratio of a way back in its second run of pairs."""
-
-    def __init__(self, *, wrong_without: str = "", slow_back: bool = False, alike: bool = False):
-        self.wrong_without = wrong_without
-        self.slow_back = slow_back
-        self.alike = alike
-        self.judged = []
-
-    def judge(self, source: str) -> GateReport:
-        self.judged.append(source)
-        wrong = self.wrong_without and self.wrong_without not in source
-        verdict = Verdict.REJECTED if wrong else Verdict.ACCEPTED
-        said = report(microseconds=1e6 / len(source), verdict=verdict)
-        launches = launched("" if self.alike else source)
-        time = structs.replace(said.time, kind=self.kind) if said.time is not None else None
-        return structs.replace(said, launches=launches, speed=None, time=time)
-
-    def beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
-        del state, before
-        out = floor == ANY_SPEED
-        ratio = OUT if out else 0.5 if self.slow_back else 1.0
-        said = self.judge(source)
-        if said.verdict is not Verdict.ACCEPTED or ratio <= floor:
-            verdict, code = Verdict.REJECTED, said.code or "profile.slower"
-        else:
-            verdict, code = Verdict.ACCEPTED, ""
-        speed = Speed(kind=self.kind, ratio=ratio, low=ratio - 0.01, high=ratio + 0.01)
-        runs = [] if out or self.kind is Kind.MODELED else [1.0, self.second_run]
-        samples = tuple(
-            PairSamples(run="first", us={"parent": (10.0 * r,) * 14, "candidate": (10.0,) * 14})
-            for r in runs
-        )
-        return structs.replace(said, verdict=verdict, code=code, speed=speed, samples=samples)
-
-
-def walked(bench, limits=None, lines=()):
-    written = []
-    walk = Walk(bench, limits or WalkLimits(), written.append, lines)
-    return walk.run(GEMM, "expert.py"), walk, written
 
 
 def test_a_walk_ends_where_nothing_is_left_to_take_out():
@@ -126,6 +44,17 @@ def test_a_walk_ends_where_nothing_is_left_to_take_out():
     assert len([a for a in walk.attempts if a.accepted]) == STEPS
     assert written == walk.lines
     assert not list(removable(walk.attempts[-1].source))
+
+
+def test_a_chain_begins_naive_only_where_nothing_was_left_to_take_out():
+    for limits, begins in (
+        (WalkLimits(), "naive: walked back from expert.py"),
+        (WalkLimits(steps=2), "start: 2 mechanisms out of expert.py, "),
+    ):
+        _, walk, _ = walked(ScriptedBench(), limits)
+        seed = next(transitions(walk.lines, NOW))[0]
+        assert seed.origin.startswith(begins)
+        assert bottom(title(seed)) == begins.partition(":")[0]
 
 
 def test_a_removal_that_breaks_the_kernel_is_kept_as_rejected_and_the_walk_goes_on():
@@ -264,7 +193,7 @@ def test_an_expert_is_walked_back_by_the_real_gate_through_a_kill(tmp_path):
     assert last.backward.category == "eviction-priority"
     assert "put back  the same text (the very text, 1.000x" in card_text(last)
     assert "; complete: no inverse finds" in store.transition(0).decision.reason
-    assert "naive" in told(tmp_path / "walk")
+    assert "v0   naive" in told(tmp_path / "walk")
 
 
 def test_a_walk_that_met_its_budget_says_so_and_begins_no_attempt_beyond_it():

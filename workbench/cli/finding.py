@@ -34,6 +34,10 @@ def version_number(word: str, snapshot: "Snapshot") -> int:
     if word not in named and not re.fullmatch(r"v?\d+", word):
         todo += "; a session is named with `--session NAME`"
     last = f"v0 to v{max(known)}" if known else "no version yet"
+    if snapshot.unwritten and not known:
+        from workbench.engine.view import unwritten_lines
+
+        todo = " ".join(unwritten_lines(snapshot))
     raise WorkbenchError(
         f"{word!r} is no version of session {snapshot.name}",
         where=snapshot.path,

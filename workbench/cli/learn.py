@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli import emit, options
-from workbench.cli.say import note
+from workbench.cli.say import Exit, note
 from workbench.errors import WorkbenchError
 
 
@@ -26,11 +26,15 @@ def learn(
     steps: Annotated[int, typer.Option(min=1, help="Most mechanisms to take out.")] = 15,
     rejections: Annotated[int, typer.Option(min=1, help="Most attempts that may fail.")] = 12,
     gpu_seconds: Annotated[
-        float | None, typer.Option(min=0, help="GPU-seconds after which no attempt begins.")
+        float | None, typer.Option(min=0, help="GPU-seconds: no attempt begins that would not fit.")
     ] = None,
     wall_seconds: Annotated[
-        float | None, typer.Option(min=0, help="Seconds after which no attempt begins.")
+        float | None, typer.Option(min=0, help="Seconds: no attempt begins that would not fit.")
     ] = None,
+    stop: Annotated[
+        bool,
+        typer.Option("--stop", help="With --session: judge no more, write the chain there is."),
+    ] = False,
     device: options.Device = "auto",
     target: options.Target = "",
     session: Annotated[
@@ -43,12 +47,16 @@ def learn(
 
     Leaves a lineage session that reads from naive to expert. Without EXPERT the one that is shipped
     with the problem is taken; with `--session` alone, the walk of that session goes on, in a new
-    session where it had met a limit; with neither, the shipped experts are listed.
+    session where it had met a limit; with neither, the shipped experts are listed. Whatever ends a
+    walk, its chain is written; `--session NAME --stop` writes that of one that was killed.
     """
-    from workbench.cli.learned import Telling, report
+    from workbench.cli.learned import Telling, ending
     from workbench.engine.learning import learn
-    from workbench.lineage.records import WalkLimits
+    from workbench.lineage.records import Termination, WalkLimits
 
+    if stop:
+        _stop(session, sessions, alone=expert is None and not problem, json=json)
+        return
     if expert is None and not problem and not session:
         _list(json=json)
         return
@@ -58,11 +66,31 @@ def learn(
         steps=steps, rejections=rejections, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds
     )
     ended = learn(path, limits, telling.line, telling.event)
-    if json:
-        emit.json(ended)
-    else:
-        note(f"{ended.how}: {ended.says}")
-        emit.text(report(path))
+    ending(path, ended, json=json)
+    if ended.how is Termination.INTERRUPTED:
+        raise typer.Exit(Exit.INTERRUPTED)
+
+
+def _stop(session: str, folder: Path | None, *, alone: bool, json: bool) -> None:
+    """The chain of a walk that left none."""
+    from workbench.cli.learned import ending
+    from workbench.engine.sessions import find_session, sessions_folder
+    from workbench.engine.walks import finish
+
+    if not session or not alone:
+        raise WorkbenchError(
+            "--stop ends the walk of a session that is there",
+            todo="workbench learn --session NAME --stop",
+        )
+    path = find_session(session, sessions_folder(folder))
+    ended = finish(path)
+    if ended is None:
+        raise WorkbenchError(
+            f"session {path.name} has no removal that was judged, so there is no chain to write",
+            where=str(path),
+            todo=f"workbench learn --session {path.name} goes on with a walk",
+        )
+    ending(path, ended, json=json)
 
 
 def _opened(

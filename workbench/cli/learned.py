@@ -7,7 +7,7 @@ from workbench.cli import emit
 from workbench.cli.report import time_words
 from workbench.cli.say import note
 from workbench.engine import events as ev
-from workbench.lineage.records import Attempt, Ended, Expert, Line
+from workbench.lineage.records import Attempt, Ended, Expert, Line, Termination
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Transition
 
@@ -54,8 +54,19 @@ def _ahead(expert: Expert) -> str:
     return says + (price if one else "")
 
 
+def ending(path: Path, ended: Ended, *, json: bool) -> None:
+    """Print how a walk ended, and its chain."""
+    if json:
+        emit.json(ended)
+        return
+    note(f"{ended.how}: {ended.says}")
+    emit.text(report(path))
+    if ended.how is not Termination.COMPLETE:
+        note(f"workbench learn --session {path.name} goes on from here, in a new session")
+
+
 def report(path: Path) -> str:
-    """The chain from naive to expert, and what was tried in vain."""
+    """The chain from the simplest kernel to the expert, and what was tried in vain."""
     store = SessionReader(path)
     every = [store.transition(version.number) for version in store.overview().versions]
     chain = [t for t in every if t.decision.answer is Answer.ACCEPTED]
@@ -68,8 +79,10 @@ def report(path: Path) -> str:
 
 def _row(transition: Transition) -> str:
     plan, gate = transition.plan, transition.gate
-    title = plan.title if plan is not None else "naive"
-    kernel = plan.kernel if plan is not None else transition.origin
+    # The first kernel's origin says what it is: `naive: walked back from ...`, or how far it came.
+    first, _, rest = transition.origin.partition(": ")
+    title = plan.title if plan is not None else first
+    kernel = plan.kernel if plan is not None else rest
     told = "-" if gate.time is None else time_words(gate.time)
     if transition.decision.answer is Answer.REJECTED:
         told = f"{gate.says} [{gate.code}]"

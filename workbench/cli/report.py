@@ -8,7 +8,7 @@ from workbench.engine.budget import left
 from workbench.engine.funnel import funnel
 from workbench.engine.goal import goal_of
 from workbench.engine.telling import stage_line
-from workbench.engine.view import Snapshot, Talk, Version
+from workbench.engine.view import Snapshot, Talk, Version, unwritten_lines
 from workbench.gate.records import GateReport, Verdict
 from workbench.kernels.target import TARGETS
 from workbench.lineage.lanes import draw
@@ -64,11 +64,16 @@ def _lineage(snapshot: Snapshot) -> list[str]:
     """Of a lineage: that it is one, and how to see or go on with its walk."""
     if snapshot.kind != "lineage":
         return []
+    if snapshot.unwritten:
+        return [f"lineage   {line}" for line in unwritten_lines(snapshot)]
     if not snapshot.versions:
         return [f"lineage   its walk has not ended: workbench learn --session {snapshot.name}"]
     steps = [v for v in snapshot.versions if v.answer is Answer.ACCEPTED]
     failed = len(snapshot.versions) - len(steps)
-    words = f"{len(steps) - 1} mechanisms from naive to expert, {failed} that would not come out"
+    words = (
+        f"{len(steps) - 1} mechanisms from {snapshot.bottom} to expert, {failed} that would not "
+        "come out"
+    )
     return [f"lineage   {words}; card v1 shows one"]
 
 
@@ -141,7 +146,7 @@ def outcome_words(version: Version) -> str:
 def graph_text(snapshot: Snapshot, *, ascii_only: bool = False) -> str:
     """The lineage, newest first, one row a version."""
     if not snapshot.versions:
-        return "no version yet"
+        return "\n".join(["no version yet", *unwritten_lines(snapshot)])
     rows = draw(snapshot.versions, ascii_only=ascii_only)
     by_number = {v.number: v for v in snapshot.versions}
     width = max(len(cells) for _, cells in rows)

@@ -1,32 +1,36 @@
 """Learning from an expert: a walk backwards that survives its process, written as a session."""
 
-from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct, structs
 
 from workbench.engine.create import note_seed, noted_seed, toolchain
 from workbench.engine.devices import choose_place
-from workbench.engine.history import History
+from workbench.engine.interrupting import Interruption, Stopped
 from workbench.engine.opening import lock_path
+from workbench.engine.unwritten import unwritten, walk_path
+from workbench.engine.walks import (
+    Listen,
+    close_walk,
+    noting,
+    now,
+    unheard,
+    walked,
+    write_chain,
+)
 from workbench.engine.workplace import Emit, SessionWorkplace
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import read_candidate
 from workbench.gate.records import GateReport
-from workbench.lineage.chain import transitions
-from workbench.lineage.records import Ended, Line, Termination, WalkLimits
+from workbench.lineage.records import Ended, Termination, WalkLimits
 from workbench.lineage.walk import Walk
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.problems.records import Problem
-from workbench.session.journal import Journal, Tail
+from workbench.session.journal import Journal
 from workbench.session.lock import EngineLock
 from workbench.session.names import check_name, fresh_name
 from workbench.session.records import Budget, Mode, SessionSettings
 from workbench.session.store import SessionStore
-
-Listen = Callable[[Line], None]
 
 
 class LearnRequest(Struct, frozen=True, kw_only=True):
@@ -60,7 +64,7 @@ def create_lineage(request: LearnRequest) -> Path:
         device_index=place.index,
         target=place.target,
         budget=Budget(),
-        created=_now(),
+        created=now(),
         toolchain=toolchain(),
     )
     store = SessionStore.create(request.sessions / name, settings, problem.source, problem.sidecar)
@@ -103,15 +107,16 @@ def shipped_expert(problem: Problem) -> Path:
 
 
 def continued(path: Path, sessions: Path) -> Path:
-    """The session in which a walk goes on: the given one, or a new one where that met a limit.
+    """The session in which a walk goes on: the given one, or a new one where that has its chain.
 
-    A new one takes over every line that was judged; the first one stays as it is. Raises
-    WorkbenchError when the walk is complete, or the session cannot be read.
+    A new one takes over every line that was judged; the first one stays as it is. One whose chain
+    is not whole yet is given back, for that comes first. Raises WorkbenchError when the walk is
+    complete, or the session cannot be read.
     """
     store = SessionStore.open(path)
     lines = walked(walk_path(store))
     last = lines[-1] if lines else None
-    if not isinstance(last, Ended):
+    if not isinstance(last, Ended) or unwritten(store):
         return path
     if last.how is Termination.COMPLETE:
         raise WorkbenchError(f"the walk of {path.name} is complete: {last.says}", where=str(path))
@@ -120,26 +125,25 @@ def continued(path: Path, sessions: Path) -> Path:
         raise WorkbenchError(f"session {path.name} has no expert", where=str(path))
     problem = store.problem()
     name = fresh_name(f"{settings.problem}-lineage", sessions)
-    settings = structs.replace(settings, name=name, created=_now())
+    settings = structs.replace(settings, name=name, created=now())
     new = SessionStore.create(sessions / name, settings, problem.source, problem.sidecar)
     note_seed(new, given[0], Path(given[1]))
     with Journal(walk_path(new)) as journal:
-        note = _noting(journal, _unheard)
+        note = noting(journal, unheard)
         for line in lines[:-1]:
             note(line)
     return new.folder
 
 
-def _unheard(line: Line) -> None:
-    """Lines that were told when they were judged."""
-
-
 def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:
     """Walk the session's expert back to a naive kernel, or go on where a walk was interrupted.
 
-    Every attempt is on disk before the next begins; the commits are written at the end, naive
-    first. Raises WorkbenchError when the session is no lineage, another process holds it, or the
-    expert fails its own gate or has nothing to take out.
+    Every attempt is on disk before the next begins; the commits are written when the walk ends,
+    the simplest kernel first, whatever ends it: a limit, SIGINT, SIGTERM, SIGHUP (then the end is
+    `interrupted`), or a fault, which is raised again once the chain is written. Raises
+    WorkbenchError when the session is no lineage, another process holds it, or the expert fails
+    its own gate or has nothing to take out; and KeyboardInterrupt when a signal came before
+    anything was judged.
     """
     store = SessionStore.open(path)
     settings = store.settings()
@@ -153,75 +157,48 @@ def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:
     with (
         EngineLock(lock_path(store), session=path.name),
         Journal(walk_path(store)) as journal,
+        Interruption() as interruption,
     ):
         store.recover()
         workplace = SessionWorkplace(store, settings, given, tell)
         before = walked(walk_path(store))
-        walk = Walk(_Bench(workplace), limits, _noting(journal, listen), before)
+        bench = _Bench(workplace, interruption)
+        walk = Walk(bench, limits, noting(journal, listen), before)
         try:
             ended = walk.run(*given)
-        except WorkbenchError as fault:
-            if walk.lines:
-                raise
-            kept = f"session {path.name} keeps the expert and its problem, and no transition"
-            raise WorkbenchError(
-                fault.what, where=fault.where, todo=f"{fault.todo}; {kept}"
-            ) from fault
+            write_chain(store, walk.lines)
+        except Stopped as stopped:
+            closed = close_walk(store, journal, listen, f"by {stopped}")
+            if closed is None:
+                raise KeyboardInterrupt from stopped
+            ended = closed
+        except BaseException as fault:
+            closed = close_walk(store, journal, listen, f"{type(fault).__name__}: {fault}")
+            if closed is None and isinstance(fault, WorkbenchError):
+                raise _nothing_learned(fault, path) from fault
+            raise
         finally:
             workplace.close()
-        _commit(store, walk.lines)
     return ended
 
 
-class _Bench:
-    """The session's own gate, as a walk asks it."""
+def _nothing_learned(fault: WorkbenchError, path: Path) -> WorkbenchError:
+    kept = f"session {path.name} keeps the expert and its problem, and no transition"
+    todo = f"{fault.todo}; {kept}" if fault.todo else kept
+    return WorkbenchError(fault.what, where=fault.where, todo=todo)
 
-    def __init__(self, workplace: SessionWorkplace) -> None:
+
+class _Bench:
+    """The session's own gate, as a walk asks it; a signal gives up what is being judged."""
+
+    def __init__(self, workplace: SessionWorkplace, interruption: Interruption) -> None:
         self._workplace = workplace
+        self._may = interruption.interruptible
 
     def judge(self, source: str) -> GateReport:
-        return self._workplace.gate(source, None, 0)
+        with self._may():
+            return self._workplace.gate(source, None, 0)
 
     def beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
-        return self._workplace.gate_beside(source, state, before, floor)
-
-
-def walk_path(store: SessionStore) -> Path:
-    """The journal of a walk: what is not in git yet."""
-    return store.state / "walk.jsonl"
-
-
-def walked(path: Path) -> list[Line]:
-    """The lines of an interrupted or finished walk. Raises WorkbenchError for lines of no walk."""
-    decoder = msgspec.json.Decoder(Line)
-    try:
-        return [decoder.decode(line) for line in Tail(path).poll()]
-    except msgspec.DecodeError as fault:
-        raise WorkbenchError(
-            f"the walk's journal cannot be read: {fault}",
-            where=str(path),
-            todo="begin another session; nothing of this one is in git before its walk has ended",
-        ) from fault
-
-
-def _noting(journal: Journal, listen: Listen) -> Listen:
-    def note(line: Line) -> None:
-        journal.append(lambda _number: msgspec.json.encode(line), durable=True)
-        listen(line)
-
-    return note
-
-
-def _commit(store: SessionStore, lines: list[Line]) -> None:
-    """Write the chain and what hangs off it; what an interrupted call has written stays."""
-    there = {version.number for version in store.overview().versions}
-    history = History()
-    for transition, source in transitions(lines, _now()):
-        history = history.plus(transition)
-        if transition.number not in there:
-            best = history.best is transition
-            store.record(transition, source, best=best)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+        with self._may():
+            return self._workplace.gate_beside(source, state, before, floor)

@@ -7,6 +7,7 @@ from msgspec import structs
 
 from workbench.engine.events import AnyEvent
 from workbench.engine.fold import fold
+from workbench.engine.unwritten import unwritten
 from workbench.engine.view import Snapshot, State, Version
 from workbench.measure.baselines import Baselines
 from workbench.measure.records import Kind, Speed
@@ -109,6 +110,7 @@ class Opened:
             baselines=self._baselines_of(overview),
             best=overview.best,
             incumbent=overview.main,
+            unwritten=unwritten(self.store) if self._settings.kind == "lineage" else 0,
             pending=pending,
             steps=max(snapshot.steps, sum(1 for s in summaries if s.parent is not None)),
             # Replies that led to no transition yet are in the log's figures only; both only grow.

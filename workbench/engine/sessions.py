@@ -128,10 +128,17 @@ def _touched(path: Path) -> float:
 
 
 def export(path: Path, file: Path) -> None:
-    """Write the session as one git bundle. Raises WorkbenchError when it cannot."""
+    """Write the session as one git bundle. Raises WorkbenchError when it cannot.
+
+    A walk that was cut off before its chain was in git gets it now, from its journal.
+    """
+    from workbench.engine.unwritten import unwritten
+    from workbench.engine.walks import finish
     from workbench.session.bundle import export_bundle
     from workbench.session.reader import SessionReader
 
+    if unwritten(SessionReader(path)):
+        finish(path)
     export_bundle(SessionReader(path), file)
 
 

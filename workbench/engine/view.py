@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from workbench.gate.records import Outcome, Stage, Verdict
+from workbench.lineage.records import bottom
 from workbench.measure.baselines import Baselines
 from workbench.measure.records import Speed, Time
 from workbench.session.records import Answer, Budget, Cost, RungVisit
@@ -108,6 +109,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     path: str
     kind: str = "run"
     """`lineage`: an expert taken apart by `learn`."""
+    unwritten: int = 0
+    """Of a lineage whose chain is not whole in git: removals that its walk has judged."""
     problem: str
     size: str = ""
     """Where the problem was made smaller than its file: the values it is judged at."""
@@ -142,3 +145,24 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """None while no model was asked."""
     log: tuple[LogLine, ...] = ()
     """The newest 200."""
+
+    @property
+    def bottom(self) -> str:
+        """What a lineage's first kernel is: `naive` where its walk was complete, else `start`."""
+        return bottom(self.versions[0].title if self.versions else "")
+
+
+def unwritten_lines(snapshot: Snapshot) -> list[str]:
+    """Of a walk whose chain is not in git: what it judged, and the command that builds the chain.
+
+    Empty for every other session.
+    """
+    count, name = snapshot.unwritten, snapshot.name
+    if not count:
+        return []
+    if snapshot.engine_pid is not None:
+        return [f"{count} removals are judged; their chain is written when the walk ends"]
+    return [
+        f"{count} removals were judged, and their chain is not in git:",
+        f"workbench learn --session {name} --stop writes it; without --stop the walk goes on",
+    ]

@@ -1,4 +1,4 @@
-"""A finished walk as the transitions of a lineage session, in forward order: naive to expert."""
+"""An ended walk as the transitions of a lineage session, forward: simplest kernel to expert."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,8 @@ from msgspec import structs
 from workbench.gate.records import Finding, GateReport, Outcome, Stage, StageReport, Verdict
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.source import normalized_sha256
-from workbench.lineage.records import Attempt, Ended, Expert, Line
+from workbench.lineage.records import NAIVE, START, Attempt, Ended, Expert, Line, Termination
+from workbench.lineage.removals import removable
 from workbench.measure.records import Kind, Speed, Time
 from workbench.session.records import Answer, BackwardStep, Decision, Transition
 from workbench.skills.records import Plan
@@ -25,11 +26,11 @@ def transitions(lines: Sequence[Line], at: str) -> Iterator[tuple[Transition, st
     whole = None if ended is None else ended.speed
     kept = [a for a in attempts if a.accepted]
     states = [(expert.source, expert.report), *((a.source, a.predecessor) for a in kept)]
-    naive = states[-1][1]
-    yield _seed(states[-1], expert, ended, at), states[-1][0]
+    start = states[-1][1]
+    yield _seed(states[-1], expert, ended, at, len(kept)), states[-1][0]
     for number, attempt in enumerate(reversed(kept), start=1):
         source, report = states[attempt.state]
-        step = _forward(number, attempt, source, report, naive, at)
+        step = _forward(number, attempt, source, report, start, at)
         if number == len(kept) and whole is not None:
             step = structs.replace(step, gate=structs.replace(step.gate, versus_seed=whole))
         yield step, source
@@ -47,15 +48,23 @@ def _parts(lines: Sequence[Line]) -> tuple[Expert, list[Attempt]]:
     return lines[0], [line for line in lines if isinstance(line, Attempt)]
 
 
+def _origin(source: str, expert: Expert, ended: Ended | None, out: int) -> str:
+    """Where a chain begins: naive only where the walk is complete, else how far it came."""
+    if ended is not None and ended.how is Termination.COMPLETE:
+        return f"{NAIVE}: walked back from {expert.origin}"
+    left = sum(1 for _ in removable(source))
+    return f"{START}: {out} mechanisms out of {expert.origin}, {left} left"
+
+
 def _seed(
-    naive: tuple[str, GateReport], expert: Expert, ended: Ended | None, at: str
+    first: tuple[str, GateReport], expert: Expert, ended: Ended | None, at: str, out: int
 ) -> Transition:
-    origin = f"walked back from {expert.origin}"
+    origin = _origin(first[0], expert, ended, out)
     how = "" if ended is None else f"; {ended.how}: {ended.says}"
     return Transition(
         number=0,
         # It was timed beside the kernel above it; as a seed it has no parent.
-        gate=structs.replace(naive[1], speed=None, against=None),
+        gate=structs.replace(first[1], speed=None, against=None),
         decision=Decision(answer=Answer.ACCEPTED, by="gate", reason=f"{origin}{how}", at=at),
         cost=expert.cost,
         created=at,
@@ -64,7 +73,7 @@ def _seed(
 
 
 def _forward(
-    number: int, attempt: Attempt, source: str, report: GateReport, naive: GateReport, at: str
+    number: int, attempt: Attempt, source: str, report: GateReport, start: GateReport, at: str
 ) -> Transition:
     """The step from the kernel without the mechanism to the one with it.
 
@@ -75,7 +84,7 @@ def _forward(
         report,
         against=attempt.predecessor.time,
         speed=_turned(attempt.predecessor.speed),
-        versus_seed=_modeled(naive.time, report.time),
+        versus_seed=_modeled(start.time, report.time),
     )
     return Transition(
         number=number,

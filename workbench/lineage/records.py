@@ -64,6 +64,8 @@ class Termination(StrEnum):
     REJECTION_LIMIT = "rejection limit"
     BUDGET = "budget"
     """Of GPU-seconds or seconds."""
+    INTERRUPTED = "interrupted"
+    """By a signal, by a fault, or by the death of its process."""
 
 
 class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
@@ -93,3 +95,12 @@ class WalkLimits(Struct, frozen=True, kw_only=True):
     floor: float = 0.99
     """Least ratio of the forward step against the state it leads to, over all pairs and in every
     run of them (KLineage asks it overall and in every trial, spec 1.1)."""
+
+
+NAIVE, START = "naive", "start"
+"""What the first kernel of a chain is, as its origin begins."""
+
+
+def bottom(origin: str) -> str:
+    """`naive` where an origin or title says that nothing was left to take out, else `start`."""
+    return NAIVE if origin.startswith(f"{NAIVE}:") else START

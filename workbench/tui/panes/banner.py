@@ -3,7 +3,7 @@
 from msgspec import Struct
 from textual.content import Content
 
-from workbench.engine.view import State
+from workbench.engine.view import State, unwritten_lines
 from workbench.tui.draw import Part, cells, fit, line, wrapped
 from workbench.tui.keys import Key, shown_by_id
 from workbench.tui.panes.base import Lines
@@ -47,6 +47,10 @@ class Banner(Lines):
         ]
 
 
+_BOTTOM = {
+    "naive": "the naive kernel",
+    "start": "where the walk was ended, not naive yet,",
+}
 _LINES = 3
 """That the cause may take; the log has all of it."""
 Keys = tuple[tuple[str, str], ...]
@@ -81,7 +85,9 @@ def message(scene: Scene) -> Message | None:
     if scene.trouble:
         return Message(f"✗ {scene.trouble}", f"bold {look.bad}", _LOST_FEED)
     if snapshot.kind == "lineage" and snapshot.state is State.SAVED:
-        says = "a lineage: an expert taken apart, the naive kernel at the bottom"
+        says = f"a lineage: an expert taken apart, {_BOTTOM[snapshot.bottom]} at the bottom"
+        if not snapshot.versions:
+            says = " ".join(unwritten_lines(snapshot)) or "a lineage, and its walk has not ended"
         return Message(says, look.muted, (("diff", "one mechanism"), ("sessions", "sessions")))
     if snapshot.state not in _SAYS:
         return None

@@ -1,0 +1,96 @@
+"""A backward walk without a gate: a bench that judges kernels by the words they still have."""
+
+from pathlib import Path
+
+from engine_parts import report
+from msgspec import structs
+
+from workbench.gate.records import GateReport, Verdict
+from workbench.kernels.records import Launch, StaticProfile
+from workbench.kernels.source import normalized_sha256
+from workbench.lineage.records import WalkLimits
+from workbench.lineage.walk import ANY_SPEED, Walk
+from workbench.measure.records import Kind, PairSamples, Speed
+
+HERE = Path(__file__).parent
+GEMM = (HERE / "experts" / "gemm_persistent.py").read_text()
+STEPS = 9
+OUT = 0.8
+"""Ratio of every predecessor against its state."""
+
+
+def launched(source: str) -> tuple[Launch, ...]:
+    """A launch whose compiled code differs where the text does."""
+    static = StaticProfile(
+        registers=32,
+        spill_store_bytes=0,
+        spill_load_bytes=0,
+        stack_bytes=0,
+        shared_bytes=0,
+        threads=128,
+        programs_per_sm=4,
+        occupancy=0.5,
+        limiter="registers",
+        code_bytes=int(normalized_sha256(source)[:8], 16),
+    )
+    return (
+        Launch(
+            kernel="gemm_kernel",
+            grid=(1, 1, 1),
+            arguments={},
+            constexprs={},
+            num_warps=4,
+            num_stages=1,
+            num_ctas=1,
+            line=1,
+            cubin_sha256="",
+            static=static,
+            compile_seconds=0.0,
+        ),
+    )
+
+
+class ScriptedBench:
+    """Judges by the words that a kernel still has."""
+
+    kind = Kind.MODELED
+    second_run = 1.0
+    """Ratio of a way back in its second run of pairs."""
+
+    def __init__(self, *, wrong_without: str = "", slow_back: bool = False, alike: bool = False):
+        self.wrong_without = wrong_without
+        self.slow_back = slow_back
+        self.alike = alike
+        self.judged = []
+
+    def judge(self, source: str) -> GateReport:
+        self.judged.append(source)
+        wrong = self.wrong_without and self.wrong_without not in source
+        verdict = Verdict.REJECTED if wrong else Verdict.ACCEPTED
+        said = report(microseconds=1e6 / len(source), verdict=verdict)
+        launches = launched("" if self.alike else source)
+        time = structs.replace(said.time, kind=self.kind) if said.time is not None else None
+        return structs.replace(said, launches=launches, speed=None, time=time)
+
+    def beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
+        del state, before
+        out = floor == ANY_SPEED
+        ratio = OUT if out else 0.5 if self.slow_back else 1.0
+        said = self.judge(source)
+        if said.verdict is not Verdict.ACCEPTED or ratio <= floor:
+            verdict, code = Verdict.REJECTED, said.code or "profile.slower"
+        else:
+            verdict, code = Verdict.ACCEPTED, ""
+        speed = Speed(kind=self.kind, ratio=ratio, low=ratio - 0.01, high=ratio + 0.01)
+        runs = [] if out or self.kind is Kind.MODELED else [1.0, self.second_run]
+        samples = tuple(
+            PairSamples(run="first", us={"parent": (10.0 * r,) * 14, "candidate": (10.0,) * 14})
+            for r in runs
+        )
+        return structs.replace(said, verdict=verdict, code=code, speed=speed, samples=samples)
+
+
+def walked(bench, limits=None, lines=()):
+    written = []
+    walk = Walk(bench, limits or WalkLimits(), written.append, lines)
+    return walk.run(GEMM, "expert.py"), walk, written

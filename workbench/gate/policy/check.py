@@ -12,7 +12,7 @@ from workbench.gate.policy.names import allowed, explain_policy
 from workbench.gate.policy.refusals import NOTED, finding
 from workbench.gate.policy.state import Frame, TooTangledError
 from workbench.gate.policy.statements import is_main_guard
-from workbench.gate.policy.tree import children, own_nodes
+from workbench.gate.policy.tree import children, own_nodes, survey
 from workbench.gate.policy.values import (
     EMPTY,
     INPUT,
@@ -106,7 +106,7 @@ def _findings(source: str, inputs: Sequence[Kind]) -> list[Finding]:
         return [finding("policy.syntax", fault.msg, fault.lineno)]
     except ValueError as fault:  # NUL bytes, lone surrogates
         return [finding("policy.syntax", str(fault))]
-    depth = _depth(tree)
+    depth = survey(tree).depth
     if depth > DEEPEST_SOURCE:
         return [finding("policy.too-deep", f"{depth} levels")]
     machine = Machine(tree, inputs)
@@ -124,14 +124,6 @@ def _parse(source: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
         return ast.parse(source)
-
-
-def _depth(tree: ast.AST) -> int:
-    deepest, level = 0, [tree]
-    while level:
-        deepest += 1
-        level = [child for node in level for child in children(node)]
-    return deepest
 
 
 class Machine(Kernels):
@@ -152,8 +144,7 @@ class Machine(Kernels):
             self.reached.clear()
             self.run_module()
             self.run_model()
-            for kernel, scope in list(self.kernel_scopes.items()):
-                self.check_kernel(kernel, scope)
+            self.check_kernels()
             if not self.changed:
                 self.sweep()
                 return

@@ -1,8 +1,10 @@
 """What a kernel may name: the interpreter runs kernels as Python, so they must not reach Python."""
 
 import ast
+from dataclasses import dataclass
 
 from workbench.gate.policy.definitions import Definitions
+from workbench.gate.policy.names import Allowed
 from workbench.gate.policy.refusals import noted
 from workbench.gate.policy.scopes import local_names
 from workbench.gate.policy.tree import walk
@@ -34,33 +36,49 @@ _REFUSED = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """What a kernel's text alone tells, found once."""
+
+    count: int
+    """Nodes of its statements."""
+    asked: tuple[tuple[ast.AST, tuple[str, ...] | None], ...]
+    """Those that may be refused, in order; names and members with the way from a name to them."""
+    local: frozenset[str]
+    inner: frozenset[str]
+    """Names that a comprehension binds."""
+
+
 class Kernels(Definitions):
     """Checks functions that Triton compiles."""
 
-    def check_kernel(self, kernel: ast.FunctionDef, scope: Scope) -> None:
+    def __init__(self, allowed: Allowed, tree: ast.Module) -> None:
+        super().__init__(allowed, tree)
+        self._bodies: dict[ast.FunctionDef, _Body] = {}
+        self._led_out: dict[tuple[Scope, tuple[str, ...]], tuple[str, ...]] = {}
+        """What leads out of Triton, by where it is named and how, while kernels are checked."""
+
+    def check_kernels(self) -> None:
         """Refuse every name in a kernel's body that leads out of Triton."""
+        self._led_out.clear()
+        for kernel, scope in self.kernel_scopes.items():
+            self._check_kernel(kernel, scope)
+
+    def _check_kernel(self, kernel: ast.FunctionDef, scope: Scope) -> None:
         self.reached.add(kernel)
+        body = self._bodies.get(kernel)
+        if body is None:
+            body = self._bodies[kernel] = _body(kernel)
+        self.step(body.count)
         # A comprehension binds its names for itself alone; elsewhere they mean what is outside.
-        inner = {
-            n.id
-            for c in walk(kernel)
-            if isinstance(c, ast.comprehension)
-            for n in walk(c.target)
-            if isinstance(n, ast.Name)
-        }
-        bound = frozenset(
-            n for n in local_names(kernel) if n not in inner or not self._resolve_outer(n, scope)
-        )
-        for statement in kernel.body:
-            for node in walk(statement):
-                self.step()
-                match node:
-                    case ast.Name(ctx=ast.Load()) if node.id not in bound:
-                        self._check_name(node, self._resolve(node.id, scope))
-                    case ast.Attribute():
-                        self._check_attribute(node, bound, scope)
-                    case _ if isinstance(node, _REFUSED):
-                        self.refuse("policy.kernel-name", node)
+        bound = body.local - {n for n in body.inner if self._resolve_outer(n, scope)}
+        for node, path in body.asked:
+            if isinstance(node, ast.Attribute):
+                self._check_attribute(node, path, bound, scope)
+            elif path is None:
+                self.refuse("policy.kernel-name", node)
+            elif path[0] not in bound and self._leads_out(path, scope):
+                self.refuse("policy.kernel-name", node)
 
     def _resolve_outer(self, name: str, scope: Scope) -> Value:
         outer: Scope | None = scope
@@ -73,9 +91,19 @@ class Kernels(Definitions):
     def _resolve(self, name: str, scope: Scope) -> Value:
         return self._resolve_outer(name, scope) or frozenset({Known(f"builtins.{name}")})
 
-    def _check_name(self, node: ast.Name, value: Value) -> None:
-        if not all(self._harmless(atom) for atom in value):
-            self.refuse("policy.kernel-name", node)
+    def _leads_out(self, path: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+        """Each full name outside Triton that a name or a member of it may be."""
+        key = scope, path
+        known = self._led_out.get(key)
+        if known is None:
+            value = self._resolve(path[0], scope)
+            if len(path) == 1:
+                found = [path[0]] * any(not self._harmless(atom) for atom in value)
+            else:
+                names = [(a.path, *path[1:]) for a in value if isinstance(a, Known)]
+                found = [full for full in map(".".join, names) if not self._triton(full)]
+            known = self._led_out[key] = tuple(found)
+        return known
 
     def _harmless(self, atom: Atom) -> bool:
         match atom:
@@ -104,20 +132,45 @@ class Kernels(Definitions):
             or (first == "torch" and self.allowed.is_namespace(path))
         )
 
-    def _check_attribute(self, node: ast.Attribute, bound: frozenset[str], scope: Scope) -> None:
+    def _check_attribute(
+        self,
+        node: ast.Attribute,
+        path: tuple[str, ...] | None,
+        bound: frozenset[str],
+        scope: Scope,
+    ) -> None:
         if node.attr in self.allowed.kernel.recorded:
             self.notes.setdefault(node.attr, noted(node.attr, node.lineno))
         if node.attr.startswith("_") or node.attr in self.allowed.kernel.refused_members:
             self.refuse("policy.private-name", node)
             return
-        path = _dotted(node)
         if path is None or path[0] in bound:
             return
-        for atom in self._resolve(path[0], scope):
-            if isinstance(atom, Known):
-                full = ".".join((atom.path, *path[1:]))
-                if not self._triton(full):
-                    self.refuse("policy.kernel-name", node, full)
+        for full in self._leads_out(path, scope):
+            self.refuse("policy.kernel-name", node, full)
+
+
+def _body(kernel: ast.FunctionDef) -> _Body:
+    asked: list[tuple[ast.AST, tuple[str, ...] | None]] = []
+    count = 0
+    for statement in kernel.body:
+        nodes = walk(statement)
+        count += len(nodes)
+        for node in nodes:
+            if isinstance(node, ast.Attribute) or (
+                isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+            ):
+                asked.append((node, _dotted(node)))
+            elif isinstance(node, _REFUSED):
+                asked.append((node, None))
+    inner = frozenset(
+        name.id
+        for node in walk(kernel)
+        if isinstance(node, ast.comprehension)
+        for name in walk(node.target)
+        if isinstance(name, ast.Name)
+    )
+    return _Body(count, tuple(asked), local_names(kernel), inner)
 
 
 def _dotted(node: ast.expr) -> tuple[str, ...] | None:

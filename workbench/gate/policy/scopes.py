@@ -7,13 +7,20 @@ from workbench.gate.policy.calls import Calls
 from workbench.gate.policy.names import Allowed
 from workbench.gate.policy.refusals import code_of_name
 from workbench.gate.policy.state import Frame, Names
-from workbench.gate.policy.tree import own_nodes, walk
+from workbench.gate.policy.tree import own_nodes, survey
 from workbench.gate.policy.values import EMPTY, UNKNOWN, Atom, Function, Known, Scope, Value, join
 
 _FREE_DUNDERS = frozenset(
     {"__all__", "__annotations__", "__author__", "__constants__", "__doc__", "__match_args__"}
     | {"__slots__", "__version__"}
 )
+
+
+_BINDING = (
+    *(ast.Name, ast.arg, ast.FunctionDef, ast.ClassDef, ast.alias, ast.ExceptHandler),
+    *(ast.MatchAs, ast.MatchStar, ast.MatchMapping),
+)
+"""Nodes that may bind a name."""
 
 
 def declared_names(node: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
@@ -29,6 +36,8 @@ def local_names(node: ast.AST) -> frozenset[str]:
     """Names that a scope binds itself."""
     bound: set[str] = set()
     for inner in own_nodes(node):
+        if not isinstance(inner, _BINDING):
+            continue
         match inner:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 bound.add(name)
@@ -62,24 +71,26 @@ class Scopes(Calls):
         super().__init__(allowed)
         self.tree = tree
         self.module = Scope(None, tree)
+        found = survey(tree)
         self.rebound = frozenset(
             name
-            for node in walk(tree)
-            if isinstance(node, ast.Global | ast.Nonlocal)
+            for nodes in (found.of(ast.Global), found.of(ast.Nonlocal))
+            for node in nodes
             for name in node.names
         )
         """Names that some inner function rebinds: what they are depends on when it ran."""
-        self.catches = any(
-            (isinstance(n, ast.Try) and n.handlers)
-            or (isinstance(n, ast.FunctionDef) and n.name == "__exit__")
-            or (isinstance(n, ast.alias) and n.name == "contextlib")
-            for n in walk(tree)
+        self.catches = (
+            any(node.handlers for node in found.of(ast.Try))
+            or any(node.name == "__exit__" for node in found.of(ast.FunctionDef))
+            or any(node.name == "contextlib" for node in found.of(ast.alias))
         )
         """Whether some code of the file may see an exception that other code raised."""
         self._outer_names: dict[ast.AST, tuple[frozenset[str], frozenset[str]]] = {}
 
     def outer_names(self, node: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
         """Names that a scope's own body declares global, and nonlocal."""
+        if not self.rebound:
+            return frozenset(), frozenset()
         if node not in self._outer_names:
             self._outer_names[node] = declared_names(node)
         return self._outer_names[node]

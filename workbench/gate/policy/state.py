@@ -92,9 +92,9 @@ class State:
         self.telling = 0
         """Above 0 while the message of an exception is made."""
 
-    def step(self) -> None:
-        """Count one evaluation; TooTangledError beyond the budget."""
-        self.steps += 1
+    def step(self, count: int = 1) -> None:
+        """Count evaluations; TooTangledError beyond the budget."""
+        self.steps += count
         if self.steps > _STEPS:
             raise TooTangledError(f"more than {_STEPS} steps")
 

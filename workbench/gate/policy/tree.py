@@ -1,27 +1,51 @@
 """A syntax tree's nodes, each one's children found once: the policy asks for them a dozen times."""
 
 import ast
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+Node = TypeVar("Node", bound=ast.AST)
 
 _KEY = "_workbench_children"
+_WORDS = frozenset(
+    {"arg", "asname", "attr", "ctx", "id", "kind", "level", "module", "type_comment"}
+)
+"""Fields that hold no node but `Load`, `Store` and `Del`, which say nothing more."""
+
+
+class _Fields(dict[type[ast.AST], tuple[str, ...]]):
+    """Of each kind of node, the fields in which others may stand."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        names = self[kind] = tuple(name for name in kind._fields if name not in _WORDS)
+        return names
+
+
+_FIELDS = _Fields({ast.Constant: (), ast.MatchSingleton: ()})
 
 
 def children(node: ast.AST) -> tuple[ast.AST, ...]:
     """The nodes below this one, but for `Load`, `Store` and `Del`, which say nothing more."""
-    known: tuple[ast.AST, ...] | None = node.__dict__.get(_KEY)
+    names = _FIELDS[type(node)]
+    if not names:
+        return ()
+    held = node.__dict__
+    known: tuple[ast.AST, ...] | None = held.get(_KEY)
     if known is None:
         found: list[ast.AST] = []
-        for name in node._fields:
-            value = getattr(node, name, None)
-            if isinstance(value, list):
-                found += [child for child in value if isinstance(child, ast.AST)]
-            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+        for name in names:
+            value = held.get(name)
+            if isinstance(value, ast.AST):
                 found.append(value)
-        known = node.__dict__[_KEY] = tuple(found)
+            elif isinstance(value, list):
+                found += [child for child in value if isinstance(child, ast.AST)]
+        known = held[_KEY] = tuple(found)
     return known
 
 
 _OWN = "_workbench_own"
-_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def own_nodes(node: ast.AST) -> tuple[ast.AST, ...]:
@@ -34,7 +58,7 @@ def own_nodes(node: ast.AST) -> tuple[ast.AST, ...]:
             inner = waiting.pop()
             found.append(inner)
             if not isinstance(inner, _SCOPES):
-                waiting.extend(children(inner))
+                waiting += children(inner)
         known = node.__dict__[_OWN] = tuple(found)
     return known
 
@@ -45,3 +69,37 @@ def walk(node: ast.AST) -> list[ast.AST]:
     for inner in found:
         found += children(inner)
     return found
+
+
+@dataclass(slots=True)
+class Survey:
+    """What one look over a whole tree tells."""
+
+    depth: int = 0
+    """Levels of nodes."""
+    _kinds: dict[type[ast.AST], list[ast.AST]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, level: list[ast.AST]) -> None:
+        """One more level of nodes."""
+        self.depth += 1
+        for node in level:
+            self._kinds[type(node)].append(node)
+
+    def of(self, kind: type[Node]) -> list[Node]:
+        """All nodes of a kind, in the order of `walk`."""
+        return cast("list[Node]", self._kinds.get(kind, []))
+
+
+_SURVEY = "_workbench_survey"
+
+
+def survey(tree: ast.Module) -> Survey:
+    """Look over a tree, once."""
+    known: Survey | None = tree.__dict__.get(_SURVEY)
+    if known is None:
+        known = tree.__dict__[_SURVEY] = Survey()
+        level: list[ast.AST] = [tree]
+        while level:
+            known.add(level)
+            level = [child for node in level for child in children(node)]
+    return known

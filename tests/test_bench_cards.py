@@ -11,13 +11,13 @@ from msgspec import structs
 
 from workbench.bench.card_current import outdated
 from workbench.bench.card_risks import risks_of
-from workbench.bench.card_states import states_of
+from workbench.bench.card_states import kept_in, states_of
 from workbench.bench.card_trials import Trial, evidence_of, keep, read_trials
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.source import read_source
-from workbench.measure.records import Kind, Time
+from workbench.measure.records import Kind, Speed, Time
 from workbench.paths import shipped
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.skills.card import read_card
@@ -97,9 +97,16 @@ def test_every_state_is_a_candidate_and_no_two_are_alike():
 def test_states_of_a_session_are_those_it_kept():
     bundle = Path(__file__).parent.parent / "sessions" / "offline-linear_relu_div.bundle"
     plain = states_of(load_problem("linear_relu_div"))
-    more = states_of(load_problem("linear_relu_div"), [bundle])
+    kept = kept_in([bundle])
+    more = states_of(load_problem("linear_relu_div"), kept)
     assert [state.name for state in more[len(plain) :]] == ["offline-linear_relu_div v1"]
-    assert states_of(load_problem("gelu"), [bundle]) == states_of(load_problem("gelu"))
+    assert states_of(load_problem("gelu"), kept) == states_of(load_problem("gelu"))
+
+
+def test_the_ratio_is_that_of_the_pairs():
+    assert trial(1.5).ratio == 1.5
+    pairs = Speed(kind=Kind.MEASURED, ratio=1.3, low=1.2, high=1.4, confidence=0.99, pairs=14)
+    assert trial(1.5, device="NVIDIA H200", speed=pairs).ratio == 1.3
 
 
 def test_a_line_cut_off_by_a_machines_end_is_left_out(tmp_path):

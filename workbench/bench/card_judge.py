@@ -9,6 +9,7 @@ from typing import Self
 from msgspec import Struct, structs
 
 from workbench.bench.card_choice import Base, Wanted
+from workbench.bench.card_room import needed, room_on
 from workbench.bench.card_states import State
 from workbench.bench.card_trials import Trial
 from workbench.engine.devices import Place
@@ -18,7 +19,7 @@ from workbench.gate import compile as compiling
 from workbench.gate import profile
 from workbench.gate.candidate import Candidate, candidate_of
 from workbench.gate.correctness.cases import SEED_BYTES
-from workbench.gate.judge import JOB_MODULES, GateSettings, judge
+from workbench.gate.judge import JOB_MODULES, GateSettings, Sitting
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.profile import Listen, Profiled
@@ -57,6 +58,7 @@ class Judge:
             preload=JOB_MODULES,
             share_device_memory=place.index is not None,
         )
+        self._room = room_on(place.index)
         self._lock = threading.Lock()
         self._inspecting: dict[str, threading.Lock] = {}
         self._facts: dict[str, ProblemReport] = {}
@@ -120,16 +122,21 @@ class Judge:
             return Judged(wanted=wanted, trial=_unjudged(wanted.trial, fault), waits=False)
 
     def _proven(self, wanted: Wanted) -> Judged:
-        report = judge(
+        sitting = Sitting(
             candidate_of(wanted.trial.source),
             wanted.problem,
-            lambda: self.facts(wanted.problem),
+            partial(self.facts, wanted.problem),
             self._settings,
             self._workshop,
-            parent=candidate_of(wanted.trial.parent),
-            parent_time=wanted.parent_time,
-            timer=None if self._place.index is None else _later,
+            listen=lambda _: None,
         )
+        sitting.begin()
+        with self._room.taken(needed(self.facts(wanted.problem).full)):
+            report = sitting.go_on(
+                parent=candidate_of(wanted.trial.parent),
+                parent_time=wanted.parent_time,
+                timer=None if self._place.index is None else _later,
+            )
         waits = report.code == _WAITS
         return Judged(
             wanted=wanted,
@@ -152,7 +159,8 @@ class Judge:
         if timer is None:
             return trial
         candidate, parent = candidate_of(trial.source), candidate_of(trial.parent)
-        found = timer(candidate, parent, seed=judged.seed, listen=lambda *_: None)
+        with self._room.taken(needed(facts().full)):
+            found = timer(candidate, parent, seed=judged.seed, listen=lambda *_: None)
         report = found.report
         first = report.findings[0] if report.findings else None
         verdict = {Outcome.PASSED: Verdict.ACCEPTED, Outcome.FAILED: Verdict.REJECTED}
@@ -163,6 +171,7 @@ class Judge:
             says=report.says,
             before=found.against,
             after=found.time,
+            speed=found.speed,
         )
 
     def _told(self, trial: Trial, report: GateReport) -> Trial:
@@ -175,6 +184,7 @@ class Judge:
             says=report.says,
             before=report.against,
             after=report.time,
+            speed=report.speed,
             sha256=report.kernel_sha256,
         )
 

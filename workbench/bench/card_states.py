@@ -1,6 +1,6 @@
 """Kernels that cards can be tried on: seeds, other plain forms, experts, and what sessions kept."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -52,13 +52,47 @@ class _File(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: tuple[_Made, ...]
 
 
-def states_of(problem: Problem, sessions: Sequence[Path] = ()) -> tuple[State, ...]:
+class Kept(Struct, frozen=True, kw_only=True):
+    """A kernel that a session accepted."""
+
+    about: str
+    """Text of the session's problem."""
+    name: str
+    """Of the session, with the version."""
+    source: str
+
+
+def kept_in(sessions: Iterable[Path]) -> tuple[Kept, ...]:
+    """The accepted kernels of sessions' folders or bundles, each unpacked once.
+
+    Raises WorkbenchError for one that cannot be read.
+    """
+    found: list[Kept] = []
+    for path in sessions:
+        with recorded(path) as reader:
+            found += _accepted(reader)
+    return tuple(found)
+
+
+def _accepted(reader: SessionReader) -> Iterator[Kept]:
+    about, name = reader.problem().source, reader.settings().name
+    for version in reader.summaries():
+        if version.answer is Answer.ACCEPTED:
+            source = reader.source(version.number)
+            yield Kept(about=about, name=f"{name} v{version.number}", source=source)
+
+
+def states_of(problem: Problem, kept: Iterable[Kept] = ()) -> tuple[State, ...]:
     """Every state of a problem, the plain ones first; equal texts count once.
 
-    `sessions` are folders or bundles; of those about this very problem the accepted kernels count.
-    Raises WorkbenchError for one that cannot be read, and for a made state that no longer can be.
+    Of `kept`, what is about this very problem counts. Raises WorkbenchError for a made state that
+    no longer can be.
     """
-    found = [*_written(problem), *_from_sessions(problem, sessions)]
+    ours = (one for one in kept if one.about == problem.source)
+    found = [
+        *_written(problem),
+        *(State(problem=problem.name, name=one.name, source=one.source) for one in ours),
+    ]
     seen: dict[str, State] = {}
     for state in found:
         seen.setdefault(normalized_sha256(state.source), state)
@@ -119,18 +153,3 @@ def _applied(text: str, step: _Step, made: _Made) -> str:
         f"the edit `{step.edit}` no longer fits the state `{made.name}` of {made.problem}: {why}",
         where=str(_MADE),
     )
-
-
-def _from_sessions(problem: Problem, sessions: Iterable[Path]) -> Iterator[State]:
-    for path in sessions:
-        with recorded(path) as reader:
-            if reader.problem().source == problem.source:
-                yield from _kept(reader, problem.name)
-
-
-def _kept(reader: SessionReader, problem: str) -> Iterator[State]:
-    name = reader.settings().name
-    for version in reader.summaries():
-        if version.answer is Answer.ACCEPTED:
-            source = reader.source(version.number)
-            yield State(problem=problem, name=f"{name} v{version.number}", source=source)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
-from workbench.measure.records import Time
+from workbench.measure.records import Speed, Time
 from workbench.skills.evidence import speaks
 from workbench.skills.records import EvidenceRow, Parameter
 
@@ -48,6 +48,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     says: str
     before: Time | None = None
     after: Time | None = None
+    speed: Speed | None = None
+    """Of the pairs, which tell more than the two times: the GPU drifts between them."""
     sha256: str
     parent: str
     """Text of the kernel it was tried on."""
@@ -62,7 +64,9 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     @property
     def ratio(self) -> float | None:
-        """How many times faster it became; None where it was not timed."""
+        """How many times faster it became, by its pairs; None where it was not timed."""
+        if self.speed is not None:
+            return self.speed.ratio
         if self.before is None or self.after is None or self.before.kind is not self.after.kind:
             return None
         return self.before.microseconds / self.after.microseconds

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from workbench.bench.card_choice import Wanted, choose
 from workbench.bench.card_judge import Judge, Judged
-from workbench.bench.card_states import states_of
+from workbench.bench.card_states import kept_in, states_of
 from workbench.bench.card_trials import Trial
 from workbench.engine.devices import Place
 from workbench.errors import WorkbenchError
@@ -24,7 +24,12 @@ from workbench.skills.library import Library, load_library
 
 Hear = Callable[[str], None]
 _BESIDE = 8
-"""Candidates that are compared side by side at most: each may hold a full shape on the GPU."""
+"""Candidates that are compared side by side at most: more share one GPU in vain (ours)."""
+_RECORDED_BESIDE = 24
+"""Kernels that are recorded side by side at most: about a core and 1 GiB each (ours)."""
+_SOME = 16
+"""Candidates that are compared before their pairs are gathered (ours): few, so that the first
+times are there early; two turns of `_BESIDE`, so that waiting for the slowest costs little."""
 
 
 class CardsAsk(Struct, frozen=True, kw_only=True):
@@ -43,64 +48,87 @@ class CardsAsk(Struct, frozen=True, kw_only=True):
     problems_each: int = 2
     """Problems that a card is tried on."""
     wall_seconds: float | None = None
-    """After so long no timing begins."""
+    """After so long nothing more is tried: no timing begins."""
     timers: int = 1
     """Timings whose sides are opened beside each other; the pairs of each have the GPU alone."""
 
 
 def try_cards(ask: CardsAsk, place: Place, hear: Hear) -> Iterator[Trial]:
-    """Trials as they end.
+    """Trials as they end, some candidates at a time: what a limit cuts off are the last ones.
 
     Conditions are those of the card: where one does not hold, the card is not tried; what it
     requires of earlier steps is the state's to have. Raises WorkbenchError for a problem, card,
     session or device that cannot be used.
     """
     began = time.monotonic()
+
+    def told(says: str) -> None:
+        hear(f"{time.monotonic() - began:.0f} s: {says}")
+
+    def over() -> bool:
+        return ask.wall_seconds is not None and time.monotonic() - began > ask.wall_seconds
+
     library = load_library()
     for card in ask.cards:
         library.skill(card)
-    with Judge(place) as judge, ThreadPoolExecutor(beside()) as pool:
-        wanted = _repeated(ask) if ask.again else _chosen(ask, place, library, judge, pool, hear)
-        hear(f"{len(wanted)} candidates to judge")
-        jobs = [pool.submit(judge.proven, one) for one in wanted]
-        waiting: list[Judged] = []
-        for job in as_completed(jobs):
-            judged = job.result()
-            if judged.waits:
-                waiting.append(judged)
-            else:
-                yield judged.trial
-        order = {id(one): number for number, one in enumerate(wanted)}
-        waiting.sort(key=lambda judged: order[id(judged.wanted)])
-        yield from _timed(waiting, judge, ask, began, hear)
+    with (
+        Judge(place) as judge,
+        ThreadPoolExecutor(beside()) as pool,
+        ThreadPoolExecutor(ask.timers) as timers,
+    ):
+        wanted = _repeated(ask) if ask.again else _chosen(ask, place, library, judge, told)
+        told(f"{len(wanted)} candidates to judge")
+        some = _SOME if place.index is not None else max(len(wanted), 1)
+        for first in range(0, len(wanted), some):
+            if over():
+                told(f"{len(wanted) - first} were not tried")
+                return
+            right: list[Judged] = []
+            yield from _proven(wanted[first : first + some], judge, pool, right)
+            if right:
+                told(f"{len(right)} are right and wait for their pairs")
+            yield from _timed(right, judge, timers, over, told)
 
 
 def beside() -> int:
     """How many candidates are worked on side by side here."""
-    return min(_BESIDE, len(os.sched_getaffinity(0)))
+    return min(_BESIDE, cores())
+
+
+def cores() -> int:
+    """CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _proven(
+    some: Sequence[Wanted], judge: Judge, pool: ThreadPoolExecutor, right: list[Judged]
+) -> Iterator[Trial]:
+    """Trials that are over without a timing; the others go to `right`, in the order of `some`."""
+    jobs = [pool.submit(judge.proven, one) for one in some]
+    for job in as_completed(jobs):
+        if not job.result().waits:
+            yield job.result().trial
+    right += [job.result() for job in jobs if job.result().waits]
 
 
 def _timed(
-    waiting: Sequence[Judged], judge: Judge, ask: CardsAsk, began: float, hear: Hear
+    right: Sequence[Judged],
+    judge: Judge,
+    timers: ThreadPoolExecutor,
+    over: Callable[[], bool],
+    told: Hear,
 ) -> Iterator[Trial]:
-    if waiting:
-        hear(f"{len(waiting)} are right and wait for their pairs")
-
     def timed(judged: Judged) -> Trial | None:
-        wall = ask.wall_seconds
-        if wall is not None and time.monotonic() - began > wall:
-            return None
-        return judge.timed(judged)
+        return None if over() else judge.timed(judged)
 
     left = 0
-    with ThreadPoolExecutor(ask.timers) as pool:
-        for job in as_completed([pool.submit(timed, judged) for judged in waiting]):
-            trial = job.result()
-            left += trial is None
-            if trial is not None:
-                yield trial
+    for job in as_completed([timers.submit(timed, judged) for judged in right]):
+        trial = job.result()
+        left += trial is None
+        if trial is not None:
+            yield trial
     if left:
-        hear(f"{left} were not timed: {ask.wall_seconds:g} s are over")
+        told(f"{left} that are right were not timed")
 
 
 def _repeated(ask: CardsAsk) -> list[Wanted]:
@@ -111,7 +139,7 @@ def _repeated(ask: CardsAsk) -> list[Wanted]:
     return [
         Wanted(
             problem=load_problem(trial.problem),
-            trial=structs.replace(trial, before=None, after=None),
+            trial=structs.replace(trial, before=None, after=None, speed=None),
         )
         for trial in right
     ]
@@ -122,17 +150,18 @@ def _chosen(
     place: Place,
     library: Library,
     judge: Judge,
-    pool: ThreadPoolExecutor,
-    hear: Hear,
+    told: Hear,
 ) -> list[Wanted]:
     problems = [load_problem(n) for n in ask.problems or tuple(sorted(shipped_problems()))]
-    found = [(problem, state) for problem in problems for state in states_of(problem, ask.sessions)]
+    kept = kept_in(ask.sessions)
+    found = [(problem, state) for problem in problems for state in states_of(problem, kept)]
     if not found:
         raise WorkbenchError(
             "there is no plain kernel to try cards on",
             where=", ".join(str(problem.path) for problem in problems),
             todo=f"there are: {', '.join(sorted(shipped_problems()))}",
         )
-    hear(f"{len(found)} kernels of {len(problems)} problems are recorded")
-    bases = [b for b in pool.map(lambda one: judge.base(*one), found) if b is not None]
+    told(f"{len(found)} kernels of {len(problems)} problems are recorded")
+    with ThreadPoolExecutor(min(_RECORDED_BESIDE, cores())) as pool:
+        bases = [b for b in pool.map(lambda one: judge.base(*one), found) if b is not None]
     return choose(bases, library, place, ask.cards, each=ask.problems_each, every=ask.every)

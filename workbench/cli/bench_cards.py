@@ -41,10 +41,10 @@ def cards(
         typer.Option(metavar="FILE", help="Repeat here the trials of FILE that were right."),
     ] = None,
     wall: Annotated[
-        float | None, typer.Option(min=0, help="Seconds after which no timing begins.")
+        float | None, typer.Option(min=0, help="Seconds after which nothing more is tried.")
     ] = None,
     timers: Annotated[
-        int, typer.Option(min=1, help="Timings whose workers start beside each other.")
+        int, typer.Option(min=1, help="Timings that are set up side by side; 4 keep a GPU busy.")
     ] = 1,
     jsonl: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append every trial as it ends.")
@@ -61,9 +61,10 @@ def cards(
 ) -> None:
     """Try cards that lack evidence where conditions hold and edits fit, through the whole gate.
 
-    Recording, compiling and comparing go side by side; on a GPU only the pairs have it alone.
-    A trial that says nothing of a card is no evidence: one that is unproven, or a modeled time
-    where the model does not see the change or was not shown to rank such kernels.
+    Recording, compiling and comparing go side by side, as far as the GPU's memory allows; only
+    the pairs have it alone. Where seconds are limited, cards without any evidence come first.
+    A trial that says nothing of a card is no evidence: one that is unproven or short of memory, or
+    a modeled time where the model does not see the change or was not shown to rank such kernels.
     """
     from workbench.bench.card_trials import keep, read_trials, speed_kind
     from workbench.bench.cards import CardsAsk, try_cards

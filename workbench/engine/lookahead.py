@@ -7,7 +7,7 @@ So the committed steps are those that would have been made without looking ahead
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct, structs
@@ -45,6 +45,11 @@ class Begun:
         self.seconds = 0.0
         """That its workers worked; 0 until they are done."""
         self.task: asyncio.Task[bool] | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing of it works any more."""
+        return self.task is not None and self.task.done()
 
     async def ready(self) -> bool:
         """Wait for what was begun; False when it came to nothing."""
@@ -116,7 +121,13 @@ class Lookahead:
         self._go_on(self._chains[0], room)
 
     def expect_accepted(self, waiting: Transition, history: History, room: int) -> None:
-        """Begin what follows if a person accepts the transition that waits."""
+        """Begin what follows if a person accepts the transition that waits.
+
+        Its gate has said yes, and a person mostly does too: so what still works towards a refusal
+        makes room, and what is done of that is kept for a veto (ours).
+        """
+        for chain in self._chains:
+            self._cut_short(chain)
         decision = Decision(answer=Answer.ACCEPTED, by="nobody")
         accepted = structs.replace(waiting, decision=decision)
         chain = _Chain(history.plus(accepted), {})
@@ -141,7 +152,7 @@ class Lookahead:
     # -- beginning --------------------------------------------------------------------------
 
     def _go_on(self, chain: _Chain, room: int) -> None:
-        depth = min(self._depth, room) - sum(len(one.begun) for one in self._chains)
+        depth = min(self._depth, room) - len(chain.begun)
         if depth > 0 and not chain.ended and (chain.planner is None or chain.planner.done()):
             chain.planner = asyncio.create_task(self._plan(chain, depth))
 
@@ -194,11 +205,26 @@ class Lookahead:
 
     # -- giving up --------------------------------------------------------------------------
 
+    def _cut_short(self, chain: _Chain) -> None:
+        """Give up what is not done yet and all behind it; the chain may go on from there."""
+        if chain.planner is not None:
+            chain.planner.cancel()
+            chain.planner = None
+        done = next((n for n, one in enumerate(chain.begun) if not one.done), len(chain.begun))
+        late = chain.begun[done:]
+        del chain.begun[done:]
+        if late:
+            chain.history = late[0].candidate.history
+        self._give_up(late)
+
     def _drop(self, chain: _Chain) -> None:
         chain.ended = True
         if chain.planner is not None:
             chain.planner.cancel()
-        for begun in chain.begun:
+        self._give_up(chain.begun)
+
+    def _give_up(self, given_up: Iterable[Begun]) -> None:
+        for begun in given_up:
             begun.sitting.give_up()
             leaving = asyncio.create_task(self._leave(begun))
             self._leaving.add(leaving)

@@ -6,7 +6,7 @@ from workbench.gate.policy.containers import field_names
 from workbench.gate.policy.refusals import spelled
 from workbench.gate.policy.state import Activation, Frame, TooTangledError
 from workbench.gate.policy.stories import Stories
-from workbench.gate.policy.tree import children
+from workbench.gate.policy.tree import SCOPES, children
 from workbench.gate.policy.values import (
     ANYTHING,
     EMPTY,
@@ -45,8 +45,11 @@ _DEEPEST_CALL = 24
 _MOST_CONTEXTS = 24
 _VIEW_MODULES = frozenset({"torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten"})
 _YIELDS = "_workbench_yields"
+_CONSTANTS = "_workbench_constants"
 _SIZES = (Plain, Tuple, Items, Nothing, Unknown)
 """What a grid is when it is not a function."""
+_PASSED = (Plain, Nothing, Kernel, Tuple, Items, Unknown)
+"""What a kernel may get beside tensors and names of Triton's language."""
 _IMPLIED = ("__contains__", "__eq__", "__hash__", "__len__", "__repr__", "__str__")
 _HANDED = ("__enter__", "__exit__", "__getitem__", "__iter__", "__next__")
 _CONTEXT: Value = frozenset({Known("torch.autograd.function.FunctionCtx")})
@@ -61,6 +64,8 @@ class Calls(Stories):
 
     def call(self, value: Value, arguments: Arguments, node: ast.AST, frame: Frame) -> Value:
         """Everything that calling the value may give."""
+        if len(value) == 1:  # as nearly always
+            return self._call_atom(next(iter(value)), arguments, node, frame)
         return join(self._call_atom(atom, arguments, node, frame) for atom in value)
 
     def _call_atom(  # noqa: C901, PLR0911, PLR0912 - one case per kind of value
@@ -124,8 +129,7 @@ class Calls(Stories):
             case Class():
                 return self._apply_autograd(owner, given, node, frame)
             case Kernel():
-                for name, value in self._passed(owner.node, given).items():
-                    self._check_argument(owner.node, name, value, node)
+                self._check_arguments(owner.node, self._passed(owner.node, given), node)
                 return frozenset({owner})
             case Super():
                 return NOTHING
@@ -291,8 +295,7 @@ class Calls(Stories):
         self.put(meta, given.rest)
         for name, value in passed.items():
             self.put(meta, value, name)
-        for name, value in passed.items():
-            self._check_argument(kernel, name, value, node)
+        self._check_arguments(kernel, passed, node)
         arguments: Value = frozenset({meta})
         sizes = frozenset(a for a in atom.grid if isinstance(a, _SIZES))
         self.call(atom.grid - sizes, Arguments((arguments,)), node, frame)
@@ -309,21 +312,34 @@ class Calls(Stories):
         passed.update(given.keywords)
         return passed
 
-    def _check_argument(
-        self, kernel: ast.FunctionDef, name: str, value: Value, node: ast.AST
+    def _check_arguments(
+        self, kernel: ast.FunctionDef, passed: dict[str, Value], node: ast.AST
     ) -> None:
         """Refuse what a compiled kernel could not get, but an interpreted one could run."""
+        constants = constant_parameters(kernel)
+        for name, value in passed.items():
+            for atom in value | self.iterate_containers(value):
+                if isinstance(atom, Tensor):
+                    fits = name not in constants
+                elif isinstance(atom, Known):
+                    fits = self.is_language(atom.path)
+                else:
+                    fits = isinstance(atom, _PASSED)
+                if not fits:
+                    self.refuse("policy.kernel-argument", node, f"{kernel.name}({name}=...)")
+
+
+def constant_parameters(kernel: ast.FunctionDef) -> frozenset[str]:
+    """Parameters that are annotated as `tl.constexpr`."""
+    known: frozenset[str] | None = kernel.__dict__.get(_CONSTANTS)
+    if known is None:
         every = (*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs)
-        declared = {argument.arg: argument.annotation for argument in every}
-        annotation = declared.get(name)
-        constant = annotation is not None and "constexpr" in spelled(annotation)
-        flat = value | self.iterate_containers(value)
-        harmless: tuple[type[Atom], ...] = (Plain, Nothing, Kernel, Known, Tuple, Items, Unknown)
-        for atom in flat:
-            language = not isinstance(atom, Known) or self.is_language(atom.path)
-            fits = isinstance(atom, harmless) and language
-            if not fits and (constant or not isinstance(atom, Tensor)):
-                self.refuse("policy.kernel-argument", node, f"{kernel.name}({name}=...)")
+        known = kernel.__dict__[_CONSTANTS] = frozenset(
+            argument.arg
+            for argument in every
+            if argument.annotation is not None and "constexpr" in spelled(argument.annotation)
+        )
+    return known
 
 
 def is_generator(node: FunctionNode) -> bool:
@@ -338,12 +354,10 @@ def _yields(node: FunctionNode) -> bool:
     waiting: list[ast.AST] = list(node.body) if isinstance(node, ast.FunctionDef) else [node.body]
     while waiting:
         inner = waiting.pop()
-        if isinstance(inner, ast.Yield | ast.YieldFrom):
+        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
             return True
-        if not isinstance(
-            inner, ast.FunctionDef | ast.Lambda | ast.ClassDef | ast.AsyncFunctionDef
-        ):
-            waiting.extend(children(inner))
+        if not isinstance(inner, SCOPES):
+            waiting += children(inner)
     return False
 
 

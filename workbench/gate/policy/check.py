@@ -44,6 +44,7 @@ DEEPEST_SOURCE = 120
 _MOST_ROUNDS = 40
 _REMEMBERED = 4
 """Files whose report is kept: a verdict without a session asks before its workers and after."""
+_FUNCTIONS = (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef)
 _NUMBERS = frozenset({"int", "float", "bool", "str"})
 
 
@@ -226,10 +227,8 @@ class Machine(Kernels):
 
     def sweep(self) -> None:
         """What nothing calls cannot compute, but must not hide what would be refused anywhere."""
-        for node in _live(self.tree):
-            if isinstance(node, ast.FunctionDef | ast.Lambda | ast.AsyncFunctionDef) and (
-                node not in self.reached
-            ):
+        for node in _live_functions(self.tree):
+            if node not in self.reached:
                 for inner in own_nodes(node):
                     self._sweep_node(inner)
 
@@ -248,17 +247,21 @@ class Machine(Kernels):
                     self.refuse("policy.private-name", node)
 
 
-def _live(tree: ast.Module) -> list[ast.AST]:
-    """Every node except those that only run as a script."""
+def _live_functions(tree: ast.Module) -> list[ast.AST]:
+    """Every function except those that only run as a script."""
     found: list[ast.AST] = []
     waiting: list[ast.AST] = [tree]
+    lambdas = survey(tree).of(ast.Lambda)
     while waiting:
         node = waiting.pop()
-        found.append(node)
+        if isinstance(node, _FUNCTIONS):
+            found.append(node)
         if isinstance(node, ast.If) and is_main_guard(node.test):
-            waiting.extend(node.orelse)
-        else:
-            waiting.extend(children(node))
+            waiting += node.orelse
+        elif lambdas:
+            waiting += children(node)
+        else:  # then no function stands in an expression
+            waiting += [child for child in children(node) if not isinstance(child, ast.expr)]
     return found
 
 

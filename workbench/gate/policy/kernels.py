@@ -7,7 +7,7 @@ from workbench.gate.policy.definitions import Definitions
 from workbench.gate.policy.names import Allowed
 from workbench.gate.policy.refusals import noted
 from workbench.gate.policy.scopes import local_names
-from workbench.gate.policy.tree import walk
+from workbench.gate.policy.tree import survey, walk
 from workbench.gate.policy.values import (
     EMPTY,
     Atom,
@@ -68,16 +68,15 @@ class Kernels(Definitions):
         self.reached.add(kernel)
         body = self._bodies.get(kernel)
         if body is None:
-            body = self._bodies[kernel] = _body(kernel)
+            comprehensions = bool(survey(self.tree).of(ast.comprehension))
+            body = self._bodies[kernel] = _body(kernel, comprehensions=comprehensions)
         self.step(body.count)
         # A comprehension binds its names for itself alone; elsewhere they mean what is outside.
         bound = body.local - {n for n in body.inner if self._resolve_outer(n, scope)}
         for node, path in body.asked:
             if isinstance(node, ast.Attribute):
                 self._check_attribute(node, path, bound, scope)
-            elif path is None:
-                self.refuse("policy.kernel-name", node)
-            elif path[0] not in bound and self._leads_out(path, scope):
+            elif path is None or (path[0] not in bound and self._leads_out(path, scope)):
                 self.refuse("policy.kernel-name", node)
 
     def _resolve_outer(self, name: str, scope: Scope) -> Value:
@@ -150,22 +149,24 @@ class Kernels(Definitions):
             self.refuse("policy.kernel-name", node, full)
 
 
-def _body(kernel: ast.FunctionDef) -> _Body:
+def _body(kernel: ast.FunctionDef, *, comprehensions: bool) -> _Body:
+    """`comprehensions`: whether there are any in the file, or none need be looked for."""
     asked: list[tuple[ast.AST, tuple[str, ...] | None]] = []
     count = 0
     for statement in kernel.body:
         nodes = walk(statement)
         count += len(nodes)
         for node in nodes:
-            if isinstance(node, ast.Attribute) or (
-                isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-            ):
+            if isinstance(node, ast.Name):
+                if isinstance(node.ctx, ast.Load):
+                    asked.append((node, (node.id,)))
+            elif isinstance(node, ast.Attribute):
                 asked.append((node, _dotted(node)))
             elif isinstance(node, _REFUSED):
                 asked.append((node, None))
     inner = frozenset(
         name.id
-        for node in walk(kernel)
+        for node in (walk(kernel) if comprehensions else ())
         if isinstance(node, ast.comprehension)
         for name in walk(node.target)
         if isinstance(name, ast.Name)
@@ -175,10 +176,8 @@ def _body(kernel: ast.FunctionDef) -> _Body:
 
 def _dotted(node: ast.expr) -> tuple[str, ...] | None:
     """A chain of members from a name: `tl.math.exp` is (tl, math, exp)."""
-    match node:
-        case ast.Name(id=name):
-            return (name,)
-        case ast.Attribute(value=value, attr=attr):
-            start = _dotted(value)
-            return None if start is None else (*start, attr)
-    return None
+    members: list[str] = []
+    while isinstance(node, ast.Attribute):
+        members.append(node.attr)
+        node = node.value
+    return (node.id, *reversed(members)) if isinstance(node, ast.Name) else None

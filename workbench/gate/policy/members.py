@@ -79,6 +79,8 @@ class Members(State):
 
     def read_member(self, value: Value, name: str, node: ast.AST, frame: Frame) -> Value:
         """Everything that `value.name` may be."""
+        if len(value) == 1:  # as nearly always
+            return self._member_of(next(iter(value)), name, node, frame)
         return join(self._member_of(atom, name, node, frame) for atom in value)
 
     def _member_of(  # noqa: C901, PLR0911 - one case per kind of value

@@ -17,10 +17,10 @@ _FREE_DUNDERS = frozenset(
 
 
 _BINDING = (
-    *(ast.Name, ast.arg, ast.FunctionDef, ast.ClassDef, ast.alias, ast.ExceptHandler),
+    *(ast.arg, ast.FunctionDef, ast.ClassDef, ast.alias, ast.ExceptHandler),
     *(ast.MatchAs, ast.MatchStar, ast.MatchMapping),
 )
-"""Nodes that may bind a name."""
+"""Nodes that may bind a name, beside names themselves."""
 
 
 def declared_names(node: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
@@ -36,11 +36,13 @@ def local_names(node: ast.AST) -> frozenset[str]:
     """Names that a scope binds itself."""
     bound: set[str] = set()
     for inner in own_nodes(node):
+        if isinstance(inner, ast.Name):
+            if not isinstance(inner.ctx, ast.Load):
+                bound.add(inner.id)
+            continue
         if not isinstance(inner, _BINDING):
             continue
         match inner:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                bound.add(name)
             case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 bound.add(name)
             case ast.alias(name=name, asname=alias):
@@ -100,6 +102,8 @@ class Scopes(Calls):
         found = self._find(name, frame)
         if found is not None:
             # Imports are checked where they are used: an unused one does no harm.
+            if not any(isinstance(atom, Known) for atom in found):
+                return found
             return join(
                 self.known(atom.path, node) if isinstance(atom, Known) else frozenset({atom})
                 for atom in found

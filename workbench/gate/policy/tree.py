@@ -45,7 +45,8 @@ def children(node: ast.AST) -> tuple[ast.AST, ...]:
 
 
 _OWN = "_workbench_own"
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+"""Nodes whose names are their own."""
 
 
 def own_nodes(node: ast.AST) -> tuple[ast.AST, ...]:
@@ -57,7 +58,7 @@ def own_nodes(node: ast.AST) -> tuple[ast.AST, ...]:
         while waiting:
             inner = waiting.pop()
             found.append(inner)
-            if not isinstance(inner, _SCOPES):
+            if not isinstance(inner, SCOPES):
                 waiting += children(inner)
         known = node.__dict__[_OWN] = tuple(found)
     return known

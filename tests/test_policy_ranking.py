@@ -171,6 +171,12 @@ def without_conditions(library, card_id):
     return msgspec.structs.replace(library, skills={**library.skills, card_id: skill})
 
 
+def without_risks(library, card_id):
+    card = msgspec.structs.replace(library.skills[card_id].card, risk=())
+    skill = msgspec.structs.replace(library.skills[card_id], card=card, risks=())
+    return msgspec.structs.replace(library, skills={**library.skills, card_id: skill})
+
+
 def test_a_disabled_card_is_never_chosen_and_the_trail_says_who_did_that(library):
     without = msgspec.structs.replace(library, disabled=frozenset({"online-softmax"}))
     plan = propose(state(without)).plan
@@ -203,6 +209,8 @@ def test_an_edited_copy_of_a_shipped_card_goes_on_being_chosen(library):
 
 def test_a_shipped_draft_comes_after_what_was_tried_in_its_level_and_says_so(library):
     two = only(library, "loop-stages", "loop-unroll")
+    for card in tuple(two.skills):  # a risk that was seen would come before standing
+        two = without_risks(two, card)
     for tried, draft in (("loop-stages", "loop-unroll"), ("loop-unroll", "loop-stages")):
         mixed = with_card(two, tried, evidence=(row(after=299.0),))
         mixed = with_card(mixed, draft, evidence=())

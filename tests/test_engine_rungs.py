@@ -27,7 +27,7 @@ from workbench.gate.records import Finding, Outcome, Stage, StageReport, Verdict
 from workbench.isolation.workshop import Workshop
 from workbench.measure.records import Kind, Limit, Time
 from workbench.search.rungs import Ladder
-from workbench.session.records import Answer, Budget, Cost, Mode, RungVisit
+from workbench.session.records import Answer, Budget, Cost, Mode, RungVisit, Transition
 from workbench.session.store import SessionStore
 
 HONEST = CANDIDATE + ADD_RELU_KERNEL + model("return launch(*inputs, torch.empty_like(inputs[0]))")
@@ -251,9 +251,16 @@ def test_a_run_ends_near_the_gpus_limit_and_by_no_modeled_time():
         )
 
 
+def priced(*seconds: float, answer: Answer = Answer.REJECTED) -> list[Transition]:
+    """Steps of one answer that took so long, twice that on a GPU."""
+    return [
+        structs.replace(transition(number, 0, answer), cost=Cost(wall_seconds=s, gpu_seconds=2 * s))
+        for number, s in enumerate(seconds, start=1)
+    ]
+
+
 def test_no_step_begins_that_the_limits_have_no_room_for():
-    costs = [Cost(wall_seconds=s, gpu_seconds=2 * s) for s in (9.0, 1.0, 10.0)]
-    step_price = price(costs)
+    step_price = price(priced(9.0, 1.0, 10.0))
     assert (step_price.wall_seconds, step_price.gpu_seconds) == (9.0, 18.0)
     spent = Cost(wall_seconds=20.0, gpu_seconds=40.0)
     assert not too_little(Budget(), spent, step_price)
@@ -264,6 +271,20 @@ def test_no_step_begins_that_the_limits_have_no_room_for():
     assert room(Budget(wall_seconds=40.0), 3, spent, step_price) == 2
     assert room(Budget(wall_seconds=400.0, steps=4), 3, spent, step_price) == 1
     assert room(Budget(), 3, spent, step_price) > 1000
+
+
+def test_a_long_accepted_step_does_not_end_a_run_that_has_time_left():
+    long = priced(60.0, answer=Answer.ACCEPTED)
+    assert not too_little(Budget(wall_seconds=90.0), Cost(wall_seconds=60.0), price(long))
+    mixed = [*long, *priced(5.0, 6.0, 7.0)]
+    assert price(mixed).wall_seconds == 6.0, "what is refused is what mostly comes next"
+    kept = priced(60.0, 20.0, 10.0, 50.0, 40.0, answer=Answer.ACCEPTED)
+    assert price(kept).wall_seconds == 20.0, "a quarter of the steps took no more"
+
+
+def test_a_candidate_that_hung_prices_no_step():
+    assert price(priced(120.0)) == Cost()
+    assert price([*priced(120.0), *priced(4.0, 5.0)]).wall_seconds == 5.0
 
 
 # A session's secret

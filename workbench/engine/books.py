@@ -107,7 +107,7 @@ class Books:
 
     @property
     def _step_price(self) -> Cost:
-        return price([t.cost for t in self.history.transitions if t.parent is not None])
+        return price([t for t in self.history.transitions if t.parent is not None])
 
     def tell_budget(self) -> None:
         """Say what is spent, and which share of a limit that has passed."""

@@ -1,12 +1,14 @@
 """How much of a run's limits is left, and which limit ends it."""
 
-from collections.abc import Sequence
-from statistics import median
+from collections.abc import Callable, Sequence
+from statistics import median, quantiles
 
-from workbench.session.records import Budget, Cost
+from workbench.session.records import Answer, Budget, Cost, Transition
 
 PRICED = 15
-"""Steps that the price of the next is the median of; ours, as the ladder's `price_memory`."""
+"""Newest steps that the price of the next is learned from; ours, as the ladder's `price_memory`."""
+_FEWEST = 3
+"""Steps of which a middle says anything, although one hung until its time limit (ours)."""
 
 
 def exhausted(budget: Budget, steps: int, spent: Cost) -> str:
@@ -26,18 +28,30 @@ def exhausted(budget: Budget, steps: int, spent: Cost) -> str:
     return ""
 
 
-def price(costs: Sequence[Cost]) -> Cost:
-    """What a step takes, by the newest of the steps so far; nothing where there is none.
+def price(steps: Sequence[Transition]) -> Cost:
+    """What the next step takes, by the newest steps so far; nothing while there are too few.
 
-    The median: one candidate that hung until its time limit does not end a run.
+    The median of those that the gate refused, since most steps are; where too few were, the lower
+    quartile of all (ours). An accepted step is timed to its end and confirmed: priced like one, a
+    run would stop although there is room for what mostly comes next. A step that begins may take
+    longer than its price, and the limit then ends the run after it.
     """
-    last = costs[-PRICED:]
-    if not last:
+    last = steps[-PRICED:]
+    refused = [step.cost for step in last if step.decision.answer is Answer.REJECTED]
+    costs = [step.cost for step in last]
+    typical: Callable[[Sequence[float]], float] = _lower_quartile
+    if len(refused) >= _FEWEST:
+        costs, typical = refused, median
+    if len(costs) < _FEWEST:
         return Cost()
     return Cost(
-        gpu_seconds=median(cost.gpu_seconds for cost in last),
-        wall_seconds=median(cost.wall_seconds for cost in last),
+        gpu_seconds=typical([cost.gpu_seconds for cost in costs]),
+        wall_seconds=typical([cost.wall_seconds for cost in costs]),
     )
+
+
+def _lower_quartile(seconds: Sequence[float]) -> float:
+    return quantiles(seconds, n=4, method="inclusive")[0]
 
 
 def too_little(budget: Budget, spent: Cost, step: Cost) -> str:

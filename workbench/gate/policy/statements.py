@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 from workbench.gate.policy.patterns import Patterns
 from workbench.gate.policy.scopes import join_names
@@ -293,7 +294,7 @@ class Statements(Patterns):
         """`from ... import`."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def lazy_annotations(self) -> bool:
         """Whether the file asks for annotations that are never evaluated."""
         return any(

@@ -245,6 +245,8 @@ class Arguments:
 
     def all(self) -> Value:
         """Every argument."""
+        if not self.positional and not self.keywords:
+            return self.rest
         return join([*self.positional, *(value for _, value in self.keywords), self.rest])
 
     def get(self, position: int, name: str) -> Value:

@@ -18,6 +18,7 @@ from workbench.engine import events as ev
 from workbench.engine.client import SessionClient
 from workbench.engine.serve import serve_session
 from workbench.engine.view import State
+from workbench.engine.wishes import Submit
 from workbench.errors import WorkbenchError
 from workbench.session.bundle import export_bundle, import_bundle
 from workbench.session.check import check_session
@@ -186,6 +187,36 @@ def test_a_move_waits_for_the_step_in_the_gate_and_takes_it_back_too(folder: Pat
     assert asyncio.run(undo_meanwhile()) == "undo v1, v2: main goes back to v0"
     assert run.join().how == "finished"
     assert stands(folder) == (0, 0, {1, 2})
+
+
+def test_an_engine_that_gates_one_candidate_answers_a_move_before_it_ends(folder: Path) -> None:
+    new_session(folder)
+    serve_session(folder, open_workplace=scripted(steps=1))
+    hold, gating = threading.Event(), threading.Event()
+    thread = threading.Thread(
+        target=serve_session,
+        args=(folder,),
+        kwargs={
+            "open_workplace": scripted(hold=hold),
+            "only": Submit(source="# mine\n", origin="submitted mine.py"),
+            "listen": lambda e: gating.set() if isinstance(e, ev.StageStarted) else None,
+        },
+        daemon=True,
+    )
+    thread.start()
+    assert gating.wait(20)
+    client = SessionClient(folder)
+
+    async def undo_meanwhile() -> None:
+        asked = asyncio.create_task(client.undo(1))
+        await client.pause()
+        hold.set()
+        with pytest.raises(WorkbenchError, match="ended before main was moved"):
+            await asked
+
+    asyncio.run(undo_meanwhile())
+    thread.join(20)
+    assert stands(folder) == (2, 2, set())
 
 
 def test_a_paused_run_moves_at_once_and_stays_paused(folder: Path) -> None:

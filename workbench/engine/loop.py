@@ -167,24 +167,28 @@ class Engine:
         except BudgetEnds as spent:
             return ev.RunEnded(how="budget", says=f"{spent}; {self._books.kept()}")
         finally:
-            self._desk.close()
-            self._helm.close()
-            await self._gating.close()
+            await self._close()
 
     async def run_one(self, wish: Submit) -> ev.RunEnded:
         """Gate one submitted candidate as the next transition, and leave a decision waiting."""
-        fault = await self._begin()
-        if fault:
-            return ev.RunEnded(how="failed", says=fault)
-        waiting = self.history.pending
-        if waiting is not None:
-            says = f"v{waiting.number} waits for your decision first"
-            return ev.RunEnded(how="failed", says=says)
         try:
+            fault = await self._begin()
+            if fault:
+                return ev.RunEnded(how="failed", says=fault)
+            waiting = self.history.pending
+            if waiting is not None:
+                says = f"v{waiting.number} waits for your decision first"
+                return ev.RunEnded(how="failed", says=says)
             says = await self._submitted(wish, alone=True)
         finally:
-            await self._gating.close()
+            await self._close()
         return ev.RunEnded(how="finished", says=says)
+
+    async def _close(self) -> None:
+        """Answer whoever still waits for something, and give up what was begun."""
+        self._desk.close()
+        self._helm.close()
+        await self._gating.close()
 
     async def _begin(self) -> str:
         """See to it that there is a seed; a sentence when there is none to be had."""

@@ -1,5 +1,6 @@
 """A session's problem, laid out as files from what git holds."""
 
+import secrets
 from pathlib import Path
 
 from msgspec import structs
@@ -17,11 +18,8 @@ def problem_of(store: SessionStore, name: str, folder: Path) -> Problem:
     """
     files = store.problem()
     folder.mkdir(exist_ok=True)
-    (folder / "problem.py").write_text(files.source, encoding="utf-8")
-    sidecar = folder / "problem.toml"
-    sidecar.unlink(missing_ok=True)
-    if files.sidecar:
-        sidecar.write_text(files.sidecar, encoding="utf-8")
+    _lay(folder / "problem.py", files.source)
+    _lay(folder / "problem.toml", files.sidecar)
     problem = structs.replace(
         load_problem(folder / "problem.py"), name=name, path=Path(f"{name}.py")
     )
@@ -30,3 +28,17 @@ def problem_of(store: SessionStore, name: str, folder: Path) -> Problem:
         if shipped.source == files.source:
             problem = structs.replace(problem, seed=shipped.seed)
     return problem
+
+
+def _lay(path: Path, text: str) -> None:
+    """Have the file hold this, and be away where there is none.
+
+    In one move: several look at a session at once, and whoever missed the sidecar for a moment
+    would judge at other shapes and tolerances.
+    """
+    if not text:
+        path.unlink(missing_ok=True)
+        return
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)

@@ -78,11 +78,15 @@ def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial]]:
         named += grounds(skill) if "auto" in ask.problems else ()
         for problem in dict.fromkeys(named):
             tasks.append((skill, partial(_one_held_out, skill, problem, ask, tell)))
-    with ThreadPoolExecutor(max_workers=ask.jobs) as side:
+    side = ThreadPoolExecutor(max_workers=ask.jobs)
+    try:
         running = [(skill, side.submit(_in_time, until, work)) for skill, work in tasks]
         for skill, one in running:
             for trial in one.result():
                 yield skill, trial
+    finally:
+        # After a fault, or Ctrl-C, no trial begins that nobody will hear of.
+        side.shutdown(cancel_futures=True)
 
 
 def _in_time(until: float | None, work: Callable[[], list[Trial]]) -> list[Trial]:

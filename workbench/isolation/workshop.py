@@ -177,7 +177,11 @@ class Workshop:
                 return
             made = MadeAhead(self._scratch.folder("ahead"))
             # Where it fails, workers compile for themselves, and say what is wrong then.
-            with self._eased(Flavor.CUDA, _DEFAULTS) as worker, contextlib.suppress(WorkerFault):
+            # OSError: it left no cache, or the disk is full.
+            with (
+                self._eased(Flavor.CUDA, _DEFAULTS) as worker,
+                contextlib.suppress(WorkerFault, OSError),
+            ):
                 for job in self._ahead_jobs:
                     worker.call(job, {})
                 made.take(worker.scratch)

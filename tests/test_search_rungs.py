@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.measure.records import Kind
-from workbench.search.duplicates import same_as, why_same
+from workbench.search.duplicates import same_as
 from workbench.search.prices import Spent, spent_on
 from workbench.search.rungs import Action, Ladder, RungResult
 from workbench.session.records import Budget
@@ -136,9 +136,9 @@ def test_the_order_of_duplicates_changes_nothing(
     history: list[RungResult], one: RungResult
 ) -> None:
     """The earliest transition is named, however the history is read."""
-    forward, back = why_same(one, history), why_same(one, history[::-1])
-    assert forward == back
-    assert bool(forward) == (same_as(one, history) is not None)
+    found = [same_as(one, order) for order in (history, history[::-1])]
+    named = [None if twin is None else (twin.number, twin.sha256) for twin in found]
+    assert named[0] == named[1]
 
 
 def test_the_same_machine_code_is_named_after_the_first_that_had_it() -> None:
@@ -146,10 +146,9 @@ def test_the_same_machine_code_is_named_after_the_first_that_had_it() -> None:
     first = RungResult(sha256="a", cubin="k", number=7, rung="bench", passed=True)
     later = RungResult(sha256="b", cubin="k", number=9, rung="bench", passed=True)
     new = RungResult(sha256="c", cubin="k", number=12, rung="static", passed=True)
-    assert why_same(new, [later, first, new]) == "same kernel as v7"
-    assert why_same(RungResult(sha256="a", rung="static", passed=True), [first]) == (
-        "same text as v7"
-    )
+    assert same_as(new, [later, first, new]) is first
+    assert same_as(RungResult(sha256="a", rung="static", passed=True), [first]) is first
+    assert same_as(new, [new]) is None
 
 
 @pytest.mark.parametrize(

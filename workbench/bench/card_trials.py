@@ -4,10 +4,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
-from workbench.errors import WorkbenchError
+from workbench.bench import lines
 from workbench.gate.records import Verdict
 from workbench.measure.records import Speed, Time
 from workbench.skills.evidence import speaks
@@ -79,39 +78,13 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 def keep(file: Path, trial: Trial) -> None:
-    """Append a trial; on disk when this returns."""
-    try:
-        with file.open("ab") as lines:
-            lines.write(msgspec.json.encode(trial) + b"\n")
-    except OSError as fault:
-        raise WorkbenchError(
-            f"the trial cannot be written: {fault.strerror}", where=str(file)
-        ) from fault
+    """Append a trial; on disk when this returns. Raises WorkbenchError where it cannot be."""
+    lines.append(file, trial)
 
 
 def read_trials(file: Path) -> list[Trial]:
-    """The trials of a file that `keep` wrote; a last line cut off by a machine's end is left out.
-
-    Raises WorkbenchError, with the line, for what is none.
-    """
-    try:
-        lines = file.read_bytes().split(b"\n")
-    except OSError as fault:
-        raise WorkbenchError(
-            f"the trials cannot be read: {fault.strerror}", where=str(file)
-        ) from fault
-    found: list[Trial] = []
-    whole = lines[:-1]
-    for number, line in enumerate(whole, start=1):
-        try:
-            found.append(msgspec.json.decode(line, type=Trial))
-        except msgspec.DecodeError as fault:
-            raise WorkbenchError(
-                f"this is no trial: {fault}",
-                where=f"{file}, line {number}",
-                todo="name a file that `workbench bench cards --jsonl` wrote",
-            ) from fault
-    return found
+    """The trials of a file that `keep` wrote. Raises WorkbenchError for what is none."""
+    return lines.read(file, Trial, what="no trial", command="workbench bench cards --jsonl")
 
 
 def evidence_of(trial: Trial) -> EvidenceRow | None:

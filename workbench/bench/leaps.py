@@ -7,7 +7,7 @@ whole lineage (spec C1.5). Modeled times choose between the values of one card, 
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct, structs
@@ -99,10 +99,15 @@ def leap(ground: Ground, naive: str, number: int, most: int) -> Leap:
             code = ground.look(made[0].source).code
             refused.append(f"{card} on {kernel} ({code})")
             continue
-        best = min(right, key=lambda one: one[1].time.microseconds if one[1].time else 0.0)
-        source = best[0].source
+        source = _fastest(right).source
         taken.append(f"{card} on {kernel}")
     return Leap(source=source, taken=tuple(taken), tried=tried, refused=tuple(refused))
+
+
+def _fastest(right: Sequence[tuple[Proposal, GateReport]]) -> Proposal:
+    """The one with the least modeled time; the first where none has any."""
+    timed = [(r.time.microseconds, p) for p, r in right if r.time is not None]
+    return min(timed, key=lambda one: one[0])[1] if timed else right[0][0]
 
 
 def _ordered(library: Library, number: int) -> list[Skill]:

@@ -1,13 +1,13 @@
 """What `bench noise` keeps: every sample of every decision, a line each, so that tables can be
 made again where no GPU is."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
+from workbench.bench import lines
 from workbench.errors import WorkbenchError
 from workbench.measure.pairs import PairRule
 
@@ -86,28 +86,10 @@ class NoiseFile:
 
     def add(self, line: Line) -> None:
         """Keep one more."""
-        with self._path.open("ab") as file:
-            file.write(msgspec.json.encode(line) + b"\n")
+        lines.append(self._path, line)
 
 
 def read_lines(path: Path) -> Sequence[Line]:
     """Everything that a file keeps. Raises WorkbenchError for what is no such file."""
-    try:
-        raw = path.read_bytes().splitlines()
-    except OSError as fault:
-        raise WorkbenchError(
-            f"the kept samples cannot be read: {fault.strerror}", where=str(path)
-        ) from fault
-    return list(_decoded(raw, path))
-
-
-def _decoded(raw: Sequence[bytes], path: Path) -> Iterable[Line]:
-    for number, text in enumerate(raw, 1):
-        try:
-            yield msgspec.json.decode(text, type=Line)
-        except msgspec.DecodeError as fault:
-            if number == len(raw):
-                return  # an interruption may have cut the last line short
-            raise WorkbenchError(
-                f"line {number} is none of `bench noise`: {fault}", where=str(path)
-            ) from fault
+    what = "no line of `bench noise`"
+    return lines.read(path, Line, what=what, command="workbench bench noise --keep")

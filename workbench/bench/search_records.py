@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
+from workbench.bench import lines
 from workbench.errors import WorkbenchError
 from workbench.measure.records import Kind, PairSamples
 
@@ -52,12 +52,7 @@ class Looked(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def keep(file: Path, looked: Looked) -> None:
     """Append a line; on disk when this returns. Raises WorkbenchError where it cannot be."""
-    try:
-        with file.open("ab") as lines:
-            lines.write(msgspec.json.encode(looked) + b"\n")
-    except OSError as fault:
-        what = f"the recording cannot be written: {fault.strerror}"
-        raise WorkbenchError(what, where=str(file)) from fault
+    lines.append(file, looked)
 
 
 def read(file: Path) -> list[Looked]:
@@ -66,20 +61,8 @@ def read(file: Path) -> list[Looked]:
     Raises WorkbenchError, with the line, for what is no recording, and for lines of several GPUs,
     targets or versions: times of different grounds are never compared.
     """
-    try:
-        lines = file.read_bytes().split(b"\n")[:-1]
-    except OSError as fault:
-        what = f"the recording cannot be read: {fault.strerror}"
-        todo = "workbench bench search --record --keep FILE writes one"
-        raise WorkbenchError(what, where=str(file), todo=todo) from fault
-    found: list[Looked] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            found.append(msgspec.json.decode(line, type=Looked))
-        except msgspec.DecodeError as fault:
-            raise WorkbenchError(
-                f"this is no look at a candidate: {fault}", where=f"{file}, line {number}"
-            ) from fault
+    command = "workbench bench search --record --keep"
+    found: list[Looked] = lines.read(file, Looked, what="no look at a candidate", command=command)
     grounds = sorted({f"{one.source.rpartition(', ')[0]} for {one.target}" for one in found})
     if len(grounds) > 1:
         what = f"one file holds looks on different grounds: {'; '.join(grounds)}"

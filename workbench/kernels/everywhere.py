@@ -22,7 +22,8 @@ from workbench.kernels.trace_launch import Grid
 Array = NDArray[Any]
 
 MOST_PROGRAMS = 8192
-"""Programs that are followed (ours): a number of each costs ten microseconds an operation."""
+"""Programs that are drawn and followed where there are more than twice as many, else all are
+(ours): a number of each costs ten microseconds an operation."""
 _MOST_FOLLOWED = 12_000
 """Operations of one program that are followed (ours): a fifth of a second."""
 _FEW = 8

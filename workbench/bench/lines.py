@@ -1,0 +1,44 @@
+"""Records kept one a line as JSON: a machine that ends in the middle loses no more than a line."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from workbench.errors import WorkbenchError
+
+T = TypeVar("T")
+
+
+def append(file: Path, record: Struct) -> None:
+    """Add a record; on disk when this returns. Raises WorkbenchError where it cannot be."""
+    try:
+        with file.open("ab") as lines:
+            lines.write(msgspec.json.encode(record) + b"\n")
+    except OSError as fault:
+        raise WorkbenchError(
+            f"nothing can be kept there: {fault.strerror}", where=str(file)
+        ) from fault
+
+
+def read(file: Path, kind: type[T] | Any, *, what: str, command: str) -> list[T]:  # noqa: ANN401 -- unions are no types to mypy
+    """All records; a last line that a machine's end cut off is left out.
+
+    Raises WorkbenchError, with the line, for what is no `kind`: `what` is that in words, and
+    `command` writes such a file.
+    """
+    todo = f"name a file that `{command}` wrote"
+    try:
+        whole = file.read_bytes().split(b"\n")[:-1]
+    except OSError as fault:
+        says = f"the file cannot be read: {fault.strerror}"
+        raise WorkbenchError(says, where=str(file), todo=todo) from fault
+    found: list[T] = []
+    for number, line in enumerate(whole, start=1):
+        try:
+            found.append(msgspec.json.decode(line, type=kind))
+        except msgspec.DecodeError as fault:
+            where = f"{file}, line {number}"
+            raise WorkbenchError(f"this is {what}: {fault}", where=where, todo=todo) from fault
+    return found

@@ -183,7 +183,7 @@ def test_evidence_and_risks_go_into_a_persons_card_and_only_once(tmp_path, monke
         keep(file, one)
 
     done = workbench("--from", file, "--write")
-    assert "grow-block: 2 rows and 1 risks written" in done.stderr
+    assert f"grow-block: written to {mine}: evidence 2, risks 1;" in done.stderr
     assert "grow-block on gemm, seed: left out, the state `seed` of gemm is another" in done.stderr
     card = load_library().skill("grow-block").card
     assert [row.verdict for row in card.evidence] == ["accepted", "rejected"]
@@ -191,7 +191,7 @@ def test_evidence_and_risks_go_into_a_persons_card_and_only_once(tmp_path, monke
     assert mine.read_text().startswith(text.partition("[[risk]]")[0])
 
     before = mine.read_bytes()
-    assert "grow-block: 0 rows and 0 risks" in workbench("--from", file, "--write").stderr
+    assert "evidence 0, risks 0; known already: 2" in workbench("--from", file, "--write").stderr
     assert mine.read_bytes() == before
 
 

@@ -72,3 +72,16 @@ def test_what_was_measured_on_a_gpu_is_not_checked_without_one(tmp_path):
     assert times
     assert all("not checked" in line and "measured on NVIDIA H200" in line for line in times)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("true", "--card", "grow-block"), "either a session is verified, or a card"),
+        (("true", "--target", "sm90"), "add --card"),
+    ],
+)
+def test_options_that_would_not_be_heeded_are_refused(given, says, tmp_path):
+    done = workbench("verify", *given, "--sessions", tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr

@@ -62,17 +62,19 @@ def screen(
     """What the screen costs: first frame, key to paint, bytes, memory; 1 if a goal is missed."""
     from workbench.bench.screen import measure_screen
 
-    if pictures is not None:
+    if pictures is not None or bundle is not None:
         _draw(pictures, bundle)
         return
     _print(measure_screen, json=json)
 
 
-def _draw(folder: Path, bundle: Path | None) -> None:
+def _draw(folder: Path | None, bundle: Path | None) -> None:
     from workbench.tui.pictures import make_pictures
 
-    if bundle is None:
-        raise typer.BadParameter("--pictures needs --bundle, a file that `export` wrote")
+    if bundle is None or folder is None:
+        raise typer.BadParameter(
+            "pictures need both: --pictures DIR and --bundle, a file that `export` wrote"
+        )
     for file in make_pictures(bundle, folder):
         emit.text(f"{file} {file.stat().st_size >> 10} KiB")
 

@@ -136,6 +136,6 @@ def _written(trials: "list[Trial]") -> "Iterator[str]":
         unseen = not any(risk.seen for risk in skills[name].card.risk) and not found.met
         risks = add_risks(path, found.met, found.new if unseen else ())
         yield (
-            f"{name}: {added.evidence} rows and {risks} risks written to {path};"
-            f" {added.known} rows it had already; {len(ours) - len(rows)} trials say nothing"
+            f"{name}: written to {path}: evidence {added.evidence}, risks {risks};"
+            f" known already: {added.known}; trials that say nothing: {len(ours) - len(rows)}"
         )

@@ -40,11 +40,11 @@ def search(  # every choice of one experiment
     target: options.Target = "",
     json: options.Json = False,
 ) -> None:
-    """Replay one stream of candidates under three policies: what each cost, what each found.
+    """Replay one stream of candidates under four policies: what each cost, what each found.
 
-    The ladder, everything at full fidelity, and fixed successive halving, over the same kept
-    samples. `--record` makes the recording first, on a GPU or (modeled) without one. Leaves with 1
-    where the ladder misses its goals.
+    The ladder, everything at full fidelity, one rung for all, and fixed successive halving, over
+    the same kept samples. `--record` makes the recording first, on a GPU or (modeled) without one.
+    Leaves with 1 where the ladder misses its goals.
     """
     from workbench.bench.search_records import read
     from workbench.bench.search_table import HEAD, cells, costs, summary, table

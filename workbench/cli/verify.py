@@ -7,6 +7,7 @@ import typer
 
 from workbench.cli import emit, options
 from workbench.cli.say import Exit
+from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
     from workbench.engine.verifying import Claim
@@ -40,6 +41,13 @@ def verify(
     from workbench.skills.library import load_library
 
     folder = sessions_folder(sessions)
+    if card and session:
+        raise WorkbenchError(
+            "either a session is verified, or a card",
+            todo=f"workbench verify {session}; or workbench verify --card {card}",
+        )
+    if not card and (cards is not None or target):
+        raise WorkbenchError("--cards and --target go with a card", todo="add --card ID")
     if card:
         skill = load_library(cards).skill(card)
         claims = verify_card(skill, device=device, target=target, sessions=folder, tell=_nobody)

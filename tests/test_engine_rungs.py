@@ -16,7 +16,7 @@ from workbench.engine.history import History
 from workbench.engine.opening import Opened
 from workbench.engine.refusing import refused
 from workbench.engine.serve import serve_session
-from workbench.engine.sittings import Ear, SessionSitting, Sides, seed_for, session_secret
+from workbench.engine.sittings import Ear, SessionSitting, Procedure, seed_for, session_secret
 from workbench.engine.stopping import Stopping
 from workbench.engine.twins import same_work, twin_of
 from workbench.gate.candidate import candidate_of
@@ -150,7 +150,7 @@ def sitting(shop, modeled: float | None, go_on, *, trusted: bool = True) -> Sess
     )
     ear = Ear(lambda _told: None)
     time = None if modeled is None else structs.replace(before, microseconds=modeled)
-    sides = Sides(
+    procedure = Procedure(
         plan=step(edit="block"),
         history=history(parent),
         parent=parent,
@@ -160,7 +160,7 @@ def sitting(shop, modeled: float | None, go_on, *, trusted: bool = True) -> Sess
         completed=lambda report: report,
     )
     judge = Sitting(candidate_of(HONEST), task, lambda: facts, settings, shop, ear)
-    return SessionSitting(judge, ear, sides, Climb(Ladder.load(), trusted=trusted))
+    return SessionSitting(judge, ear, procedure, Climb(Ladder.load(), trusted=trusted))
 
 
 def test_far_slower_by_a_trusted_model_costs_no_gpu(shop):

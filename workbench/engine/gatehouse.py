@@ -9,7 +9,7 @@ from workbench.engine.climbing import Climb
 from workbench.engine.completing import Completing
 from workbench.engine.history import History
 from workbench.engine.measuring import profiler_of, timer_of
-from workbench.engine.sittings import Ear, SessionSitting, Sides, seed_for, session_secret
+from workbench.engine.sittings import Ear, SessionSitting, Procedure, seed_for, session_secret
 from workbench.gate import profile
 from workbench.gate.candidate import Candidate, candidate_of
 from workbench.gate.counters import NcuProfiler, Profiler
@@ -61,7 +61,7 @@ class Gatehouse:
         candidate = candidate_of(source)
         parent = None if plan is None else history.incumbent
         ear = Ear(partial(self._tell, number))
-        sides = Sides(
+        procedure = Procedure(
             plan=plan,
             history=history,
             parent=parent,
@@ -71,7 +71,7 @@ class Gatehouse:
             completed=partial(self._completed, parent),
         )
         climb = Climb(self._ladder, trusted=self._trusted)
-        return SessionSitting(self._sitting(candidate, settings, ear), ear, sides, climb)
+        return SessionSitting(self._sitting(candidate, settings, ear), ear, procedure, climb)
 
     def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
         """The gate's whole report on a candidate, judged on fresh draws and by no ladder."""

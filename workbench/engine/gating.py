@@ -9,7 +9,7 @@ from msgspec import structs
 from workbench.agents.records import NoCandidate
 from workbench.engine import events as ev
 from workbench.engine.books import Books
-from workbench.engine.lookahead import Begun, Candidate, Lookahead
+from workbench.engine.lookahead import Begun, Lookahead, Step
 from workbench.engine.parts import Judged, Sitting, Workplace
 from workbench.engine.workclock import WorkClock, now
 from workbench.errors import WorkbenchError
@@ -58,7 +58,7 @@ class Gating:
             raise WorkbenchError("the session has no accepted kernel to start from")
         self._emit(ev.PlanMade(number=number, parent=parent.number, plan=plan))
         begun = self._ahead.take(number, parent.number, source)
-        running = Candidate(number=number, parent=parent, source=source, plan=plan, history=history)
+        running = Step(number=number, parent=parent, source=source, plan=plan, history=history)
         with self._clock.work():
             sitting = begun.sitting if begun is not None else self._sitting(running)
             sitting.attend()
@@ -78,7 +78,7 @@ class Gating:
         """Give up what was begun, and wait for its end."""
         await self._ahead.close()
 
-    def _sitting(self, one: Candidate) -> Sitting:
+    def _sitting(self, one: Step) -> Sitting:
         return self._workplace.sit(one.source, one.history, one.number, one.plan)
 
     async def _finished(self, sitting: Sitting, begun: Begun | None) -> Judged:

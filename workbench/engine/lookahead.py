@@ -24,8 +24,8 @@ from workbench.session.records import Answer, Cost, Decision, Transition
 from workbench.skills.records import Plan
 
 
-class Candidate(Struct, frozen=True, kw_only=True):
-    """What is gated as which transition, from which."""
+class Step(Struct, frozen=True, kw_only=True):
+    """A candidate that is, or would be, gated as which transition, from which."""
 
     number: int
     parent: Transition
@@ -36,10 +36,10 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Begun:
-    """A candidate whose gate began before its turn."""
+    """A step whose gate began before its turn."""
 
-    def __init__(self, candidate: Candidate, sitting: Sitting) -> None:
-        self.candidate = candidate
+    def __init__(self, step: Step, sitting: Sitting) -> None:
+        self.step = step
         self.sitting = sitting
         self.began = time.monotonic()
         self.seconds = 0.0
@@ -108,12 +108,12 @@ class Lookahead:
         """Wait for what was taken; False when it came to nothing and its gate has to begin anew."""
         head = begun.seconds or time.monotonic() - begun.began
         if await begun.ready():
-            self._emit(ev.AheadUsed(number=begun.candidate.number, seconds=head))
+            self._emit(ev.AheadUsed(number=begun.step.number, seconds=head))
             return True
         await self._leave(begun)
         return False
 
-    def expect_refused(self, running: Candidate, history: History, room: int) -> None:
+    def expect_refused(self, running: Step, history: History, room: int) -> None:
         """Begin what follows if the running candidate is refused; `room` steps at most."""
         if not self._chains:
             after = history.plus(_as_if_refused(running))
@@ -172,22 +172,20 @@ class Lookahead:
             if not isinstance(proposal, Proposal) or incumbent is None:
                 chain.ended = True
                 return
-            candidate = Candidate(
+            step = Step(
                 number=chain.history.next_number,
                 parent=incumbent,
                 source=proposal.source,
                 plan=proposal.plan,
                 history=chain.history,
             )
-            chain.history = chain.history.plus(_as_if_refused(candidate))
-            chain.drafts = {**chain.drafts, candidate.number: candidate.source}
-            chain.begun.append(self._begin(candidate))
+            chain.history = chain.history.plus(_as_if_refused(step))
+            chain.drafts = {**chain.drafts, step.number: step.source}
+            chain.begun.append(self._begin(step))
 
-    def _begin(self, candidate: Candidate) -> Begun:
-        sitting = self._workplace.sit(
-            candidate.source, candidate.history, candidate.number, candidate.plan
-        )
-        begun = Begun(candidate, sitting)
+    def _begin(self, step: Step) -> Begun:
+        sitting = self._workplace.sit(step.source, step.history, step.number, step.plan)
+        begun = Begun(step, sitting)
         begun.task = asyncio.create_task(self._work(begun))
         return begun
 
@@ -214,7 +212,7 @@ class Lookahead:
         late = chain.begun[done:]
         del chain.begun[done:]
         if late:
-            chain.history = late[0].candidate.history
+            chain.history = late[0].step.history
         self._give_up(late)
 
     def _drop(self, chain: _Chain) -> None:
@@ -235,15 +233,15 @@ class Lookahead:
         await begun.ready()
         cost = Cost(gpu_seconds=begun.sitting.gpu_seconds, ahead_seconds=begun.seconds)
         self._owed = self._owed.plus(cost)
-        self._emit(ev.AheadDropped(number=begun.candidate.number, cost=cost))
+        self._emit(ev.AheadDropped(number=begun.step.number, cost=cost))
 
 
 def _is(begun: Begun, number: int, parent: int, source: str) -> bool:
-    candidate = begun.candidate
-    return (candidate.number, candidate.parent.number, candidate.source) == (number, parent, source)
+    step = begun.step
+    return (step.number, step.parent.number, step.source) == (number, parent, source)
 
 
-def _as_if_refused(candidate: Candidate) -> Transition:
+def _as_if_refused(step: Step) -> Transition:
     """A transition as it would be if its candidate were right and no faster; never committed.
 
     Most refused candidates are that. What the proposer looks at depends on nothing else of it.
@@ -261,9 +259,9 @@ def _as_if_refused(candidate: Candidate) -> Transition:
         speed=Speed(kind=Kind.MODELED, ratio=1.0),
     )
     return Transition(
-        number=candidate.number,
-        parent=candidate.parent.number,
-        plan=candidate.plan,
+        number=step.number,
+        parent=step.parent.number,
+        plan=step.plan,
         gate=report,
         decision=Decision(answer=Answer.REJECTED, by="nobody"),
         cost=Cost(),

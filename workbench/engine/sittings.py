@@ -59,8 +59,8 @@ class Ear:
         self._given_up = True
 
 
-class Sides(Struct, frozen=True, kw_only=True):
-    """What a session's candidate is gated with."""
+class Procedure(Struct, frozen=True, kw_only=True):
+    """How a session's candidate is gated: as what, against whom, and by what."""
 
     plan: Plan | None
     history: History
@@ -78,10 +78,10 @@ class Sides(Struct, frozen=True, kw_only=True):
 class SessionSitting:
     """One candidate: `begin` does all of its gate that needs no GPU, rung by rung."""
 
-    def __init__(self, sitting: Sitting, ear: Ear, sides: Sides, climb: Climb) -> None:
+    def __init__(self, sitting: Sitting, ear: Ear, procedure: Procedure, climb: Climb) -> None:
         self._sitting = sitting
         self._ear = ear
-        self._sides = sides
+        self._procedure = procedure
         self._climb = climb
         self._static: Found | None = None
         self._pruned: Finding | None = None
@@ -93,7 +93,7 @@ class SessionSitting:
         self._sitting.begin()
         report = self._sitting.report()
         right = report.verdict is Verdict.ACCEPTED
-        modeled = self._sides.modeled(self._sitting) if right else None
+        modeled = self._procedure.modeled(self._sitting) if right else None
         static = Found(
             report=report,
             speed=self._modeled_speed(modeled),
@@ -104,8 +104,8 @@ class SessionSitting:
         visit = self._climb.reached("static", static)
         if right and visit.action == "prune":
             self._pruned = pruned_by(visit)
-        elif not self._sides.needs_gpu and not self._twin(report, self._sides.history):
-            self._report = self._sides.go_on(self._sitting)
+        elif not self._procedure.needs_gpu and not self._twin(report, self._procedure.history):
+            self._report = self._procedure.go_on(self._sitting)
 
     def attend(self) -> None:
         """Tell the session what it tells."""
@@ -125,9 +125,9 @@ class SessionSitting:
             return self._cut(Stage.COMPILE, finding)
         if self._pruned is not None:
             return self._cut(Stage.PROFILE, self._pruned)
-        report = self._report or self._sides.go_on(self._sitting)
-        report = self._sides.completed(report)
-        self._climb.gated(report, needs_gpu=self._sides.needs_gpu)
+        report = self._report or self._procedure.go_on(self._sitting)
+        report = self._procedure.completed(report)
+        self._climb.gated(report, needs_gpu=self._procedure.needs_gpu)
         return Judged(report=report, rungs=self._climb.visits)
 
     def give_up(self) -> None:
@@ -140,7 +140,7 @@ class SessionSitting:
         return 0.0 if self._report is None else self._report.gpu_seconds
 
     def _twin(self, report: GateReport, history: History) -> Transition | None:
-        return twin_of(report, self._sides.plan, history)
+        return twin_of(report, self._procedure.plan, history)
 
     def _cut(self, stage: Stage, finding: Finding) -> Judged:
         report = refused(self._sitting.report(), stage, finding, rung=0)
@@ -149,7 +149,7 @@ class SessionSitting:
 
     def _modeled_speed(self, modeled: Time | None) -> Speed | None:
         """Against the parent, by its own modeled time; None where either has none."""
-        parent = self._sides.parent
+        parent = self._procedure.parent
         before = (
             next((v.time for v in parent.rungs if v.rung == "static"), None) if parent else None
         )

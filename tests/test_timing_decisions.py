@@ -38,6 +38,18 @@ def test_a_gain_is_confirmed_in_new_workers_with_the_order_and_the_contents_chan
     assert [s.run for s in profiled.samples] == ["first", "second"]
 
 
+@pytest.mark.parametrize("us", [95.0, 100.0, 300.0])
+def test_where_nothing_hangs_on_the_speed_one_run_tells_it(us):
+    match = Match(new=noisy(us, seed=1), old=noisy(100.0, seed=2), decides=False)
+    profiled = match.judged()
+    assert profiled.report.outcome is Outcome.PASSED
+    assert [s.run for s in profiled.samples] == ["beside"]
+    assert profiled.speed.pairs == 30
+    assert profiled.speed.low < 100.0 / us < profiled.speed.high
+    assert profiled.reference is not None
+    assert "one run, nothing hangs on it" in profiled.report.says
+
+
 def test_the_reported_numbers_are_the_second_run_s_own():
     def gain_that_shrinks(run, turn):
         return noisy(80.0 if run == 0 else 90.0, seed=1)(run, turn)

@@ -29,7 +29,7 @@ from workbench.lineage.records import Attempt, Termination, WalkLimits, bottom
 from workbench.lineage.removals import removable
 from workbench.lineage.restored import generated, restored
 from workbench.lineage.walk import Walk
-from workbench.measure.records import Kind
+from workbench.measure.records import Kind, PairSamples
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer
 from workbench.session.trailers import title
@@ -196,37 +196,103 @@ def test_an_expert_is_walked_back_by_the_real_gate_through_a_kill(tmp_path):
     assert "v0   naive" in told(tmp_path / "walk")
 
 
-def test_a_walk_that_met_its_budget_says_so_and_begins_no_attempt_beyond_it():
-    class Costly(ScriptedBench):
-        def judge(self, source):
-            return structs.replace(super().judge(source), gpu_seconds=10.0)
+class Costly(ScriptedBench):
+    """Ten GPU-seconds a verdict."""
 
-    ended, walk, _ = walked(Costly(), WalkLimits(gpu_seconds=25.0))
+    def judge(self, source):
+        return structs.replace(super().judge(source), gpu_seconds=10.0)
+
+
+def test_a_walk_begins_no_attempt_whose_price_does_not_fit_its_budget():
+    limits = WalkLimits(gpu_seconds=25.0)
+    ended, walk, _ = walked(Costly(), limits)
     assert ended.how is Termination.BUDGET
-    assert ended.says.startswith("30 of 25 GPU-seconds are spent")
-    assert len(walk.attempts) == 2
+    assert ended.says.startswith(
+        "20 of 25 GPU-seconds are spent, and what comes next takes about 10"
+    )
+    assert len(walk.attempts) == 1
     # What another process has spent counts on.
-    ended, again, _ = walked(Costly(), WalkLimits(gpu_seconds=25.0), walk.lines[:-1])
+    ended, again, _ = walked(Costly(), limits, walk.lines[:-1])
     assert ended.how is Termination.BUDGET
-    assert len(again.attempts) == 2
+    assert len(again.attempts) == 1
+
+
+def test_a_removal_with_another_text_on_its_way_back_is_two_verdicts_to_a_budget():
+    _, whole, _ = walked(Costly())
+    two = next(at for at, a in enumerate(whole.attempts) if a.roundtrip is not None)
+    before = 10.0 * (1 + two)
+    for room, judged in ((19.0, two), (20.0, two + 1)):
+        ended, walk, _ = walked(Costly(), WalkLimits(gpu_seconds=before + room))
+        assert ended.how is Termination.BUDGET
+        assert len(walk.attempts) == judged
+
+
+def test_a_budget_leaves_room_for_the_pairs_at_the_end():
+    stage = StageReport(stage=Stage.PROFILE, outcome=Outcome.PASSED, says="timed", seconds=4.0)
+    run = PairSamples(run="beside", us={"candidate": (10.0,)}, gpu_seconds=3.0)
+
+    class Timed(Costly):
+        kind = Kind.MEASURED
+
+        def judge(self, source):
+            said = super().judge(source)
+            return structs.replace(said, stages=(*said.stages, stage), samples=(run,))
+
+        def beside(self, source, floor):
+            return structs.replace(super().beside(source, floor), samples=(run,))
+
+    for budget, judged in ((22.9, 0), (23.0, 1)):
+        ended, walk, _ = walked(bench := Timed(), WalkLimits(gpu_seconds=budget))
+        assert ended.how is Termination.BUDGET
+        assert len(walk.attempts) == judged
+    assert bench.timed == (GEMM, walk.attempts[-1].source)
+
+
+def test_what_text_and_compiler_tell_costs_no_verdict():
+    _, walk, _ = walked(bench := ScriptedBench(alike=True))
+    assert {a.code for a in walk.attempts} == {"lineage.same-code"}
+    assert bench.judged == [GEMM]
+
+
+def test_a_way_back_that_does_the_same_work_is_compared_and_not_timed():
+    bench = ScriptedBench(slow_back=True)
+    bench.work = lambda source: "w" if "num_programs" in source else normalized_sha256(source)
+    _, walk, _ = walked(bench)
+    alike = [a for a in walk.attempts if a.same_work]
+    assert [a.category for a in alike] == ["persistent-programs"]
+    assert bench.proven == [alike[0].forward]
+    assert alike[0].accepted
+    assert alike[0].ratio == 1.0
+    step = next(
+        t for t, _ in transitions(walk.lines, NOW) if t.backward and t.plan.edit == "persistent"
+    )
+    assert "same machine code" in step.decision.reason
+
+
+def busy(said):
+    """The machine kept a verdict open."""
+    finding = Finding(code="profile.noisy", says="clocks", blame=Blame.MACHINE)
+    stage = StageReport(
+        stage=Stage.PROFILE, outcome=Outcome.UNPROVEN, says="clocks", findings=(finding,)
+    )
+    return structs.replace(said, verdict=Verdict.UNPROVEN, code="profile.noisy", stages=(stage,))
 
 
 def test_a_verdict_that_the_machine_kept_open_is_asked_once_more():
     class Busy(ScriptedBench):
-        asked = 0
+        def __init__(self):
+            super().__init__()
+            self.asked = set()
 
-        def beside(self, source, state, before, floor):
-            said = super().beside(source, state, before, floor)
-            self.asked += 1
-            if self.asked > 1:
-                return said
-            finding = Finding(code="profile.noisy", says="clocks", blame=Blame.MACHINE)
-            stage = StageReport(
-                stage=Stage.PROFILE, outcome=Outcome.UNPROVEN, says="clocks", findings=(finding,)
-            )
-            return structs.replace(
-                said, verdict=Verdict.UNPROVEN, code="profile.noisy", stages=(stage,)
-            )
+        def judge(self, source):
+            said = super().judge(source)
+            first = source not in self.asked
+            self.asked.add(source)
+            return busy(said) if first else said
+
+        def beside(self, source, floor):
+            said = super().beside(source, floor)
+            return busy(said) if self.judged.count(source) == 1 else said
 
     ended, walk, _ = walked(Busy())
     assert ended.how is Termination.COMPLETE

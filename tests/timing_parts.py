@@ -144,6 +144,7 @@ class Match:
         counted: bool = False,
         seed_kernel: bool = False,
         busy: bool = False,
+        decides: bool = True,
         **scripts: dict,
     ) -> None:
         self.times = {CANDIDATE: new, PARENT: old, REFERENCE: eager, SEED: first}
@@ -160,7 +161,13 @@ class Match:
         self._timer = GpuTimer(
             Problem(name="mine", path=None, source="", shapes=(Shape(name="full"),)),
             lambda: report,
-            TimerSettings(target="sm90", device="NVIDIA H200", device_index=0, rule=PairRule()),
+            TimerSettings(
+                target="sm90",
+                device="NVIDIA H200",
+                device_index=0,
+                rule=PairRule(),
+                decides=decides,
+            ),
             None,
             seed_kernel=FIRST if seed_kernel else None,
             hold=self._hold,

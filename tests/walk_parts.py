@@ -9,7 +9,7 @@ from workbench.gate.records import GateReport, Verdict
 from workbench.kernels.records import Launch, StaticProfile
 from workbench.kernels.source import normalized_sha256
 from workbench.lineage.records import WalkLimits
-from workbench.lineage.walk import ANY_SPEED, Walk
+from workbench.lineage.walk import Walk
 from workbench.measure.records import Kind, PairSamples, Speed
 
 HERE = Path(__file__).parent
@@ -56,12 +56,16 @@ class ScriptedBench:
     kind = Kind.MODELED
     second_run = 1.0
     """Ratio of a way back in its second run of pairs."""
+    work = None
+    """Digest of what a text makes a GPU do; None: the gate does not know."""
 
     def __init__(self, *, wrong_without: str = "", slow_back: bool = False, alike: bool = False):
         self.wrong_without = wrong_without
         self.slow_back = slow_back
         self.alike = alike
         self.judged = []
+        self.proven = []
+        """Kernels that were compared and not timed."""
 
     def judge(self, source: str) -> GateReport:
         self.judged.append(source)
@@ -70,24 +74,55 @@ class ScriptedBench:
         said = report(microseconds=1e6 / len(source), verdict=verdict)
         launches = launched("" if self.alike else source)
         time = structs.replace(said.time, kind=self.kind) if said.time is not None else None
-        return structs.replace(said, launches=launches, speed=None, time=time)
+        return structs.replace(
+            said,
+            launches=launches,
+            speed=None,
+            time=time,
+            work=self.work(source) if self.work else "",
+        )
 
-    def beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
+    def look(self, source: str, state: str, before: GateReport, floor: float | None):
         del state, before
-        out = floor == ANY_SPEED
-        ratio = OUT if out else 0.5 if self.slow_back else 1.0
+        return ScriptedLook(self, source, floor)
+
+    def pairs(self, source: str, state: str) -> Speed | None:
+        self.timed = (source, state)
+        return Speed(kind=self.kind, ratio=3.0, low=2.9, high=3.1)
+
+    def beside(self, source: str, floor: float | None) -> GateReport:
+        ratio = OUT if floor is None else 0.5 if self.slow_back else 1.0
         said = self.judge(source)
-        if said.verdict is not Verdict.ACCEPTED or ratio <= floor:
+        if said.verdict is not Verdict.ACCEPTED or ratio <= (floor or 0.0):
             verdict, code = Verdict.REJECTED, said.code or "profile.slower"
         else:
             verdict, code = Verdict.ACCEPTED, ""
         speed = Speed(kind=self.kind, ratio=ratio, low=ratio - 0.01, high=ratio + 0.01)
-        runs = [] if out or self.kind is Kind.MODELED else [1.0, self.second_run]
+        decides = floor is not None and self.kind is not Kind.MODELED
         samples = tuple(
             PairSamples(run="first", us={"parent": (10.0 * r,) * 14, "candidate": (10.0,) * 14})
-            for r in runs
+            for r in ([1.0, self.second_run] if decides else [])
         )
         return structs.replace(said, verdict=verdict, code=code, speed=speed, samples=samples)
+
+
+class ScriptedLook:
+    """A kernel that is compiled, and judged when the walk wants it."""
+
+    def __init__(self, bench: ScriptedBench, source: str, floor: float | None):
+        said = report()
+        work = "" if bench.work is None else bench.work(source)
+        self.report = structs.replace(
+            said, launches=launched("" if bench.alike else source), speed=None, work=work
+        )
+        self._bench, self._source, self._floor = bench, source, floor
+
+    def judged(self) -> GateReport:
+        return self._bench.beside(self._source, self._floor)
+
+    def proven(self) -> GateReport:
+        self._bench.proven.append(self._source)
+        return self._bench.judge(self._source)
 
 
 def walked(bench, limits=None, lines=()):

@@ -1,9 +1,12 @@
 """Learning from an expert: a walk backwards that survives its process, written as a session."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from msgspec import Struct, structs
 
+from workbench.engine.beside import Beside
 from workbench.engine.create import note_seed, noted_seed, toolchain
 from workbench.engine.devices import choose_place
 from workbench.engine.interrupting import Interruption, Stopped
@@ -22,8 +25,10 @@ from workbench.engine.workplace import Emit, SessionWorkplace
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import read_candidate
 from workbench.gate.records import GateReport
+from workbench.lineage.bench import Looked
 from workbench.lineage.records import Ended, Termination, WalkLimits
 from workbench.lineage.walk import Walk
+from workbench.measure.records import Speed
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.problems.records import Problem
 from workbench.session.journal import Journal
@@ -197,8 +202,29 @@ class _Bench:
 
     def judge(self, source: str) -> GateReport:
         with self._may():
-            return self._workplace.gate(source, None, 0)
+            return self._workplace.gate_alone(source)
 
-    def beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
+    def look(self, source: str, state: str, before: GateReport, floor: float | None) -> Looked:
         with self._may():
-            return self._workplace.gate_beside(source, state, before, floor)
+            return _Looked(self._workplace.beside(source, state, before, floor), self._may)
+
+    def pairs(self, source: str, state: str) -> Speed | None:
+        with self._may():
+            return self._workplace.pairs(source, state)
+
+
+class _Looked:
+    """One kernel before that gate."""
+
+    def __init__(self, beside: Beside, may: Callable[[], AbstractContextManager[None]]) -> None:
+        self.report = beside.report
+        self._beside = beside
+        self._may = may
+
+    def judged(self) -> GateReport:
+        with self._may():
+            return self._beside.judged()
+
+    def proven(self) -> GateReport:
+        with self._may():
+            return self._beside.proven()

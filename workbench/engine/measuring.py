@@ -26,8 +26,12 @@ def timer_of(
     workshop: Workshop,
     *,
     seed_kernel: Candidate | None = None,
+    decides: bool = True,
 ) -> GpuTimer | None:
-    """A timer on the GPU that `settings` name; None on the CPU, where times are modeled."""
+    """A timer on the GPU that `settings` name; None on the CPU, where times are modeled.
+
+    Where it `decides` nothing, a candidate with a parent may be as slow as it likes.
+    """
     if settings.device_index is None:
         return None
     return GpuTimer(
@@ -38,6 +42,7 @@ def timer_of(
             device=settings.device,
             device_index=settings.device_index,
             rule=PairRule(threshold=settings.threshold),
+            decides=decides,
         ),
         workshop,
         seed_kernel=seed_kernel,

@@ -1,5 +1,6 @@
 """Everything that runs candidates for one session: problem, workshop, gate, proposer, seeds."""
 
+import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ from workbench.agents.records import NoCandidate
 from workbench.agents.situation import Situation, situation_of
 from workbench.engine import events as ev
 from workbench.engine.baselines import JOB_MODULES as BASELINE_MODULES
+from workbench.engine.beside import ANY_SPEED, Beside
 from workbench.engine.completing import Completing
 from workbench.engine.depth import depth_of
 from workbench.engine.gatehouse import Gatehouse
@@ -24,14 +26,17 @@ from workbench.errors import WorkbenchError
 from workbench.gate import compile as compiling
 from workbench.gate.candidate import candidate_of
 from workbench.gate.compile import Compiled
-from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
+from workbench.gate.correctness.cases import SEED_BYTES
+from workbench.gate.judge import JOB_MODULES, GateSettings, Sitting, Told
 from workbench.gate.policy import check as policy
 from workbench.gate.problem.affordable import scaled_down, sizes, with_small_shape
 from workbench.gate.problem.inspect import ProblemReport, inspect_problem
 from workbench.gate.records import GateReport, Outcome
+from workbench.gate.timing.stage import GpuTimer
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
+from workbench.measure.records import Speed
 from workbench.problems.records import Problem
 from workbench.search.ladder import load_ladder
 from workbench.search.proposer import NoProposal, Proposal, ProposerState, Tried, propose
@@ -203,26 +208,70 @@ class SessionWorkplace:
         """The gate's whole report on a candidate, judged on fresh draws and by no ladder."""
         return self._gatehouse.gate(source, parent, number)
 
+    def gate_alone(self, source: str) -> GateReport:
+        """The gate's report on a kernel that is held against nothing, without the GPU's counters.
+
+        For a walk, in which nothing reads them; they take as long as the rest of a verdict.
+        """
+        sitting = self._sitting(source, self._gate_settings)
+        sitting.begin()
+        report = sitting.go_on(timer=self._timer(self._gate_settings))
+        return self._completing.completed(report, None)
+
     def gate_beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
         """The gate's report on a kernel that may be no slower than `floor` of another.
 
-        `before` is the other's own report. Its seed is used again: modeled times of two samples of
-        programs differ by more than a floor allows, those of one sample do not.
+        `before` is the other's own report.
         """
-        seed = bytes.fromhex(before.replay_seed)
-        settings = structs.replace(self._gate_settings, threshold=floor, seed=seed)
-        report = judge(
+        return self.beside(source, state, before, floor).judged()
+
+    def beside(self, source: str, state: str, before: GateReport, floor: float | None) -> Beside:
+        """A kernel after policy and compile, to be held against another, whose report is `before`.
+
+        No floor: it may be as slow as it likes. The other's seed is used again: modeled times of
+        two samples of programs differ by more than a floor allows, those of one sample do not.
+        """
+        settings = structs.replace(
+            self._gate_settings,
+            threshold=ANY_SPEED if floor is None else floor,
+            seed=bytes.fromhex(before.replay_seed),
+        )
+        return Beside(
+            self._sitting(source, settings),
+            candidate_of(state),
+            before.time,
+            self._timer(settings, decides=floor is not None),
+            self._completing.beside_eager,
+        )
+
+    def pairs(self, source: str, state: str) -> Speed | None:
+        """How many times faster one kernel is than another, both known to be right, in one run.
+
+        None where times are modeled, and where the timing came to no end.
+        """
+        timer = self._timer(self._gate_settings, decides=False)
+        if timer is None:
+            return None
+        candidate, parent = candidate_of(source), candidate_of(state)
+        seed = os.urandom(SEED_BYTES)
+        return timer(candidate, parent, seed=seed, listen=lambda *_told: None).speed
+
+    def _sitting(self, source: str, settings: GateSettings) -> Sitting:
+        return Sitting(
             candidate_of(source),
             self._problem,
-            lambda: self._facts,
+            self._known,
             settings,
             self._workshop,
-            parent=candidate_of(state),
-            parent_time=before.time,
-            timer=timer_of(self._problem, lambda: self._facts, settings, self._workshop),
-            listen=self._keep_code,
+            self._keep_code,
         )
-        return self._completing.beside_eager(report)
+
+    def _timer(self, settings: GateSettings, *, decides: bool = True) -> GpuTimer | None:
+        return timer_of(self._problem, self._known, settings, self._workshop, decides=decides)
+
+    def _known(self) -> ProblemReport:
+        """The facts of the problem, asked for when they are needed and not before."""
+        return self._facts
 
     def _keep_code(self, told: Told) -> None:
         """What the compiler made, beside the versions; a session without it is whole all the same.

@@ -102,6 +102,8 @@ def _forward(
 def _kept(attempt: Attempt) -> str:
     if attempt.same_text:
         return "taken out and put back: the very kernel"
+    if attempt.same_work:
+        return "taken out and put back: the same machine code, launched alike, so not timed"
     return f"taken out and put back: {attempt.ratio:.3f}x of what there was"
 
 

@@ -35,15 +35,19 @@ class Attempt(Struct, frozen=True, kw_only=True, tag="attempt"):
     source: str
     """The kernel without the mechanism: the predecessor."""
     predecessor: GateReport
-    """Of the predecessor, which must be right and may be slower; `speed` is against the state."""
+    """Of the predecessor, which must be right and may be slower; `speed` is against the state, in
+    one run of pairs. Of policy and compile alone where those speak against the removal."""
     forward: str = ""
     """What the edit made of the predecessor; empty where it was not asked or refused."""
     roundtrip: GateReport | None = None
     """Of `forward` beside the state; None where its text is the state's, or was not asked."""
     same_text: bool = False
     """Whether `forward` means the very text of the state."""
+    same_work: bool = False
+    """Whether `forward` is another text that does the very work of the state: the same machine
+    code, launched alike. It was compared, and not timed."""
     ratio: float | None = None
-    """Time of the state over time of `forward`; 1.0 where the text is the same."""
+    """Time of the state over time of `forward`; 1.0 where the text or the work is the same."""
     blocks: tuple[float, ...] = ()
     """The same in each run of pairs, which has workers of its own; empty when modeled."""
     generated: dict[str, tuple[int, int]] = {}
@@ -74,7 +78,8 @@ class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
     how: Termination
     says: str
     speed: Speed | None = None
-    """Of the expert against the naive kernel, measured in pairs; None when modeled."""
+    """Of the expert against the simplest kernel, in one run of pairs; None when modeled, and where
+    the walk's limits had no room for it."""
 
 
 Line = Expert | Attempt | Ended
@@ -89,7 +94,8 @@ class WalkLimits(Struct, frozen=True, kw_only=True):
     rejections: int = 12
     """In all. KLineage stops at 4, but each of its attempts is paid for; ours are edits."""
     gpu_seconds: float | None = None
-    """No attempt begins beyond them; those of earlier processes count."""
+    """No attempt begins that would go beyond them, by the price of the newest verdicts, with room
+    for the pairs at the end; those of earlier processes count."""
     wall_seconds: float | None = None
     """The same, of this process."""
     floor: float = 0.99

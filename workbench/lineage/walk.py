@@ -3,23 +3,32 @@
 After KLineage (spec C1.3): a removal is accepted when the kernel without the mechanism is right,
 however slow, *and* the forward edit, applied to that kernel and not reversed from the change, gives
 back a kernel that passes the gate and is no slower than `floor` of what there was.
+
+Each question is asked once it is needed, the cheap ones first. Whether the edit puts the mechanism
+back is text; whether the compiler makes the same without it is known after compile; neither needs
+a GPU. A removal is then asked whether it is right, and one run of pairs tells its speed, since
+nothing hangs on that. Only a forward kernel is held to the floor, in the gate's paired decision of
+two runs; where its text is what there was it is not judged at all, and where it does the very work
+of what there was (`GateReport.work`: the same machine code, launched alike) it is as fast by
+identity and only compared.
 """
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from msgspec import structs
 
 from workbench.errors import WorkbenchError
-from workbench.gate.records import Blame, GateReport, Verdict
+from workbench.gate.records import GateReport, Verdict
 from workbench.gate.timing.sides import CANDIDATE, PARENT
 from workbench.kernels.edits.base import EditRefused
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.inverses.registry import Inverse, Removable
 from workbench.kernels.source import normalized_sha256
+from workbench.lineage.bench import Bench, Looked, machine_failed, price_of
 from workbench.lineage.records import (
     Attempt,
     Ended,
@@ -33,24 +42,7 @@ from workbench.lineage.restored import generated, restored, same_code
 from workbench.lineage.uncovered import Uncovered, failed_gate, nothing_to_remove, uncovered
 from workbench.measure.records import Kind, Speed
 from workbench.session.records import Cost
-
-
-class Bench(Protocol):
-    """What judges kernels for a walk. Methods block and never raise for what a kernel does."""
-
-    def judge(self, source: str) -> GateReport:
-        """The gate's answer without a word on speed."""
-
-    def beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
-        """The gate's answer on a kernel that may be no slower than `floor` of a state.
-
-        `before` is the state's own report; the answer's `speed` is against the state, in pairs
-        where it is measured.
-        """
-
-
-ANY_SPEED = 1e-6
-"""A floor for what may be as slow as it likes: pairs are taken, and only the rest is judged."""
+from workbench.skills.records import Parameter
 
 L = TypeVar("L", bound=Line)
 Note = Callable[[Line], None]
@@ -99,6 +91,9 @@ class Walk:
             raise WorkbenchError("the walk's journal does not begin with its expert")
         began = time.monotonic()
         report = self._bench.judge(source)
+        if machine_failed(report):
+            again = self._bench.judge(source)
+            report = structs.replace(again, gpu_seconds=report.gpu_seconds + again.gpu_seconds)
         if report.verdict is not Verdict.ACCEPTED:
             raise failed_gate(report, origin)
         if not any(True for _ in removable(source)):
@@ -117,7 +112,7 @@ class Walk:
         if rejected >= self._limits.rejections:
             return self._end(Termination.REJECTION_LIMIT, f"after {rejected} rejections")
         found = self._next(state, len(kept))
-        if found is not None and (spent := self._spent()):
+        if found is not None and (spent := self._spent(verdicts(state, found))):
             return self._end(Termination.BUDGET, f"{spent}; {len(kept)} steps")
         if found is not None:
             self._write(self._attempt(len(kept), state, report, found))
@@ -143,32 +138,34 @@ class Walk:
                 again = inverse, kernel, found
         return again
 
-    def _spent(self) -> str:
-        """Which limit on time is met; empty where none is. Earlier processes' seconds count."""
+    def _spent(self, verdicts: int) -> str:
+        """Which limit on time leaves no room for so many verdicts and the pairs at the end; empty
+        where none does. GPU-seconds of earlier processes count."""
         limits = self._limits
-        gpu = sum(line.cost.gpu_seconds for line in self.lines if not isinstance(line, Ended))
-        if limits.gpu_seconds is not None and gpu >= limits.gpu_seconds:
-            return f"{gpu:.0f} of {limits.gpu_seconds:g} GPU-seconds are spent"
-        wall = time.monotonic() - self._began
-        if limits.wall_seconds is not None and wall >= limits.wall_seconds:
-            return f"{wall:.0f} of {limits.wall_seconds:g} seconds are over"
-        return ""
+        wall, gpu = price_of(self.lines).times(verdicts)
+        spent = sum(line.cost.gpu_seconds for line in self.lines if not isinstance(line, Ended))
+        over = time.monotonic() - self._began
+        return _no_room(spent, gpu, limits.gpu_seconds, "GPU-seconds are spent") or _no_room(
+            over, wall, limits.wall_seconds, "seconds are over"
+        )
 
     def _end(self, how: Termination, says: str) -> Ended:
         return self._write(Ended(how=how, says=says, speed=self._whole()))
 
     def _whole(self) -> Speed | None:
-        """The expert against the naive kernel, in pairs: no product of steps says it."""
+        """The expert against the last kernel, in pairs: no product of steps says it.
+
+        None where times are modeled, and where a limit has no room for it.
+        """
         kept = [a for a in self.attempts if a.accepted]
         expert = self.lines[0]
         if not kept or not isinstance(expert, Expert):
             return None
-        naive = kept[-1]
-        time_of = naive.predecessor.time
-        if time_of is None or time_of.kind is not Kind.MEASURED:
+        last = kept[-1]
+        time_of = last.predecessor.time
+        if time_of is None or time_of.kind is not Kind.MEASURED or self._spent(0):
             return None
-        report = self._bench.beside(expert.source, naive.source, naive.predecessor, ANY_SPEED)
-        return report.speed
+        return self._bench.pairs(expert.source, last.source)
 
     def _write(self, line: L) -> L:
         self._note(line)
@@ -180,7 +177,7 @@ class Walk:
     ) -> Attempt:
         inverse, kernel, found = what
         began = time.monotonic()
-        predecessor = self._judged(found.source, state, before, ANY_SPEED)
+        looked = self._bench.look(found.source, state, before, None)
         said = Attempt(
             state=number,
             category=inverse.category,
@@ -190,34 +187,39 @@ class Walk:
             edit=inverse.edit,
             parameters=dict(found.parameters),
             source=found.source,
-            predecessor=predecessor,
-            generated=generated(before, predecessor),
+            predecessor=looked.report,
+            generated=generated(before, looked.report),
             accepted=False,
-            cost=_cost(predecessor, began),
+            cost=_cost_of(0.0, began),
         )
-        if predecessor.verdict is not Verdict.ACCEPTED:
-            return _rejected(said, predecessor.code, f"without it: {predecessor.says}")
-        if same_code(before, predecessor):
-            why = "the compiler makes the same code without it"
-            return _rejected(said, "lineage.same-code", why)
-        if groups := restored(said.category, before, predecessor):
-            why = f"the compiler has put it back: as much {', '.join(groups)} without it"
-            return _rejected(said, "lineage.restored", why)
-        return self._forward(said, state, before, began)
-
-    def _forward(self, said: Attempt, state: str, before: GateReport, began: float) -> Attempt:
-        """The attempt with its way back up, accepted when that leads to what there was."""
+        compiled = looked.report.verdict is Verdict.ACCEPTED
+        if compiled and (nothing := _not_taken_out(said, before)):
+            return _rejected(said, *nothing)
         try:
-            forward = EDITS[said.edit].apply(said.source, said.kernel, said.parameters).source
+            forward = put_back(said.source, kernel, inverse.edit, said.parameters)
         except EditRefused as refused:
             why = f"the edit {said.edit} does not put it back: {refused.why}"
             return _rejected(said, "lineage.forward-refused", why)
-        if normalized_sha256(forward) == normalized_sha256(state):
-            return _with(said, forward=forward, same_text=True, ratio=1.0, accepted=True)
-        report = self._judged(forward, state, before, self._limits.floor)
-        ratio = None if report.speed is None else report.speed.ratio
+        predecessor = self._answered(looked, found.source, state, before, None)
+        said = _with(said, predecessor=predecessor, cost=_cost(predecessor, began))
+        if predecessor.verdict is not Verdict.ACCEPTED:
+            return _rejected(said, predecessor.code, f"without it: {predecessor.says}")
+        return self._forward(_with(said, forward=forward), state, before, began)
+
+    def _forward(self, said: Attempt, state: str, before: GateReport, began: float) -> Attempt:
+        """The attempt with its way back up, accepted when that leads to what there was."""
+        if normalized_sha256(said.forward) == normalized_sha256(state):
+            return _with(said, same_text=True, ratio=1.0, accepted=True)
+        looked = self._bench.look(said.forward, state, before, self._limits.floor)
+        compiled = looked.report.verdict is Verdict.ACCEPTED
+        same = compiled and bool(before.work) and looked.report.work == before.work
+        if same:
+            report = looked.proven()
+        else:
+            report = self._answered(looked, said.forward, state, before, self._limits.floor)
+        ratio = 1.0 if same else None if report.speed is None else report.speed.ratio
         spent = _cost_of(said.cost.gpu_seconds + report.gpu_seconds, began)
-        said = _with(said, forward=forward, roundtrip=report, ratio=ratio, cost=spent)
+        said = _with(said, roundtrip=report, same_work=same, ratio=ratio, cost=spent)
         said = _with(said, blocks=blocks(report))
         if report.verdict is not Verdict.ACCEPTED:
             return _rejected(said, report.code, f"put back: {report.says}")
@@ -226,20 +228,48 @@ class Walk:
             return _rejected(said, "lineage.block-slower", why)
         return _with(said, accepted=True)
 
-    def _judged(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
+    def _answered(
+        self, looked: Looked, source: str, state: str, before: GateReport, floor: float | None
+    ) -> GateReport:
         """The bench's answer; asked once more where the machine kept it from one."""
-        report = self._bench.beside(source, state, before, floor)
-        if not _machine_failed(report):
+        report = looked.judged()
+        if not machine_failed(report):
             return report
-        again = self._bench.beside(source, state, before, floor)
+        again = self._bench.look(source, state, before, floor).judged()
         return structs.replace(again, gpu_seconds=report.gpu_seconds + again.gpu_seconds)
 
 
-def _machine_failed(report: GateReport) -> bool:
-    """Whether a verdict is open for what the machine did, not the kernel."""
-    found = [f for stage in report.stages for f in stage.findings if f.code == report.code]
-    blamed = bool(found) and all(f.blame is Blame.MACHINE for f in found)
-    return report.verdict is Verdict.UNPROVEN and blamed
+def verdicts(state: str, what: tuple[Inverse, str, Removable]) -> int:
+    """How many a removal takes at most: its own, and one of its way back where that is new text."""
+    inverse, kernel, found = what
+    try:
+        back = put_back(found.source, kernel, inverse.edit, found.parameters)
+    except EditRefused:
+        return 0
+    return 1 + (normalized_sha256(back) != normalized_sha256(state))
+
+
+def put_back(source: str, kernel: str, edit: str, parameters: Mapping[str, Parameter]) -> str:
+    """What the forward edit makes of a kernel without the mechanism. Raises EditRefused."""
+    return EDITS[edit].apply(source, kernel, dict(parameters)).source
+
+
+def _not_taken_out(said: Attempt, before: GateReport) -> tuple[str, str] | None:
+    """Why the compiler's code says that nothing was taken out: code and sentence."""
+    if same_code(before, said.predecessor):
+        return "lineage.same-code", "the compiler makes the same code without it"
+    if groups := restored(said.category, before, said.predecessor):
+        why = f"the compiler has put it back: as much {', '.join(groups)} without it"
+        return "lineage.restored", why
+    return None
+
+
+def _no_room(spent: float, price: float, limit: float | None, words: str) -> str:
+    """`142 of 170 seconds are over, and what comes next takes about 35`, or nothing."""
+    if limit is None or spent + price <= limit:
+        return ""
+    ahead = f", and what comes next takes about {price:.0f}" if spent < limit else ""
+    return f"{spent:.0f} of {limit:g} {words}{ahead}"
 
 
 def blocks(report: GateReport) -> tuple[float, ...]:

@@ -90,7 +90,8 @@ class PairSamples(Struct, frozen=True, kw_only=True):
     """Every sample of one timing run, in the order of its rounds; nothing is trimmed."""
 
     run: str
-    """`alone`, `first`, `second` (new workers, the other order) or `seed`."""
+    """`alone`, `first`, `second` (new workers, the other order), `seed`, or `beside` (one run that
+    decides nothing)."""
     us: dict[str, tuple[float, ...]]
     """Microseconds by side (`candidate`, `parent`, `seed`, `reference`); equal places pair up."""
     dropped: int = 0

@@ -20,6 +20,7 @@ from workbench.gate.timing.turns import (
     implausible,
 )
 from workbench.measure.gpuwatch import GpuState, Watch, capped, unsteady
+from workbench.measure.records import PairSamples
 from workbench.measure.rounds import Round, Warmth, rounds
 
 MOST_DROPPED = 0.3
@@ -111,6 +112,27 @@ class PairedRun:
         """How the clocks of a side's turns contradict each other; None when they agree."""
         empty = next(side.empty for side in self._sides if side.name == name)
         return disagreement(self.held[name], self.bare[name], empty)
+
+    @property
+    def under_cap(self) -> str:
+        """That pairs were taken under the power cap, in a sentence; empty where none was."""
+        if not self.capped:
+            return ""
+        return (
+            f"{self.capped} of {self.pairs} pairs ran under the GPU's power cap: "
+            "what they say holds at the clocks that it leaves"
+        )
+
+    def kept(self, name: str, seconds: float) -> PairSamples:
+        """Every sample so far, as a report keeps it; `seconds` is for how long the GPU was held."""
+        return PairSamples(
+            run=name,
+            us={side: tuple(round(x, 3) for x in us) for side, us in self.samples.items()},
+            dropped=self.dropped,
+            capped=self.capped,
+            checked=sum(self.checked.values()),
+            gpu_seconds=round(seconds, 3),
+        )
 
     def _round(self) -> None:
         plan = next(self._rounds)

@@ -1,0 +1,60 @@
+"""One kernel held against another that is known: right or not, and how fast beside it.
+
+The gate after compile may be asked in three ways, each as much as an answer needs: whether it is
+right, untimed, where its time is known by identity; how fast it is, in one run of pairs, where it
+may be as slow as it likes; and whether it is no slower than a floor, by the gate's whole decision.
+"""
+
+from collections.abc import Callable
+
+from workbench.gate.candidate import Candidate
+from workbench.gate.judge import Sitting
+from workbench.gate.profile import Listen, Profiled, Timer
+from workbench.gate.records import GateReport, Outcome, Stage, StageReport
+from workbench.measure.records import Time
+
+ANY_SPEED = 1e-6
+"""A floor for what may be as slow as it likes, where times are modeled."""
+
+UNTIMED = "not timed: it does the very work of what it is held against, so it is as fast"
+
+
+class Beside:
+    """A kernel after policy and compile, which need no GPU. Its gate goes on at most once."""
+
+    def __init__(
+        self,
+        sitting: Sitting,
+        state: Candidate,
+        state_time: Time | None,
+        timer: Timer | None,
+        completed: Callable[[GateReport], GateReport],
+    ) -> None:
+        """`timer` is None where times are modeled. Raises WorkbenchError when no worker starts."""
+        self._sitting = sitting
+        self._state = state
+        self._state_time = state_time
+        self._timer = timer
+        self._completed = completed
+        sitting.begin()
+        self.report = sitting.report()
+        """Of policy and compile."""
+
+    def judged(self) -> GateReport:
+        """With correctness and its speed against the state, under the floor it was opened with."""
+        report = self._sitting.go_on(
+            parent=self._state, parent_time=self._state_time, timer=self._timer
+        )
+        return self._completed(report)
+
+    def proven(self) -> GateReport:
+        """With correctness alone."""
+        return self._completed(self._sitting.go_on(timer=_untimed))
+
+
+def _untimed(
+    candidate: Candidate, parent: Candidate | None, *, seed: bytes, listen: Listen
+) -> Profiled:
+    """A timer for what needs no timing."""
+    del candidate, parent, seed, listen
+    return Profiled(report=StageReport(stage=Stage.PROFILE, outcome=Outcome.PASSED, says=UNTIMED))

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +14,11 @@ from engine_parts import ScriptedWorkplace, new_session
 from session_kit import transition
 
 from workbench.cli import emit
-from workbench.cli.report import card_text
+from workbench.cli.report import card_text, final_report
+from workbench.engine.client import SessionClient
 from workbench.engine.serve import serve_session
 from workbench.engine.sessions import spoken
+from workbench.paths import config_home
 from workbench.session.records import Answer
 
 
@@ -231,6 +234,22 @@ def test_bad_input_gets_one_message_and_changes_nothing(saved, words, told):
     assert told in saved.refused(*words)
     assert sorted(p.name for p in saved.sessions.iterdir()) == before
     assert not any(saved.folder.iterdir())
+
+
+def test_a_wrong_ladder_stops_a_run_before_it_has_a_session(shell):
+    config_home().mkdir(parents=True)
+    (config_home() / "ladder.toml").write_text("[rung.smok]\npairs = 3\n")
+    assert "`rung.smok` is no part of" in shell.refused("run", "softmax", "--headless")
+    assert not shell.sessions.exists()
+
+
+def test_what_a_run_ends_with_can_be_pasted_whatever_the_folder(saved, tmp_path):
+    folder = tmp_path / "two words" / "softmax-1"
+    shutil.copytree(saved.sessions / "softmax-1", folder)
+    said = final_report(SessionClient(folder)).splitlines()
+    command = next(line for line in said if " git -C " in line)
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    assert "Decision: accepted by gate" in done.stdout
 
 
 def test_without_sessions_the_commands_say_how_to_start(shell):

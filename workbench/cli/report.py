@@ -1,5 +1,6 @@
 """A session in plain text: status, lineage, one version, and the report at the end of a run."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -267,7 +268,7 @@ def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
         f"spent     {_spent(snapshot)}",
         *(f"          {role}: {says}" for role, says in client.model_costs().items()),
         f"look      workbench attach {spoken(Path(snapshot.path))}",
-        f"          git -C {snapshot.path} log --graph --all",
+        f"          git -C {shlex.quote(snapshot.path)} log --graph --all",
     ]
     return "\n".join(lines)
 
@@ -294,7 +295,7 @@ def _why(record: Transition) -> str:
 def _best(client: "SessionClient", snapshot: Snapshot, best: Transition) -> list[str]:
     place = f"{snapshot.path}/kernel.py"
     if snapshot.best != snapshot.incumbent:
-        place = f"git -C {snapshot.path} show best:kernel.py"
+        place = f"git -C {shlex.quote(snapshot.path)} show best:kernel.py"
     lines = [f"best      v{best.number}: {place}"]
     if best.gate.time is not None:
         lines.append(f"time      {time_words(best.gate.time)}")
@@ -309,5 +310,6 @@ def _best(client: "SessionClient", snapshot: Snapshot, best: Transition) -> list
         lines.append(f"speed     {best.gate.versus_seed.says()} against the seed")
     lines += _bar(best.gate.baselines)
     if best.gate.versus_reference is not None:
-        lines.append(f"          {best.gate.versus_reference.says()} against the reference")
+        label = "" if best.gate.versus_seed is not None else "speed"
+        lines.append(f"{label:<10}{best.gate.versus_reference.says()} against the reference")
     return lines

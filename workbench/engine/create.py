@@ -15,6 +15,7 @@ from workbench.engine.opening import lock_path
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import read_candidate
 from workbench.problems.load import load_problem
+from workbench.search.ladder import load_ladder
 from workbench.session.lock import EngineLock
 from workbench.session.names import check_name, fresh_name
 from workbench.session.records import Baselined, Budget, Mode, Proposer, SessionSettings
@@ -42,8 +43,10 @@ class RunRequest(Struct, frozen=True, kw_only=True):
 def create_session(request: RunRequest) -> Path:
     """Make the session's repository and return its folder; nothing is left behind on a fault.
 
-    Raises WorkbenchError for a problem, kernel, device, name or folder that cannot be used.
+    Raises WorkbenchError for a problem, kernel, device, name, folder or `ladder.toml` that cannot
+    be used.
     """
+    load_ladder()  # its faults are told here, not when the workers are up
     proposer = _proposer(request.proposer)
     if proposer != "skills":
         check_models(request.budget)

@@ -66,8 +66,7 @@ def admit(
     folder = sessions_folder(sessions)
 
     def hear(event: "AnyEvent") -> None:
-        line = tell(event)
-        if line is not None and not json:
+        if not json and (line := tell(event)) is not None:
             note(line.says)
 
     chosen = _chosen(card, cards)

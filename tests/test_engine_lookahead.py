@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import queue
 import random
 import signal
 import subprocess
@@ -202,6 +203,41 @@ def test_while_a_person_decides_the_step_after_a_yes_is_begun(tmp_path):
     assert used.wait(20)
     asyncio.run(SessionClient(tmp_path / "review").stop())
     thread.join(20)
+
+
+def reviewed(folder: Path, *, depth: int) -> None:
+    """A whole run in which a person vetoes every other step that the gate would keep."""
+    wanted: queue.Queue[int | None] = queue.Queue()
+
+    def hear(event) -> None:
+        if isinstance(event, ev.DecisionWanted | ev.RunEnded):
+            wanted.put(event.number if isinstance(event, ev.DecisionWanted) else None)
+
+    def opened(*given):
+        return Hillside(*given, steps=STEPS, depth=depth)
+
+    thread = threading.Thread(
+        target=serve_session,
+        args=(folder,),
+        kwargs={"listen": hear, "open_workplace": opened},
+        daemon=True,
+    )
+    thread.start()
+    asked = 0
+    while (number := wanted.get(timeout=30)) is not None:
+        answer = (Answer.VETOED, Answer.ACCEPTED)[asked % 2]
+        asyncio.run(SessionClient(folder).decide(number, answer, "not this one"))
+        asked += 1
+    thread.join(20)
+    assert asked > 2
+
+
+def test_a_veto_goes_on_from_what_was_begun_for_a_refusal(tmp_path):
+    for name, depth in (("plain", 0), ("ahead", 3)):
+        new_session(tmp_path / name, mode=Mode.REVIEW)
+        reviewed(tmp_path / name, depth=depth)
+    assert sequence(tmp_path / "ahead") == sequence(tmp_path / "plain")
+    assert Answer.VETOED in {row[4] for row in sequence(tmp_path / "plain")}
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from workbench.engine.history import History
 from workbench.engine.opening import Opened
 from workbench.engine.refusing import refused
 from workbench.engine.serve import serve_session
-from workbench.engine.sittings import Ear, SessionSitting, Procedure, seed_for, session_secret
+from workbench.engine.sittings import Ear, Procedure, SessionSitting, seed_for, session_secret
 from workbench.engine.stopping import Stopping
 from workbench.engine.twins import same_work, twin_of
 from workbench.gate.candidate import candidate_of

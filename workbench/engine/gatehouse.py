@@ -9,7 +9,7 @@ from workbench.engine.climbing import Climb
 from workbench.engine.completing import Completing
 from workbench.engine.history import History
 from workbench.engine.measuring import profiler_of, timer_of
-from workbench.engine.sittings import Ear, SessionSitting, Procedure, seed_for, session_secret
+from workbench.engine.sittings import Ear, Procedure, SessionSitting, seed_for, session_secret
 from workbench.gate import profile
 from workbench.gate.candidate import Candidate, candidate_of
 from workbench.gate.counters import NcuProfiler, Profiler

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from test_induce import step
 
 from workbench.bench.roundtrip import (
     Trial,
@@ -12,6 +13,7 @@ from workbench.bench.roundtrip import (
     read_trials,
     stripped,
     summaries,
+    uncarded,
 )
 from workbench.errors import WorkbenchError
 from workbench.kernels.inverses.registry import INVERSES
@@ -113,3 +115,17 @@ def test_kept_trials_are_read_back(tmp_path):
     file.write_text("[]")
     with pytest.raises(WorkbenchError, match="no kept trials"):
         read_trials(file)
+
+
+def test_a_mechanism_without_a_card_is_explained_by_what_its_step_gained(tmp_path):
+    (tmp_path / "learned-warps.toml").write_text(CARD)
+    library = learned_library(tmp_path, "whole")
+    steps = [
+        step(category="warps", edit="num-warps"),
+        step(category="fused-loops", edit="fuse-loops", helped=False, ratio=0.81),
+        step(category="pipelined-loads", edit="num-stages"),
+    ]
+    told = uncarded(steps, library)
+    assert set(told) == {"fused-loops", "pipelined-loads"}
+    assert told["fused-loops"].startswith("no card was induced for fused-loops: its step is 0.810x")
+    assert told["pipelined-loads"] == "no card here carries pipelined-loads"

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from workbench.errors import WorkbenchError
+from workbench.lineage.instances import LEAST_GAIN, Instance
 from workbench.lineage.removals import removable
 from workbench.measure.records import Kind
 from workbench.skills.card import Skill
@@ -120,6 +121,24 @@ def lacking(expert: str, kernel: str) -> list[str]:
     """Mechanisms that the walk finds in the expert and not in another kernel, by name."""
     have = {inverse.category for inverse, _, _ in removable(kernel)}
     return sorted({inverse.category for inverse, _, _ in removable(expert)} - have)
+
+
+def uncarded(steps: Sequence[Instance], library: Library) -> dict[str, str]:
+    """Mechanisms of a lineage that no card carries, by name, each with a sentence that says why.
+
+    A step that gains nothing by itself makes no card (`lineage.induce`), though a later one may
+    rest on it, and then nothing leads to the expert.
+    """
+    carried = {skill.card.carrier.edit for skill in library.skills.values()}
+    found: dict[str, str] = {}
+    for one in steps:
+        if one.edit in carried:
+            continue
+        told = "was not timed" if one.ratio is None else f"is {one.ratio:.3f}x"
+        why = f"its step {told}, and a card needs more than {LEAST_GAIN:g}x beyond doubt"
+        says = f"no card was induced for {one.category}: {why}"
+        found[one.category] = f"no card here carries {one.category}" if one.helped else says
+    return found
 
 
 def summaries(trials: Sequence[Trial]) -> list[Summary]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from workbench.bench.leaps import Ground, Leap, leap, looking
-from workbench.bench.roundtrip import FLOOR, Cards, Trial, lacking, learned_library
+from workbench.bench.roundtrip import FLOOR, Cards, Trial, lacking, learned_library, uncarded
 from workbench.engine import events as ev
 from workbench.engine.create import RunRequest, create_session
 from workbench.engine.serve import serve_session
@@ -20,6 +20,7 @@ from workbench.engine.workplace import SessionWorkplace
 from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Verdict
 from workbench.kernels.target import target
+from workbench.lineage.instances import Instance, instances
 from workbench.measure.records import Kind
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.session.bundle import recorded
@@ -64,6 +65,8 @@ class _Ends(Struct, frozen=True, kw_only=True):
     expert: str
     report: GateReport
     """Of the expert."""
+    steps: tuple[Instance, ...]
+    """From the one to the other."""
 
     @property
     def measured(self) -> bool:
@@ -172,7 +175,7 @@ def _leapt(group: _Group, number: int, made: Leap, report: GateReport) -> Trial:
     reached = report.verdict is Verdict.ACCEPTED
     why = [
         report.says,
-        f"lacks {_lacks(group.ends.expert, made.source)}",
+        *_lacks(group.ends, made.source, group.library),
         f"took {', '.join(made.taken) or 'no card'}",
     ]
     if made.refused:
@@ -194,8 +197,14 @@ def _leapt(group: _Group, number: int, made: Leap, report: GateReport) -> Trial:
     )
 
 
-def _lacks(expert: str, source: str) -> str:
-    return ", ".join(lacking(expert, source)) or "no mechanism, but a value of one"
+def _lacks(ends: _Ends, source: str, library: Library) -> list[str]:
+    """What a kernel lacks of the expert, and for which of that there is no card."""
+    missing = lacking(ends.expert, source)
+    none = uncarded(ends.steps, library)
+    return [
+        f"lacks {', '.join(missing) or 'no mechanism, but a value of one'}",
+        *(none[one] for one in missing if one in none),
+    ]
 
 
 def _ends(lineage: Path, store: SessionReader) -> _Ends:
@@ -215,6 +224,7 @@ def _ends(lineage: Path, store: SessionReader) -> _Ends:
         naive=store.source(chain[0]),
         expert=store.source(chain[-1]),
         report=store.transition(chain[-1]).gate,
+        steps=tuple(instances([store])),
     )
 
 
@@ -232,7 +242,7 @@ def _trial(
             store, settings, seed, emit, library=library
         ),
     )
-    return _judged(path, ends, form, number, ended, tell)
+    return _judged(path, ends, form, library, number, ended, tell)
 
 
 def _request(
@@ -252,7 +262,13 @@ def _request(
 
 
 def _judged(
-    path: Path, ends: _Ends, form: Cards, number: int, ended: ev.RunEnded, tell: Tell
+    path: Path,
+    ends: _Ends,
+    form: Cards,
+    library: Library,
+    number: int,
+    ended: ev.RunEnded,
+    tell: Tell,
 ) -> Trial:
     """The best kernel of a trial's session beside the expert."""
     store = SessionStore.open(path)
@@ -278,12 +294,17 @@ def _judged(
         steps=len(spent),
         gpu_seconds=sum(t.cost.gpu_seconds for t in spent),
         session=path.name,
-        why="" if reached else _why(ends.expert, source, every, report, ended),
+        why="" if reached else _why(ends, library, source, every, report, ended),
     )
 
 
 def _why(
-    expert: str, source: str, every: Sequence[Transition], report: GateReport, ended: ev.RunEnded
+    ends: _Ends,
+    library: Library,
+    source: str,
+    every: Sequence[Transition],
+    report: GateReport,
+    ended: ev.RunEnded,
 ) -> str:
     """What the best kernel lacks, why the run went no further, and what was refused on the way."""
     refused = [
@@ -293,7 +314,7 @@ def _why(
     ]
     parts = [
         f"{report.says}",
-        f"lacks {_lacks(expert, source)}",
+        *_lacks(ends, source, library),
         f"the run ended: {ended.says}",
     ]
     if refused:

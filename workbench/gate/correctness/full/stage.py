@@ -66,7 +66,9 @@ _WRITTEN_OR_FILLED = 0.6
 """Share of an output that kernels must write, or that they write and zeros make right (ours):
 samples vary."""
 _WRITTEN_SURELY = 0.999
-"""The same where every program goes the way of one that ran (ours): sums of counts are exact."""
+"""The same where every program that was drawn goes the way of one that ran (ours)."""
+_WRITTEN_EXACTLY = 1.0 - 1e-9
+"""The same where all programs were asked: then sums of counts are exact, but for rounding."""
 _MOST_STATE = 1 << 30
 """Bytes of weights that the reference's worker makes for real (ours)."""
 
@@ -324,6 +326,11 @@ def _judged(
     )
 
 
+def _percent(share: float) -> str:
+    """Never rounded up to all of it."""
+    return f"{100 * share:.2g} %" if share < 0.99 else f"all but {100 * (1 - share):.2g} %"
+
+
 def _asked(answer: TracedFull) -> str:
     return f"{answer.followed} programs drawn from all" if answer.followed else "its programs"
 
@@ -353,10 +360,10 @@ def _unwritten(
         filled = compared.right_as_filled.get(number)
         least = _WRITTEN if filled is None else _WRITTEN_OR_FILLED
         if answer.all_ways and filled is None:
-            least = _WRITTEN_SURELY
+            least = _WRITTEN_SURELY if answer.followed else _WRITTEN_EXACTLY
         if share is not None and share + (filled or 0.0) < least:
             says = (
-                f"at shape {full.shape} the kernels of one call write {100 * share:.2g} % of "
+                f"at shape {full.shape} the kernels of one call write {_percent(share)} of "
                 f"output {number}, going by a sample: what the rest holds was not compared"
             )
             evidence: Evidence = {"output": number, "share": share}

@@ -1,8 +1,9 @@
-"""Work over all versions, done once for each moment that has new ones."""
+"""Work that is done once: for each moment that has new versions, or for an object's whole life."""
 
 from collections.abc import Callable
-from functools import wraps
-from typing import TypeVar
+from functools import cached_property, wraps
+from threading import RLock
+from typing import Any, Generic, TypeVar, overload
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -23,3 +24,24 @@ def once(work: Callable[[T], R]) -> Callable[[T], R]:
         return newest[0][1]
 
     return remembered
+
+
+class made_once(cached_property[R], Generic[R]):  # noqa: N801 -- used as the one it extends
+    """A cached property that several threads may ask for: one makes it, the others wait.
+
+    From Python 3.12 on functools' own lets both make it. One lock an object, so that what is made
+    may ask for what else is.
+    """
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> "made_once[R]": ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> R: ...
+
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> "R | made_once[R]":
+        """The value, made by the first who asks."""
+        if instance is None:
+            return self
+        with instance.__dict__.setdefault("_making", RLock()):
+            return super().__get__(instance, owner)

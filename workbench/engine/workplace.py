@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from pathlib import Path
 
 from msgspec import structs
@@ -19,6 +18,7 @@ from workbench.engine.gatehouse import Gatehouse
 from workbench.engine.history import History
 from workbench.engine.laying import problem_of
 from workbench.engine.measuring import flavors, timer_of
+from workbench.engine.once import made_once
 from workbench.engine.seeds import find_seed
 from workbench.engine.sittings import SessionSitting
 from workbench.engine.talks import Talks
@@ -52,7 +52,8 @@ _NO_DRAFTS: Mapping[int, str] = {}
 
 
 class SessionWorkplace:
-    """Real gate, real proposer. Methods block, one call at a time; nothing starts before its use.
+    """Real gate, real proposer. Methods block; a step may be foreseen while another is worked on.
+
 
     Every method may raise WorkbenchError: the problem cannot be used, a worker cannot start.
     """
@@ -304,14 +305,14 @@ class SessionWorkplace:
 
     # -- made on first use ------------------------------------------------------------------
 
-    @cached_property
+    @made_once
     def talks(self) -> Talks | None:
         """Where models are asked; None in a session that asks none."""
         if self._settings.proposer == "skills":
             return None
         return Talks(self._store.state, self._settings.budget, self._emit)
 
-    @cached_property
+    @made_once
     def _problem(self) -> Problem:
         """The session's own problem, at a size that this machine can judge."""
         problem = self._problem_from_git()
@@ -339,7 +340,7 @@ class SessionWorkplace:
     def _problem_from_git(self) -> Problem:
         return problem_of(self._store, self._settings.problem, self._scratch / "problem")
 
-    @cached_property
+    @made_once
     def _facts(self) -> ProblemReport:
         # Side by side: each forkserver imports torch, and the first candidate needs them all.
         self._workshop.warm(*flavors(self._settings.device_index))
@@ -348,11 +349,11 @@ class SessionWorkplace:
             self._emit(ev.Note(level="warning", says=f"{finding.says} [{finding.code}]"))
         return facts
 
-    @cached_property
+    @made_once
     def _library(self) -> Library:
         return self._given_library or load_library()
 
-    @cached_property
+    @made_once
     def _gate_settings(self) -> GateSettings:
         return GateSettings(
             target=self._settings.target,
@@ -362,7 +363,7 @@ class SessionWorkplace:
             rung=1 if self._settings.device_index is None else 2,
         )
 
-    @cached_property
+    @made_once
     def _gatehouse(self) -> Gatehouse:
         return Gatehouse(
             self._store,
@@ -374,7 +375,7 @@ class SessionWorkplace:
             tell=self._tell,
         )
 
-    @cached_property
+    @made_once
     def _completing(self) -> Completing:
         return Completing(
             self._problem, lambda: self._facts, self._settings, self._workshop, self._emit

@@ -54,8 +54,8 @@ _NO_DRAFTS: Mapping[int, str] = {}
 class SessionWorkplace:
     """Real gate, real proposer. Methods block; a step may be foreseen while another is worked on.
 
-
-    Every method may raise WorkbenchError: the problem cannot be used, a worker cannot start.
+    Nothing starts before its use. Every method may raise WorkbenchError: the problem cannot be
+    used, a worker cannot start.
     """
 
     def __init__(

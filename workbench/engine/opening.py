@@ -149,7 +149,10 @@ def _decode(lines: list[bytes], after: int) -> list[AnyEvent]:
 
 def _versions(overview: Overview) -> tuple[Version, ...]:
     line = set(overview.line())
-    by_number = {s.number: s for s in overview.versions}
+    roots: dict[int, Summary] = {}
+    for summary in overview.versions:  # by number: a parent comes before its children
+        found = None if summary.parent is None else roots.get(summary.parent)
+        roots[summary.number] = found or summary
     return tuple(
         Version(
             number=s.number,
@@ -160,7 +163,7 @@ def _versions(overview: Overview) -> tuple[Version, ...]:
             stage=s.stage,
             code=s.code,
             answer=s.answer,
-            speed_vs_seed=_versus_seed(s, by_number),
+            speed_vs_seed=_versus_seed(s, roots[s.number]),
             speed_vs_parent=s.speed,
             time=s.time,
             card=s.card,
@@ -173,8 +176,8 @@ def _versions(overview: Overview) -> tuple[Version, ...]:
     )
 
 
-def _versus_seed(summary: Summary, by_number: dict[int, Summary]) -> Speed | None:
-    """Against the seed of its line: what was measured so, or the ratio of two modeled times.
+def _versus_seed(summary: Summary, root: Summary) -> Speed | None:
+    """Against `root`, the seed of its line: what was measured so, or the ratio of two modeled times.
 
     Two measured times of different runs make no ratio: clocks and neighbours moved in between.
     """
@@ -182,9 +185,6 @@ def _versus_seed(summary: Summary, by_number: dict[int, Summary]) -> Speed | Non
         return summary.versus_seed
     if summary.time is None or summary.time.kind is not Kind.MODELED:
         return None
-    root = summary
-    while root.parent is not None and root.parent in by_number:
-        root = by_number[root.parent]
     if root.time is None or root.time.kind is not Kind.MODELED:
         return None
     return Speed(kind=Kind.MODELED, ratio=root.time.microseconds / summary.time.microseconds)

@@ -195,6 +195,8 @@ def _number(value: float) -> str:
 
 def _plain(text: str) -> str:
     """One line without control characters: a model's text cannot add trailers or colours."""
+    if text.isprintable():  # then it holds no surrogate either
+        return " ".join(text.split())
     kept = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(kept.encode("utf-8", "backslashreplace").decode().split())
 

@@ -311,3 +311,11 @@ def test_a_reference_that_leads_out_of_its_folder_does_not_come_in(
     again = import_bundle(file, tmp_path / "there")
     assert again.overview() == store.overview()
     assert list(tmp_path.rglob("*evil*")) == []
+
+
+def test_a_place_that_takes_no_session_is_not_the_bundles_fault(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    export_bundle(store, tmp_path / "s.bundle")
+    with pytest.raises(WorkbenchError, match="no repository can be made there"):
+        import_bundle(tmp_path / "s.bundle", Path("/proc/self"))

@@ -571,3 +571,11 @@ def test_a_transaction_that_was_cut_short_is_finished(tmp_path: Path, done: int)
     assert store.commit_of(1) == decided
     assert check_session(store) == ()
     assert store.recover() == ()
+
+
+def test_a_session_whose_folder_went_away_is_not_called_damaged(tmp_path: Path) -> None:
+    store = seeded(tmp_path)
+    store.folder.rename(tmp_path / "there")
+    with pytest.raises(WorkbenchError, match="folder is gone"):
+        store.source(0)
+    assert check_session(SessionStore.open(tmp_path / "there")) == []

@@ -103,11 +103,12 @@ class DamagedError(WorkbenchError):
     """A repository that git or we cannot read."""
 
     def __init__(self, folder: Path, detail: str) -> None:
-        super().__init__(
-            f"the session's history is damaged: {detail}",
-            where=str(folder),
-            todo="run `git fsck` there, or import a bundle of the session under a new name",
-        )
+        what = f"the session's history is damaged: {detail}"
+        todo = "run `git fsck` there, or import a bundle of the session under a new name"
+        if not folder.exists():
+            what = "the session's folder is gone: somebody moved or deleted it"
+            todo = "if it was moved, `workbench resume FOLDER` goes on where it is now"
+        super().__init__(what, where=str(folder), todo=todo)
         self.detail = detail
 
 
@@ -221,8 +222,16 @@ def create_repository(folder: Path) -> None:
     arguments = ("init", "--quiet", "--template=", "--object-format=sha1", "--initial-branch=main")
     place = {"GIT_DEFAULT_REF_FORMAT": "files"}
     status, _, complaint = _execute((*arguments, str(folder)), place, b"")
-    if status != 0:
-        raise _explained("init", complaint, folder)
+    if status == 0:
+        return
+    fault = _explained("init", complaint, folder)
+    if isinstance(fault, DamagedError):  # nothing was there that could be damaged
+        raise WorkbenchError(
+            f"no repository can be made there: {fault.detail}",
+            where=str(folder),
+            todo="see that the folder can be written to and that its disk is not full",
+        )
+    raise fault
 
 
 def person() -> Person:

@@ -18,13 +18,15 @@ from workbench.tui.keys import Key, Place, bindings, shown_by_id
 from workbench.tui.panes.base import Pane
 from workbench.tui.panes.detail import DETAIL_LINES, detail
 from workbench.tui.panes.version import lost, mark, speed_style, times, title
-from workbench.tui.scene import ALIVE, Scene, rows
+from workbench.tui.scene import ALIVE, Scene, rows, under_way
 
 NARROW = 45
 _DETAIL_FROM = 20
 """Rows of the pane from which the selected version always gets its lines under the graph."""
 _FREE_ROWS = 6
 """Rows left over by the graph that give it them too."""
+_MOST_KEPT = 512
+"""Drawn rows that are kept."""
 _TEXT_ROOM = 24
 """Cells that stay for name, speed and title however many lanes there are."""
 
@@ -47,9 +49,14 @@ class Lineage(Pane):
     def __init__(self, table: tuple[Key, ...]) -> None:
         super().__init__()
         self._table = table
+        self._told: tuple[tuple[Version, ...], Version | None] = (), None
+        """The versions and the one under way that the rows were made of."""
         self._rows: tuple[Version, ...] = ()
         self._graph = Lanes(())
         self._index: dict[int, int] = {}
+        self._kept: dict[tuple[int, bool], Content] = {}
+        """Rows as they were drawn, by place and whether selected, while `_kept_for` holds."""
+        self._kept_for: tuple[object, ...] = ()
 
     def aside(self, scene: Scene) -> str:
         """What the speeds mean."""
@@ -66,12 +73,18 @@ class Lineage(Pane):
 
     def show_scene(self, scene: Scene) -> None:
         """Lay the graph out anew only when a version came or was decided."""
-        now = rows(scene.snapshot)
+        versions, running = told = scene.snapshot.versions, under_way(scene.snapshot)
+        if versions is not self._told[0] or running != self._told[1]:
+            self._told = told
+            self._arrange(rows(scene.snapshot))
+        super().show_scene(scene)
+
+    def _arrange(self, now: tuple[Version, ...]) -> None:
         if now != self._rows:
             self._rows = now
             self._index = {version.number: at for at, version in enumerate(now)}
             self._graph = Lanes(now)
-        super().show_scene(scene)
+            self._kept.clear()
 
     def window(self, lines: list[Content], height: int) -> list[Content]:
         """`draw` has already taken its window."""
@@ -89,6 +102,11 @@ class Lineage(Pane):
         self.top = max(min(self.top, at), at - room + 1, 0)
         self.top = min(self.top, max(0, len(self._rows) - room))
         shown = range(self.top, min(self.top + room, len(self._rows)))
+        snapshot = scene.snapshot
+        kept_for = (width, scene.look, scene.mark, snapshot.incumbent, snapshot.best)
+        if kept_for != self._kept_for or len(self._kept) > _MOST_KEPT:
+            self._kept_for = kept_for
+            self._kept.clear()
         drawn = [self._row(index, scene, width, selected=index == at) for index in shown]
         if detailed:
             drawn += [line("")] * (room - len(drawn))
@@ -96,6 +114,13 @@ class Lineage(Pane):
         return drawn
 
     def _row(self, index: int, scene: Scene, width: int, *, selected: bool) -> Content:
+        """A row, drawn anew only where something about it changed."""
+        key = index, selected
+        if key not in self._kept:
+            self._kept[key] = self._draw_row(index, scene, width, selected=selected)
+        return self._kept[key]
+
+    def _draw_row(self, index: int, scene: Scene, width: int, *, selected: bool) -> Content:
         version, look = self._rows[index], scene.look
         quiet = "" if not lost(version) else look.muted if selected else look.faint
         parts: list[Part] = [" ", *self._lanes(index, scene, width)]

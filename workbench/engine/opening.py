@@ -177,7 +177,7 @@ def _versions(overview: Overview) -> tuple[Version, ...]:
 
 
 def _versus_seed(summary: Summary, root: Summary) -> Speed | None:
-    """Against `root`, the seed of its line: what was measured so, or the ratio of two modeled times.
+    """Against the seed of its line: what was measured so, or the ratio of two modeled times.
 
     Two measured times of different runs make no ratio: clocks and neighbours moved in between.
     """

@@ -5,7 +5,9 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import Reactive
 from textual.screen import Screen
+from textual.widget import Widget
 
 from workbench.engine.view import State
 from workbench.tui.keys import Key, Place, heard
@@ -41,6 +43,8 @@ class Board(Screen[None]):
     """Hands every moment to its panes; decides nothing."""
 
     scene: Scene | None = None
+    # Textual's own, but another focus repaints the two panes that it concerns, not everything.
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
     class Uncovered(Message):
         """Nothing lies over the main screen any more."""
@@ -116,14 +120,19 @@ class Board(Screen[None]):
         """Focus a pane by its number."""
         for pane in self.query(Pane):
             if pane.number == number:
-                # A hidden pane cannot take the focus, so it is shown first.
-                pane.set_class(True, "shown")
-                for box in pane.ancestors:
-                    if box.id in {"body", "right", "meters"}:
-                        box.add_class("shown")
+                if self._single or self._zoomed:
+                    _reveal(pane)
                 pane.focus()
 
     def toggle_zoom(self) -> None:
         """The focused pane alone, or all of them again."""
         self._zoomed = not self._zoomed
         self._show_one()
+
+
+def _reveal(pane: Pane) -> None:
+    """A hidden pane cannot take the focus, so it is shown first."""
+    pane.add_class("shown")
+    for box in pane.ancestors:
+        if box.id in {"body", "right", "meters"}:
+            box.add_class("shown")

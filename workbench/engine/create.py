@@ -1,6 +1,5 @@
 """How a session begins: the request checked, the repository made, the start written down."""
 
-import importlib.metadata
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -168,10 +167,12 @@ def seed_path(store: SessionStore) -> Path:
 
 def toolchain() -> dict[str, str]:
     """Versions that numbers hold for, read without importing torch or triton."""
+    from importlib import metadata
+
     found = {}
     for name in ("torch", "triton"):
         try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
             found[name] = "missing"
     return found

@@ -1,7 +1,6 @@
 """What the compiler made of a pair of versions, ready to be shown: a diff a level, or why not."""
 
 import asyncio
-from importlib import metadata
 
 from msgspec import Struct
 from textual.content import Content
@@ -74,6 +73,8 @@ def why_not(pair: CodePair, look: Look, width: int, key: str) -> list[Content]:
     says = [side.lacks for side in (pair.one, pair.other) if side.lacks]
     lines = [line((f" {text}", look.text)) for one in says for text in wrapped(one, width - 2)]
     if pair.offers:
+        from importlib import metadata
+
         tool = f"triton {metadata.version('triton')}"
         offer = f"{key} compiles it now with {tool}, on this machine's CPU; takes some seconds"
         lines += [line(""), *(line((f" {t}", look.accent)) for t in wrapped(offer, width - 2))]

@@ -67,6 +67,10 @@ class Record(NamedTuple):
     """Prompts and replies that led to the candidate."""
 
 
+_BEGUN = ("session.toml", "problem.py", "problem.toml")
+"""Files that a session starts from."""
+
+
 class SessionReader:
     """One session, read from git at every call: what another process wrote is seen at once."""
 
@@ -78,16 +82,17 @@ class SessionReader:
         self.git = Plumbing(folder)
         self.state = folder / ".git" / "workbench"
         """Journals, lock, log and scratch space of the engine."""
+        self._first: tuple[str, dict[str, bytes]] = "", {}
         self.settings()
 
     def settings(self) -> SessionSettings:
         """How the session was started."""
-        data = self._files(self._start(), ("session.toml",))["session.toml"]
+        data = self._begun("session.toml")["session.toml"]
         return toml.decode_settings(data, f"session.toml of {self.folder}")
 
     def problem(self) -> ProblemFiles:
         """Text of the problem file and of its sidecar."""
-        files = self._files(self._start(), ("problem.py", "problem.toml"))
+        files = self._begun("problem.py", "problem.toml")
         return ProblemFiles(*(self.text(data, name) for name, data in files.items()))
 
     def overview(self) -> Overview:
@@ -179,6 +184,22 @@ class SessionReader:
             raise not_a_session(self.folder, f"it has no {START}")
         return found[START]
 
+    def _begun(self, *names: str) -> dict[str, bytes]:
+        """Files of the tree that the session starts from, read once: a tree never changes."""
+        start, (known, files) = self._start(), self._first
+        if start != known:
+            ids = self.git.files(start)
+            there = [name for name in _BEGUN if name in ids]
+            files = dict(zip(there, self.git.blobs([ids[n] for n in there]), strict=True))
+            self._first = start, files
+        for name in names:
+            if name not in files:
+                raise self._lacking(start, name)
+        return {name: files[name] for name in names}
+
+    def _lacking(self, commit: str, name: str) -> DamagedError:
+        return DamagedError(self.folder, f"{commit[:10]} has no {name}")
+
     def _summary(self, ref: Ref) -> Summary | None:
         """What a reference's commit says; None for a branch that the person has moved."""
         where = f"{ref.name} of {self.folder}"
@@ -200,7 +221,7 @@ class SessionReader:
         ids = self.git.files(commit)
         for name in names:
             if name not in ids:
-                raise DamagedError(self.folder, f"{commit[:10]} has no {name}")
+                raise self._lacking(commit, name)
         wanted = list(names or ids)
         return dict(zip(wanted, self.git.blobs([ids[name] for name in wanted]), strict=True))
 

@@ -57,9 +57,14 @@ class Everywhere:
         self.grid = grid
         total = grid[0] * grid[1] * grid[2]
         self._rng = random.Random(seed ^ 0x5EED)  # noqa: S311 - keyed by the judge's secret seed
-        numbers = _followed(total, self._rng, [*ran, *_corners(grid)])
-        self._scale = total / len(numbers)
-        self._followed_all = True
+        needed, drawn = _followed(total, self._rng, [*ran, *_corners(grid)])
+        numbers = sorted(needed | drawn)
+        self._drawn = np.array([number in drawn for number in numbers], dtype=np.bool_)
+        # The needed ones stand for themselves, the drawn ones for what is left between them.
+        each = (total - len(needed)) / len(drawn) if drawn else 1.0
+        self._weights = np.where(self._drawn, each, 1.0)
+        self._followed_all = self.uniform = True
+        """`uniform`: one program that ran stands for all that were drawn."""
         self._numbers = np.array(numbers, dtype=np.int64)
         x, y = grid[0], grid[0] * grid[1]
         self.axes = (self._numbers % x, self._numbers // x % grid[1], self._numbers // y)
@@ -108,21 +113,24 @@ class Everywhere:
             self._alive[self._own] = True
         fresh = self._alive & self._waiting
         self._waiting = self._waiting & ~fresh
-        alike = int(fresh.sum())
-        places: float | None = None
-        if self._placed and alike:
-            places = self._new_places(fresh) * self._scale
-        self.shares[program] = Share(alike * self._scale, places)
+        of_drawn = fresh & self._drawn
+        self.uniform &= not of_drawn.any() or bool((of_drawn == self._drawn).all())
+        alike = float(self._weights[fresh].sum())
+        places = self._new_places(fresh) if self._placed and alike else None
+        self.shares[program] = Share(alike, places)
 
-    def _new_places(self, fresh: Array) -> int:
+    def _new_places(self, fresh: Array) -> float:
         """How many of those programs store to where none before them did."""
         alike = int(fresh.sum())
+        weights = self._weights[fresh]
         masks = np.broadcast_to(np.array(self._lit, dtype=np.int64), (alike, len(self._lit)))
         lows = [np.broadcast_to(low, fresh.shape)[fresh] for low in self._stores]
-        keys = np.unique(np.stack([*lows, *masks.T], axis=1) if lows else masks[:1], axis=0)
-        new = {row.tobytes() for row in keys.astype(np.int64)} - self._seen
-        self._seen |= new
-        return len(new)
+        rows = np.stack([*lows, *masks.T], axis=1) if lows else masks[:1]
+        keys, firsts = np.unique(rows, axis=0, return_index=True)
+        named = zip((row.tobytes() for row in keys.astype(np.int64)), firsts, strict=True)
+        new = {name: weights[first] for name, first in named if name not in self._seen}
+        self._seen |= new.keys()
+        return float(sum(new.values()))
 
     def draw(self) -> Grid | None:
         """A program that nobody stands for yet; None when there is none.
@@ -196,15 +204,15 @@ def number_of(program: Grid, grid: Grid) -> int:
     return program[0] + grid[0] * (program[1] + grid[1] * program[2])
 
 
-def _followed(total: int, rng: random.Random, always: Iterable[int]) -> list[int]:
-    """Program numbers in order: all, or some drawn with those that are needed."""
+def _followed(total: int, rng: random.Random, always: Iterable[int]) -> tuple[set[int], set[int]]:
+    """Numbers of programs that are needed: all, or some; and of those drawn beside them."""
     if total <= 2 * MOST_PROGRAMS:
-        return list(range(total))
+        return set(range(total)), set()
     needed = {n for n in always if n < total}
     for bit in range(total.bit_length()):
         needed.update(n for n in (2**bit - 1, 2**bit, 2**bit + 1) if n < total)
-    drawn = rng.sample(range(total), MOST_PROGRAMS - len(needed))
-    return sorted(needed.union(drawn))
+    drawn = set(rng.sample(range(total), MOST_PROGRAMS - len(needed))) - needed
+    return needed, drawn
 
 
 def _corners(grid: Grid) -> list[int]:

@@ -62,7 +62,7 @@ def trace(
                 Group(output=number, program=program, count=drawn[0].numel(), filled=True)
             )
             values += drawn
-    all_ways, stood_for, followed = _ways(called, tensors)
+    all_ways, uniform, stood_for, followed = _ways(called, tensors)
     reply = TracedFull(
         traced=called.answer,
         outputs=nest,
@@ -70,6 +70,7 @@ def trace(
         groups=tuple(groups),
         written=tuple(_written(called, tensor) for tensor in tensors),
         all_ways=all_ways,
+        uniform=uniform,
         stood_for=stood_for,
         followed=followed,
         changing=called.changing,
@@ -107,18 +108,19 @@ def _count(called: Called, slot: Slot, source: torch.Tensor) -> float:
     return sum(counts.values()) * trace.programs / max(ran, 1)
 
 
-def _ways(called: Called, tensors: list[torch.Tensor]) -> tuple[bool, float, int]:
-    """Whether programs that ran stand for all that write the outputs, for what share of them, and
-    how many were asked, if not all.
+def _ways(called: Called, tensors: list[torch.Tensor]) -> tuple[bool, bool, float, int]:
+    """Whether programs that ran stand for all that write the outputs, whether one of each launch
+    does for all that were drawn, for what share of them, and how many were asked, if not all.
     """
     book = called.book
     if book is None:
-        return False, 0.0, 0
+        return False, False, 0.0, 0
     launches = {s.launch for t in tensors for s in book.slots_of(source_of(called, t))}
     sampled = [book.ways[launch] for launch in launches if launch in book.ways]
     drawn = [ways.followed for ways in sampled if ways.followed < math.prod(ways.grid)]
     share = min((ways.share for ways in sampled), default=1.0)
-    return all(ways.told for ways in sampled), share, min(drawn, default=0)
+    uniform = all(ways.uniform for ways in sampled)
+    return all(ways.told for ways in sampled), uniform, share, min(drawn, default=0)
 
 
 def _as_filled(

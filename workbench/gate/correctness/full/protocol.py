@@ -109,6 +109,9 @@ class TracedFull(Struct, frozen=True, kw_only=True):
     code makes it."""
     all_ways: bool = False
     """Every program goes the way of one that ran: the shares written are no estimates."""
+    uniform: bool = False
+    """One program of each launch stands for all that were drawn of it, so that what they write is
+    counted and not estimated, even where not all were followed."""
     stood_for: float = 1.0
     """Of the programs of the launches that write outputs, those that go the way of one that ran."""
     followed: int = 0

@@ -68,7 +68,8 @@ samples vary."""
 _WRITTEN_SURELY = 0.999
 """The same where every program that was drawn goes the way of one that ran (ours)."""
 _WRITTEN_EXACTLY = 1.0 - 1e-9
-"""The same where all programs were asked: then sums of counts are exact, but for rounding."""
+"""The same where all programs were asked, or all that were drawn do the same: then sums of counts
+are exact, but for rounding."""
 _MOST_STATE = 1 << 30
 """Bytes of weights that the reference's worker makes for real (ours)."""
 
@@ -360,7 +361,8 @@ def _unwritten(
         filled = compared.right_as_filled.get(number)
         least = _WRITTEN if filled is None else _WRITTEN_OR_FILLED
         if answer.all_ways and filled is None:
-            least = _WRITTEN_SURELY if answer.followed else _WRITTEN_EXACTLY
+            estimated = answer.followed and not answer.uniform
+            least = _WRITTEN_SURELY if estimated else _WRITTEN_EXACTLY
         if share is not None and share + (filled or 0.0) < least:
             says = (
                 f"at shape {full.shape} the kernels of one call write {_percent(share)} of "

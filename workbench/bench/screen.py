@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from workbench.bench.long_session import make_long_session
-from workbench.bench.start import Row
+from workbench.bench.start import Row, cached
 from workbench.bench.terminal import Terminal
 from workbench.engine.opening import lock_path
 from workbench.session.lock import holder
@@ -29,6 +29,7 @@ def measure_screen(show: Callable[[Row], None]) -> Iterator[Row]:
     """Measure line by line; `show` is called with each as it is known."""
     folder = Path(tempfile.mkdtemp(prefix="workbench-screen-"))
     environment = {"XDG_RUNTIME_DIR": str(folder), "XDG_CONFIG_HOME": str(folder / "config")}
+    environment |= cached(folder)
     try:
         short = make_long_session(folder / "short-1", _SHORT)
         long = make_long_session(folder / "long-1", _LONG)

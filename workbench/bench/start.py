@@ -45,12 +45,24 @@ def measure_start(show: Callable[[Row], None]) -> Iterator[Row]:
     """Measure line by line; `show` is called with each as it is known."""
     folder = Path(tempfile.mkdtemp(prefix="workbench-bench-"))
     try:
+        environment = {**os.environ, **cached(folder)}
         for look in (_first_words, _refusal, _long_session, _first_frame, _idle):
-            for row in look(folder):
+            for row in look(folder, environment):
                 show(row)
                 yield row
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def cached(folder: Path) -> dict[str, str]:
+    """Variables under which Python keeps bytecode, as for whoever used the command before.
+
+    Empty where it does so by itself. Else, with `PYTHONDONTWRITEBYTECODE`, every start would
+    compile all modules again, and 0.1 s of each measured start would be Python's compiler.
+    """
+    if not sys.dont_write_bytecode:
+        return {}
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
 
 
 def _seconds(what: str, value: float, limit: float) -> Row:
@@ -61,52 +73,52 @@ def _workbench(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "workbench.cli.main", *arguments]
 
 
-def _timed(command: list[str], expected: int) -> float:
+def _timed(command: list[str], environment: dict[str, str], expected: int) -> float:
     began = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
     took = time.perf_counter() - began
     if done.returncode != expected:
         raise RuntimeError(f"{command} left with {done.returncode}: {done.stderr.decode()}")
     return took
 
 
-def _median(command: list[str], expected: int = 0) -> float:
-    return statistics.median(_timed(command, expected) for _ in range(_RUNS))
+def _median(command: list[str], environment: dict[str, str], expected: int = 0) -> float:
+    return statistics.median(_timed(command, environment, expected) for _ in range(_RUNS))
 
 
-def _first_words(folder: Path) -> Iterator[Row]:
+def _first_words(folder: Path, environment: dict[str, str]) -> Iterator[Row]:
     command = _workbench("sessions", "--sessions", str(folder))
-    yield _seconds("command line to its answer (`workbench sessions`)", _median(command), 0.3)
+    took = _median(command, environment)
+    yield _seconds("command line to its answer (`workbench sessions`)", took, 0.3)
 
 
-def _refusal(folder: Path) -> Iterator[Row]:
+def _refusal(folder: Path, environment: dict[str, str]) -> Iterator[Row]:
     file = folder / "bad.py"
     file.write_text(_BAD, encoding="utf-8")
     command = _workbench("gate", str(file), "--problem", "softmax", "--device", "cpu")
-    took = _median(command, expected=1)
+    took = _median(command, environment, expected=1)
     yield _seconds("a candidate rejected on the CPU path (`workbench gate`)", took, 2.0)
 
 
-def _long_session(folder: Path) -> Iterator[Row]:
+def _long_session(folder: Path, environment: dict[str, str]) -> Iterator[Row]:
     path = make_long_session(folder / "long-1", 1000)
-    took = _median(_workbench("status", str(path)))
+    took = _median(_workbench("status", str(path)), environment)
     yield _seconds("a session of 1,000 transitions opened (`workbench status`)", took, 1.0)
 
 
-def _first_frame(folder: Path) -> Iterator[Row]:
-    path = folder / "long-1"
-    times = [_frame_seconds(_workbench("attach", str(path))) for _ in range(_RUNS)]
-    took = statistics.median(times)
+def _first_frame(folder: Path, environment: dict[str, str]) -> Iterator[Row]:
+    command = _workbench("attach", str(folder / "long-1"))
+    took = statistics.median(_frame_seconds(command, environment) for _ in range(_RUNS))
     yield _seconds("the screen's first frame, 1,000 transitions (`workbench attach`)", took, 0.6)
 
 
-def _frame_seconds(command: list[str]) -> float:
+def _frame_seconds(command: list[str], environment: dict[str, str]) -> float:
     """Until the screen's lineage pane is drawn in a terminal of 120x36."""
     began = time.perf_counter()
     pid, terminal = pty.fork()
     if pid == 0:
-        os.environ.update(TERM="xterm-256color", COLUMNS="120", LINES="36")
-        os.execv(command[0], command)  # noqa: S606 -- our own program, no shell
+        known = environment | {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "36"}
+        os.execve(command[0], command, known)  # noqa: S606 -- our own program, no shell
     _resize(terminal)
     seen = b""
     try:
@@ -129,9 +141,9 @@ def _resize(terminal: int) -> None:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 36, 120, 0, 0))
 
 
-def _idle(folder: Path) -> Iterator[Row]:
+def _idle(folder: Path, environment: dict[str, str]) -> Iterator[Row]:
     """An engine that waits: CPU ticks and bytes written over three seconds, its children too."""
-    environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder)}
+    environment = environment | {"XDG_RUNTIME_DIR": str(folder)}
     command = _workbench(
         *("run", "softmax", "--headless", "--mode", "manual", "--device", "cpu"),
         *("--session", "idle", "--sessions", str(folder)),

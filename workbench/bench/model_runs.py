@@ -41,7 +41,7 @@ _LIMITS = Limits(wall_seconds=60.0, memory_bytes=32 << 30, cpu_seconds=3600, fil
 _LOADING = 5
 """Problems that are loaded side by side on one GPU: compiling is what takes the time."""
 
-_POISONED = "it took the worker with it"
+_LOST = "it took the worker with it"
 _STICKS = "CUDA error"
 """What torch says once the device's context is lost: nothing runs in that process any more."""
 
@@ -175,11 +175,11 @@ class _Desk:
             self._open()
             faults: dict[int, str] = {}
             for number, one in enumerate(group):
-                faults[number] = self._load(number, one)
-                if faults[number].startswith(_POISONED):
+                faults[number], lost = self._load(number, one)
+                if lost:
                     self._open()
                     for kept in range(number):
-                        faults[kept] = faults[kept] or self._load(kept, group[kept])
+                        faults[kept] = faults[kept] or self._load(kept, group[kept])[0]
         except Ended as end:
             return [structs.replace(one, fault=end.finding.says) for one in group]
         return [structs.replace(one, fault=faults[number]) for number, one in enumerate(group)]
@@ -198,17 +198,18 @@ class _Desk:
             us = statistics.median(decode(reply.body, Times).us)
             yield structs.replace(one, us=round(us, 2))
 
-    def _load(self, number: int, one: Variant) -> str:
+    def _load(self, number: int, one: Variant) -> tuple[str, bool]:
+        """What is wrong with it, empty for nothing, and whether it took the worker with it."""
         try:
             message = Load(number=number, source=one.source)
             reply = self._worker.call(f"{JOB}:load", encode(message))
         except JobFailed as fault:
             says = str(fault)[:300]
-            return f"{_POISONED}: {says}" if _STICKS in says else says
+            return (f"{_LOST}: {says}", True) if _STICKS in says else (says, False)
         except WorkerFault as fault:
-            return f"{_POISONED}: {fault}"[:300]
+            return f"{_LOST}: {fault}"[:300], True
         findings = check_numbers(decode(reply.body, Compared))
-        return findings[0].says if findings else ""
+        return (findings[0].says if findings else ""), False
 
     def _open(self) -> None:
         """Start a worker that answers for the problem. Raises Ended; WorkbenchError for none."""

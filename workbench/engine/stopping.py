@@ -7,7 +7,7 @@ from msgspec import structs
 from workbench.engine.history import History
 from workbench.measure.records import Kind
 from workbench.search.ladder import SearchSpec, load_ladder
-from workbench.search.stops import at_rest, near_limit
+from workbench.search.stops import at_rest, gained, near_limit
 from workbench.session.records import Answer, Transition
 
 
@@ -48,7 +48,7 @@ def gain(step: Transition) -> float:
     """What a step made the accepted kernel faster by, as a ratio; 1 where it did not."""
     accepted = step.decision.answer is Answer.ACCEPTED
     speed = step.gate.speed
-    return speed.ratio if accepted and speed is not None and speed.ratio > 1 else 1.0
+    return gained(accepted=accepted, speed=None if speed is None else speed.ratio)
 
 
 def share_of_limit(best: Transition | None) -> float | None:

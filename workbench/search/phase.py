@@ -6,7 +6,7 @@ from typing import Protocol
 
 from workbench.search.ladder import SearchSpec
 from workbench.search.line import Line
-from workbench.search.stops import at_rest
+from workbench.search.stops import at_rest, gained
 
 
 class Phase(StrEnum):
@@ -33,7 +33,7 @@ class Placed(Protocol):
 def gains_of(line: Line) -> tuple[float, ...]:
     """What each round of a session gained, the seed not among them; 1 where it gained nothing."""
     return tuple(
-        one.speed if one.accepted and one.speed is not None and one.speed > 1 else 1.0
+        gained(accepted=one.accepted, speed=one.speed)
         for one in line.history
         if one.parent is not None
     )

@@ -6,11 +6,18 @@ from math import prod
 from workbench.search.ladder import SearchSpec
 
 
+def gained(*, accepted: bool, speed: float | None) -> float:
+    """What a round made the best faster by, as a ratio; 1 where it did not.
+
+    `speed` is the round's own against the kernel that it was to beat; None where it has none.
+    """
+    return speed if accepted and speed is not None and speed > 1 else 1.0
+
+
 def at_rest(gains: Sequence[float], spec: SearchSpec) -> str:
     """Why the last rounds gained too little to go on; empty when they did, or are too few.
 
-    `gains` are what each round made the best faster by, as a ratio: 1 where it did not. The rule
-    is KernelAgent's (spec C4).
+    `gains` are what each round `gained`. The rule is KernelAgent's (spec C4).
     """
     rounds, least = int(spec.plateau_rounds.value), spec.plateau_gain.value
     last = gains[-rounds:] if rounds else ()

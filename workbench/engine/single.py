@@ -9,6 +9,7 @@ from workbench.gate.candidate import read_candidate
 from workbench.gate.judge import (
     JOB_MODULES,
     GateSettings,
+    Known,
     Listen,
     Sitting,
     judge,
@@ -66,7 +67,7 @@ def gate_once(
             base = judge(other, loaded, facts, settings, workshop, timer=timer)
             if base.verdict is not Verdict.ACCEPTED:
                 return base
-        sitting = Sitting(one, loaded, facts, settings, workshop, listen, policy_said=said)
+        sitting = Sitting(one, loaded, facts, settings, workshop, listen, Known(policy=said))
         sitting.begin()
         return sitting.go_on(
             parent=None if base is None else other,

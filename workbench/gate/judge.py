@@ -34,16 +34,18 @@ from workbench.gate.records import (
     Verdict,
 )
 from workbench.gate.sanitizer.check import sanitized
+from workbench.gate.settings import GateSettings, Listen, Told
 from workbench.gate.timing import stage as timing
 from workbench.gate.verdict import verdict_of
 from workbench.isolation.workshop import Workshop
-from workbench.kernels.records import KernelCode
 from workbench.kernels.work import work_digest
 from workbench.measure.gpulock import GpuBusy, gpu_lock
 from workbench.measure.gpuwatch import lock_name
 from workbench.measure.ncu.records import NcuRecord
 from workbench.measure.records import Time
 from workbench.problems.records import Problem
+
+__all__ = ["JOB_MODULES", "GateSettings", "Known", "Listen", "Sitting", "Told", "judge"]
 
 _SANITIZED = 3
 """The rung from which compute-sanitizer is asked too."""
@@ -62,38 +64,6 @@ JOB_MODULES = (
     *timing.JOB_MODULES,
 )
 """Worth preloading in a workshop's forkservers."""
-
-
-class GateSettings(Struct, frozen=True, kw_only=True):
-    """How hard the gate looks."""
-
-    target: str
-    """`sm90`."""
-    device: str = "cpu"
-    """Name of the GPU, or `cpu`."""
-    device_index: int | None = None
-    rung: int = 2
-    """0: policy, compile, profile; 1: correctness at the smallest shape too; 2: at more shapes;
-    3: under compute-sanitizer too."""
-    seed: bytes = b""
-    """Of everything that is drawn; empty: from the system."""
-    threshold: float = 1.01
-    """A gain counts beyond this (gate protocol, section 9)."""
-
-
-class Told(Struct, frozen=True):
-    """What the gate says while it works: a stage began, came further, or ended."""
-
-    stage: Stage
-    report: StageReport | None = None
-    done: int = 0
-    total: int = 0
-    says: str = ""
-    code: tuple[KernelCode, ...] = ()
-    """When compile ended: what it made."""
-
-
-Listen = Callable[[Told], None]
 
 
 def judge(  # noqa: PLR0913 -- what is judged, by what, and who listens
@@ -122,6 +92,14 @@ def judge(  # noqa: PLR0913 -- what is judged, by what, and who listens
     return sitting.go_on(parent=parent, parent_time=parent_time, timer=timer, profiler=profiler)
 
 
+class Known(Struct, frozen=True, kw_only=True):
+    """What is known of a candidate before it is asked about."""
+
+    policy: StageReport | None = None
+    reports: tuple[StageReport, ...] = ()
+    compiled: Compiled | None = None
+
+
 class Sitting:
     """One candidate before the gate: `begin` needs no GPU, `go_on` ends with the verdict.
 
@@ -137,9 +115,10 @@ class Sitting:
         settings: GateSettings,
         workshop: Workshop,
         listen: Listen,
-        policy_said: StageReport | None = None,
+        known: Known = Known(),  # noqa: B008 -- a frozen record
     ) -> None:
-        self._policy_said = policy_said
+        """`known` is what need not be asked again."""
+        self._policy_said = known.policy
         self._candidate = candidate
         self._problem = problem
         self._facts = facts
@@ -147,8 +126,8 @@ class Sitting:
         self._workshop = workshop
         self._listen = listen
         self._seed = settings.seed or os.urandom(SEED_BYTES)
-        self._reports: list[StageReport] = []
-        self.compiled: Compiled | None = None
+        self._reports: list[StageReport] = list(known.reports)
+        self.compiled: Compiled | None = known.compiled
         self._profiled: Profiled | None = None
         self._looked = FullLook()
         self._ncu: NcuRecord | None = None
@@ -158,6 +137,19 @@ class Sitting:
         """Ask about policy and compile. Raises WorkbenchError as `judge` does."""
         self._ask(Stage.POLICY, self._policy)
         self._ask(Stage.COMPILE, self._compile)
+
+    def again(self, settings: GateSettings, workshop: Workshop, listen: Listen) -> "Sitting":
+        """The same candidate, as far as it was begun, to be asked on at another rung or on another
+        GPU; nothing that is said there is known here. `settings` have the target of this one's."""
+        return Sitting(
+            self._candidate,
+            self._problem,
+            self._facts,
+            settings,
+            workshop,
+            listen,
+            Known(reports=tuple(self._reports), compiled=self.compiled),
+        )
 
     def go_on(
         self,

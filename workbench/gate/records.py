@@ -99,6 +99,8 @@ class GateReport(Struct, frozen=True, kw_only=True):
     """`sm90`."""
     device: str
     """Name of the GPU that measured, or `cpu`."""
+    gpu: str = ""
+    """Which one of that name: `cuda:1 GPU-5f3c...`; empty where nothing was asked of a GPU."""
     toolchain: dict[str, str] = {}
     """Versions of torch, triton and ptxas that the numbers hold for."""
     replay_seed: str = ""

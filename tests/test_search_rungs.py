@@ -128,7 +128,8 @@ def test_a_full_share_holds_and_says_the_price() -> None:
         budget=Budget(gpu_seconds=100.0),
     )
     assert standing.action is Action.HOLD
-    assert "smoke costs 3.0 GPU-seconds and 0.0 are left for it" in standing.reason
+    price = LADDER.rung("smoke").spec.gpu.value
+    assert f"smoke costs {price:.1f} GPU-seconds and 0.0 are left for it" in standing.reason
 
 
 @given(st.lists(results(), max_size=8), results())

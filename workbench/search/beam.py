@@ -16,18 +16,20 @@ class Waiting(Struct, frozen=True, kw_only=True):
     """`Standing.score`."""
     technique: str = ""
     """What it differs from the incumbent by: a card's category, method or level."""
+    place: int = 0
+    """In the order in which they were proposed: of two with one score the earlier goes first."""
     line: int | None = None
     """Number of the kernel that it was made from; None when that is the incumbent for all."""
 
 
 def beam(waiting: Iterable[Waiting], spec: SearchSpec) -> tuple[Waiting, ...]:
-    """At most `lines` of them, best first; the order in which they come changes nothing.
+    """At most `lines` of them, best first; the order in which they are given changes nothing.
 
     No technique has more than `per_technique` while another one waits: a beam that fills up with
     near copies of its best kernel is a beam of one (KernelAgent, PRs 139 and 140).
     """
     width, most = int(spec.lines.value), int(spec.per_technique.value)
-    ranked = sorted(waiting, key=lambda one: (-one.score, one.technique, one.line or 0, one.sha256))
+    ranked = sorted(waiting, key=_rank)
     seen: Counter[str] = Counter()
     first: list[Waiting] = []
     spare: list[Waiting] = []
@@ -35,3 +37,7 @@ def beam(waiting: Iterable[Waiting], spec: SearchSpec) -> tuple[Waiting, ...]:
         (first if seen[one.technique] < most else spare).append(one)
         seen[one.technique] += 1
     return tuple([*first, *spare][:width])
+
+
+def _rank(one: Waiting) -> tuple[float, int, str, int, str]:
+    return -one.score, one.place, one.technique, one.line or 0, one.sha256

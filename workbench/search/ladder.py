@@ -16,6 +16,8 @@ PATH = Path(__file__).with_name("ladder.toml")
 YOURS = "your ladder.toml"
 """Source of a bare number in a person's own file."""
 
+_MAY_STAND = ("needs_gpu", "use")
+"""Keys of a rung that have a default, so that the shipped file need not have them."""
 _ROUNDING = 1e-6
 """Of shares that are written as decimals."""
 
@@ -37,6 +39,7 @@ class RungSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     says: str
     gate: Literal[0, 1, 2, 3]
     """What the gate is asked: `GateSettings.rung`."""
+    use: Literal["always", "never", "pays"] = "always"
     needs_gpu: bool = False
     gpu: Number
     """Seconds."""
@@ -114,7 +117,7 @@ def _over(shipped: dict[str, Any], own: dict[str, Any], path: Path, at: str = ""
     merged = dict(shipped)
     for key, value in own.items():
         here = f"{at}{key}"
-        if key not in shipped and not (at.startswith("rung.") and key == "needs_gpu"):
+        if key not in shipped and not (at.startswith("rung.") and key in _MAY_STAND):
             near = difflib.get_close_matches(key, shipped, n=1, cutoff=0.0)
             raise WorkbenchError(
                 f"`{here}` is no part of the ladder",

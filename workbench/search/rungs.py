@@ -169,32 +169,41 @@ class Ladder:
         `budget` and `prices` (the declared ones when None) decide whether it may climb now.
         Raises KeyError for a result of a rung that the ladder has not.
         """
+        means = _Means(spent=spent, budget=budget, prices=prices)
         reached = sorted(results, key=lambda one: self.rung(one.rung).place)
         if not reached:
-            return self._up(-1, "it is new", 1.0, spent, budget, prices)
+            return self._up(-1, "it is new", 1.0, means)
+        last = reached[-1]
+        rung = self.rung(last.rung)
+        interval = self.interval(last, incumbent, trusted=trusted)
+        action, reason = self._action(reached, interval, incumbent, trusted=trusted)
+        score = 0.0 if action is Action.PRUNE else _score(interval, rung)
+        if action is not Action.PROMOTE:
+            return Standing(action=action, reason=reason, score=score)
+        over_best = self.interval(last, best, trusted=trusted)
+        beats = over_best is not None and over_best.low > 1
+        standing = self._up(rung.place, reason, score, means)
+        return structs.replace(standing, beats_best=beats)
+
+    def _action(
+        self,
+        reached: Sequence[RungResult],
+        interval: Interval | None,
+        incumbent: RungResult | None,
+        *,
+        trusted: bool,
+    ) -> tuple[Action, str]:
+        """What the rungs say, the lowest first; the budget left aside."""
         last = reached[-1]
         rung = self.rung(last.rung)
         if refused := next((one for one in reached if not one.passed and not one.unproven), None):
-            return Standing(action=Action.PRUNE, reason=f"{refused.rung} refused it", score=0.0)
-        interval = self.interval(last, incumbent, trusted=trusted)
-        score = _score(interval, rung)
+            return Action.PRUNE, f"{refused.rung} refused it"
         if last.unproven:
-            reason = f"{last.rung} could not judge it"
-            return Standing(action=Action.HOLD, reason=reason, score=score)
+            return Action.HOLD, f"{last.rung} could not judge it"
         if last.kind is Kind.MODELED and not self._measures:
-            action, reason = _as_modeled(last, incumbent, rung, trusted=trusted)
-        else:
-            proven = last.gain and incumbent is None
-            top = rung is self.rungs[-1]
-            action, reason = _ruled(interval, rung, top=top, proven=proven)
-        if action is Action.PRUNE:
-            return Standing(action=action, reason=reason, score=0.0)
-        if action is Action.HOLD:
-            return Standing(action=action, reason=reason, score=score)
-        over_best = self.interval(last, best, trusted=trusted)
-        standing = self._up(rung.place, reason, score, spent, budget, prices)
-        beats = over_best is not None and over_best.low > 1
-        return structs.replace(standing, beats_best=beats)
+            return _as_modeled(last, incumbent, rung, trusted=trusted)
+        proven = last.gain and incumbent is None
+        return _ruled(interval, rung, top=rung is self.rungs[-1], proven=proven)
 
     def interval(
         self, result: RungResult, incumbent: RungResult | None, *, trusted: bool
@@ -229,25 +238,25 @@ class Ladder:
         low = 0.0 if one.low is None else one.low
         return Interval(low, inf if one.high is None else one.high, one.ratio, one.kind)
 
-    def _up(
-        self,
-        place: int,
-        reason: str,
-        score: float,
-        spent: Spent,
-        budget: Budget,
-        prices: Prices | None,
-    ) -> Standing:
+    def _up(self, place: int, reason: str, score: float, means: "_Means") -> Standing:
         """To the next rung, if there is one and the budget has room for it."""
         if place + 1 >= len(self.rungs):
             return Standing(action=Action.PROMOTE, reason=f"{reason}: it is kept", score=score)
         name = self.rungs[place + 1].name
-        price = (prices or self.prices(())).of(name)
-        if full := no_room(name, self.file, price, spent, budget):
+        price = (means.prices or self.prices(())).of(name)
+        if full := no_room(name, self.file, price, means.spent, means.budget):
             return Standing(action=Action.HOLD, reason=f"{reason}, but {full}", score=score)
         return Standing(
             action=Action.PROMOTE, reason=f"{reason}: to {name}", score=score, rung=name
         )
+
+
+class _Means(Struct, frozen=True, kw_only=True):
+    """What there is to spend; the declared prices where None."""
+
+    spent: Spent
+    budget: Budget
+    prices: Prices | None
 
 
 def _score(interval: Interval | None, rung: Rung) -> float:

@@ -100,3 +100,47 @@ def test_a_busy_gpu_is_named_with_what_runs_there():
     assert trouble(THREE[0]) == ""
     assert "errors" in trouble(structs.replace(THREE[0], ecc_errors=3))
     assert "unknown" in standing(structs.replace(THREE[0], processes=None))
+
+
+ALIKE = [structs.replace(one, name="NVIDIA H200") for one in THREE]
+
+
+def test_several_gpus_are_named_or_all_taken(monkeypatch):
+    monkeypatch.setattr(devices, "list_gpus", lambda: ALIKE)
+
+    def indices(word: str) -> list[int | None]:
+        return [place.index for place in devices.choose_places(word, "")]
+
+    assert indices("cuda:2, cuda:0") == [2, 0]
+    assert indices("GPU-11,cuda:2") == [1, 2]
+    assert indices("cuda:all") == [0, 1, 2]
+    assert indices("cuda:1") == [1]
+    assert indices("cpu") == [None]
+    monkeypatch.setattr(
+        devices, "list_gpus", lambda: [ALIKE[0], structs.replace(ALIKE[1], mig=True), ALIKE[2]]
+    )
+    assert indices("cuda:all") == [0, 2], "a split one is left out"
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("cuda:0,cuda:0", "twice"),
+        ("cuda:0,auto", "'auto' is no GPU among several"),
+        ("cuda:0,", "no GPU among several"),
+        ("cuda:0,cuda:7", "cuda:7 is not on this machine"),
+        ("cuda:0,cuda:1", "different models"),
+    ],
+)
+def test_several_that_cannot_work_together_are_refused(monkeypatch, word, says):
+    other = structs.replace(ALIKE[1], name="NVIDIA H100")
+    monkeypatch.setattr(devices, "list_gpus", lambda: [ALIKE[0], other])
+    with pytest.raises(WorkbenchError, match=says):
+        devices.choose_places(word, "")
+
+
+def test_commands_that_use_one_gpu_say_so(monkeypatch):
+    monkeypatch.setattr(devices, "list_gpus", lambda: ALIKE)
+    for word in ("cuda:all", "cuda:0,cuda:1"):
+        with pytest.raises(WorkbenchError, match="one GPU is asked for"):
+            devices.choose_place(word, "")

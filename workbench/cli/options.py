@@ -29,6 +29,14 @@ Mode = Annotated[
     str, typer.Option(help="manual, review or auto [default: review on a screen, else auto].")
 ]
 Device = Annotated[str, typer.Option(help="auto, cuda:N, a GPU's UUID, or cpu.")]
+Devices = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        help="auto, cuda:N, a GPU's UUID, or cpu; several GPUs: cuda:0,cuda:1 or cuda:all.",
+    ),
+]
 Target = Annotated[str, typer.Option(help="GPU to compile and model for without one, like sm90.")]
 Steps = Annotated[int | None, typer.Option(min=0, help="Stop after so many gated candidates.")]
 Usd = Annotated[float | None, typer.Option(min=0, help="Stop after so many dollars.")]

@@ -20,6 +20,53 @@ class Place(Struct, frozen=True, kw_only=True):
     """Compute processes that were on the GPU when it was chosen: `python3 (4711)`."""
 
 
+_ALL = "cuda:all"
+
+
+def choose_places(device: str, target: str) -> tuple[Place, ...]:
+    """As `choose_place`, also for several GPUs of one model: `cuda:all` or `cuda:0,cuda:1`.
+
+    `cuda:all` leaves out what was taken out and what is split; a GPU that is named must be usable.
+    Raises WorkbenchError as `choose_place`, for one that is named twice, and for different models:
+    their times do not compare.
+    """
+    names = _every() if device == _ALL else [name.strip() for name in device.split(",")]
+    if len(names) == 1:
+        return (choose_place(names[0], target),)
+    odd = [name for name in names if name in {"auto", "cpu", _ALL, ""}]
+    if odd:
+        raise WorkbenchError(
+            f"{odd[0]!r} is no GPU among several",
+            where=f"--device {device}",
+            todo="name GPUs as cuda:0,cuda:1, or take all of them: cuda:all",
+        )
+    places = tuple(choose_place(name, target) for name in names)
+    if len({place.index for place in places}) < len(places):
+        raise WorkbenchError("one GPU is named twice", where=f"--device {device}")
+    models = sorted({place.device for place in places})
+    if len(models) > 1:
+        raise WorkbenchError(
+            f"these GPUs are of different models, whose times do not compare: {', '.join(models)}",
+            where=f"--device {device}",
+            todo="name GPUs of one model: workbench doctor lists them",
+        )
+    return places
+
+
+def _every() -> list[str]:
+    """Names of all GPUs that may be used. WorkbenchError where none may."""
+    gpus = _gpus(_ALL)
+    _refuse_hidden(gpus)
+    if not gpus:
+        raise WorkbenchError(
+            "this machine has no NVIDIA GPU that may be used",
+            where=f"--device {_ALL}",
+            todo="--device auto takes the CPU where there is none",
+        )
+    usable = _well(_whole(gpus))
+    return [f"cuda:{place}" for place, gpu in enumerate(gpus) if gpu in usable]
+
+
 def choose_place(device: str, target: str) -> Place:
     """The place for `--device auto|cpu|cuda:N|GPU-uuid` and `--target smNN` (empty: its own).
 
@@ -29,6 +76,12 @@ def choose_place(device: str, target: str) -> Place:
     """
     if device == "cpu":
         return Place(device="cpu", index=None, target=known_target(target or "sm90").name)
+    if device == _ALL or "," in device:
+        raise WorkbenchError(
+            "one GPU is asked for here, and several are named",
+            where=f"--device {device}",
+            todo="`run` and `bench search --record` use several; here name one, or auto",
+        )
     gpus = _gpus(device)
     if device == "auto":
         _refuse_hidden(gpus)

@@ -132,6 +132,12 @@ STEPS = (
     (12, 9, "keep the row on chip", "storage/row-on-chip", 2.31, Answer.PENDING, Stage.PROFILE),
 )
 
+CODES = {
+    Stage.POLICY: "policy.caches-output", Stage.COMPILE: "compile.kernel-refused",
+    Stage.CORRECTNESS: "correctness.error-above-bound", Stage.PROFILE: "profile.slower",
+}  # fmt: skip
+"""What the gate found where it said no."""
+
 PLAN = Plan(
     card="storage/row-on-chip",
     title="Keep the row on chip instead of reading it twice",
@@ -234,7 +240,7 @@ def report(
         outcome = Outcome.PASSED if before or (known is stage and passed) else Outcome.FAILED
         if not before and known is not stage:
             outcome = Outcome.SKIPPED
-        finding = Finding(code=f"{known}.example", says=says[known], line=21)
+        finding = Finding(code=CODES[known], says=says[known], line=21)
         stages.append(
             StageReport(
                 stage=known, outcome=outcome, says=says[known],
@@ -245,7 +251,7 @@ def report(
     built = stage in {Stage.CORRECTNESS, Stage.PROFILE}
     micro = SEED_US / ratio if ratio else 0.0
     return GateReport(
-        verdict=verdict, stage=stage, code="" if passed else f"{stage}.example", says=says[stage],
+        verdict=verdict, stage=stage, code="" if passed else CODES[stage], says=says[stage],
         stages=tuple(stages), rung=1, kernel_sha256=f"{number:064x}", target="sm90",
         device="cpu" if kind is Kind.MODELED else "NVIDIA H200",
         time=time_of(micro, kind) if ratio else None,
@@ -282,7 +288,7 @@ def version(step: tuple, *, kind: Kind = Kind.MODELED) -> Version:
     return Version(
         number=number, parent=parent, commit=f"{number + 0x4C1E0A:07x}" + "0" * 33, title=title,
         verdict=Verdict.REJECTED if answer is Answer.REJECTED else Verdict.ACCEPTED, stage=stage,
-        code="" if answer is not Answer.REJECTED else f"{stage}.example", answer=answer,
+        code="" if answer is not Answer.REJECTED else CODES[stage], answer=answer,
         speed_vs_seed=speed(ratio, kind=kind) if ratio else None,
         speed_vs_parent=speed(ratio / above, kind=kind) if ratio and above else None,
         card=card, best=number == 9, accepted_line=answer is Answer.ACCEPTED,

@@ -105,7 +105,7 @@ class Looking(Showing):
 
     def action_log(self) -> None:
         """What happened, newest at the end."""
-        log = log_lines(self.scene.snapshot.log)
+        log = log_lines(self.scene.snapshot)
         self.push_screen(TextBox("Log", "esc closes", log, self.scene, end=True))
 
     def action_help(self) -> None:

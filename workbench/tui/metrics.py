@@ -8,12 +8,13 @@ from workbench.gate.records import GateReport
 from workbench.kernels.records import Launch, LaunchTrace, StaticProfile
 from workbench.measure.ncu.records import NcuLaunch
 from workbench.measure.records import Kind, Time
+from workbench.tui.draw import figure
 
 KIB, MIB = 1 << 10, 1 << 20
 SHOWN_PARTS = 4
 """Of a modeled time, largest first."""
 _HAIR = 0.005
-"""Share of a time or a traffic below which a change is no change for the worse; ours."""
+"""Share of a time, a traffic or a counter below which a change is neither good nor bad; ours."""
 _FLOOR = "floor"
 """The part of a time that is no work: the least that the problem's bytes must take."""
 
@@ -41,9 +42,14 @@ class Metric(Struct, frozen=True, kw_only=True):
     @property
     def worse(self) -> bool:
         """Whether it moved the wrong way, and not by a hair only."""
-        if self.change is None or self.change * self.better >= 0:
+        return self.change is not None and self.change * self.better < 0 and not self.hair
+
+    @property
+    def hair(self) -> bool:
+        """Whether a change is too small to be for better or worse; an exact one never is."""
+        if self.change is None or (self.kind is Kind.EXACT and not self.relative):
             return False
-        return not self.relative or abs(self.change) >= _HAIR * abs(self.parent or 0.0)
+        return abs(self.change) < _HAIR * abs(self.parent or 0.0)
 
 
 def metrics(own: GateReport, parent: GateReport | None) -> tuple[Metric, ...]:
@@ -73,7 +79,9 @@ def _times(own: GateReport, parent: GateReport | None) -> list[Metric]:
     time, before = own.time, baseline(own, parent)
     if time is None:
         return []
-    spread = "" if time.low is None or time.high is None else f"{time.low:.4g} to {time.high:.4g}"
+    spread = ""
+    if time.low is not None and time.high is not None:
+        spread = f"{figure(time.low)}-{figure(time.high)}"
     whole = None if before is None else before.microseconds
     rows = [_time_row("Time us", time, time.microseconds, whole, spread)]
     parts = {name: value for name, value in time.detail.items() if value > 0 and name != _FLOOR}
@@ -81,21 +89,24 @@ def _times(own: GateReport, parent: GateReport | None) -> list[Metric]:
         part = None if before is None else before.detail.get(name)
         rows.append(_time_row(f" {name} us", time, value, part, ""))
     if own.reference is not None and own.reference.kind is time.kind:
+        versus = own.versus_reference
+        says = f"{versus.ratio:.2f}x eager" if versus is not None else ""
         reference = own.reference.microseconds
-        faster = f"{reference / time.microseconds:.2f}x" if time.microseconds else ""
-        rows.append(_time_row("Reference us", own.reference, reference, None, faster))
+        rows.append(_time_row("Reference us", own.reference, reference, None, says))
     rows += _compiled(own, time)
     return rows
 
 
 def _compiled(own: GateReport, time: Time) -> list[Metric]:
-    """What torch.compile takes, beside a time measured on the same GPU."""
-    known = None if own.baselines is None else own.baselines.compiled
-    if known is None or known.time is None or known.time.kind is not time.kind:
+    """What torch.compile took on the same GPU, and when: times of two runs make no ratio."""
+    baselines = own.baselines
+    known = None if baselines is None else baselines.compiled
+    if baselines is None or known is None or known.time is None:
         return []
-    compiled = known.time.microseconds
-    faster = f"{compiled / time.microseconds:.2f}x" if time.microseconds else ""
-    return [_time_row("Compiled us", known.time, compiled, None, faster)]
+    if known.time.kind is not time.kind:
+        return []
+    compiled, day = known.time, baselines.measured[:10]
+    return [_time_row("Compiled us", compiled, compiled.microseconds, None, day)]
 
 
 def roof_share(own: GateReport) -> float | None:

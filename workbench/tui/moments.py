@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from workbench.engine.view import LogLine, Snapshot, Version
+from workbench.engine.view import LogLine, Snapshot, State, Version
 from workbench.errors import WorkbenchError
 from workbench.session.records import Answer, Transition
 from workbench.tui.feed import Client, Reading
@@ -18,7 +18,7 @@ class Moments:
         self._clock = clock
         self.reading = Reading(client)
         self.snapshot = client.snapshot()
-        self.chosen: int | None = None
+        self.chosen: int | None = _opened_at(self.snapshot)
         """The version that the person went to; None follows the newest."""
         self.settled = True
         """Whether the selection rests; while it moves, only the graph follows it."""
@@ -99,3 +99,12 @@ class Moments:
             except (WorkbenchError, OSError):
                 self._unreadable.add((wanted.number, wanted.answer))
                 raise
+
+
+_AT_REST = frozenset({State.SAVED, State.FINISHED, State.BUDGET})
+
+
+def _opened_at(snapshot: Snapshot) -> int | None:
+    """A run that is over is opened to see what came of it: at its best version."""
+    over = snapshot.kind == "run" and snapshot.state in _AT_REST and snapshot.pending is None
+    return snapshot.best if over else None

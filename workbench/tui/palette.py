@@ -14,7 +14,7 @@ from workbench.tui.board import Board
 from workbench.tui.keys import Key, Place, action_of, heard, shown
 from workbench.tui.look import visible
 from workbench.tui.panes.lineage import Lineage
-from workbench.tui.panes.version import times, word
+from workbench.tui.panes.version import versus_seed, word
 from workbench.tui.scene import rows
 from workbench.tui.skin import Skinned
 
@@ -160,5 +160,5 @@ def _cards() -> Iterator[tuple["Skill", str]]:
 
 def _text(version: Version) -> str:
     said = word(version).long
-    words = (f"v{version.number}", times(version.speed_vs_seed), version.title, version.card, said)
+    words = (f"v{version.number}", versus_seed(version), version.title, version.card, said)
     return visible("  ".join(word for word in words if word))

@@ -10,11 +10,13 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 
-from workbench.engine.view import LogLine
+from workbench.engine.view import LogLine, Snapshot, Version
+from workbench.session.records import Answer
 from workbench.tui.draw import line, wrapped
 from workbench.tui.keys import Key, Place, bindings, heard, shown
 from workbench.tui.look import dressed
 from workbench.tui.panes.base import Scroller
+from workbench.tui.panes.version import versus_seed, word
 from workbench.tui.scene import Scene
 
 Draw = Callable[[Scene, int], list[Content]]
@@ -89,8 +91,39 @@ def help_lines(table: Sequence[Key], places: tuple[Place, ...]) -> Draw:
     return draw
 
 
-def log_lines(log: Sequence[LogLine]) -> Draw:
-    """Time and sentence of each event; a long sentence goes on below."""
+def log_lines(snapshot: Snapshot) -> Draw:
+    """Time and sentence of each event; a long sentence goes on below.
+
+    The log of events stays where the session ran: of one that came as a bundle, the commits tell.
+    """
+    if snapshot.versions and not snapshot.log:
+        return _commit_lines(snapshot.versions)
+    return _event_lines(snapshot.log)
+
+
+def _commit_lines(versions: tuple[Version, ...]) -> Draw:
+    """A line a version, oldest first."""
+
+    def draw(scene: Scene, width: int) -> list[Content]:
+        look = scene.look
+        says = "The log of events stays where this session ran; its commits say:"
+        lines = [line((text, look.muted)) for text in wrapped(says, width - 1)]
+        for version in versions:
+            number = f"v{version.number}"
+            after = f"{number} from v{version.parent}" if version.parent is not None else number
+            told = word(version).long or str(version.answer)
+            if version.answer is Answer.ACCEPTED and versus_seed(version) != "-":
+                told += f", {versus_seed(version)} the seed"
+            text = f"{version.title}: {told}"
+            for index, part in enumerate(wrapped(text, width - 15)):
+                lines.append(line((f"{'' if index else after:<14}", look.faint), part))
+        return lines
+
+    return draw
+
+
+def _event_lines(log: Sequence[LogLine]) -> Draw:
+    """A line an event, with its time of day."""
 
     def draw(scene: Scene, width: int) -> list[Content]:
         look = scene.look

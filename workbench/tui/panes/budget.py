@@ -168,6 +168,9 @@ def _best_parts(snapshot: Snapshot, look: Look) -> list[Part]:
     elif speed is not None:
         says, kind = f"{speed.ratio:.2f}x", speed.kind
         aim = f"{goal.speed:g}x" if goal is not None and goal.speed is not None else ""
+    elif best is not None and best.time is not None:
+        # The seed, measured: there is nothing yet that it could be compared with.
+        says, kind, aim = f"{figure(best.time.microseconds)} us", best.time.kind, ""
     else:
         return []
     reached = goal is not None and best is not None and goal.reached(best.time, best.speed_vs_seed)

@@ -1,49 +1,57 @@
-"""Under the graph: commit, answer, cost and origin of the selected version."""
+"""Under the graph: commit, time, answer, cost and origin of the selected version."""
 
 from textual.content import Content
 
+from workbench.measure.records import Kind
 from workbench.session.records import Transition
-from workbench.tui.draw import duration, fit, line
+from workbench.tui.draw import Part, cells, duration, figure, fit, line, wrapped
 from workbench.tui.look import Look
 from workbench.tui.scene import Scene
 
 DETAIL_LINES = 4
+"""That it takes at least."""
+MOST_LINES = 8
+"""That it takes where the graph leaves rows: the reason is told over as many as it needs."""
 
 
-def detail(scene: Scene, width: int) -> list[Content]:
-    """Under a rule: commit, answer and cost of the selected version."""
+def detail(scene: Scene, width: int, height: int) -> list[Content]:
+    """Under a rule: commit and time, answer with its reason, cost; at most `height` lines."""
     look, version, record = scene.look, scene.version, scene.record
     lines = [line(("─" * width, look.line))]
     if version is None:
         return lines
     parent = f"v{version.parent}" if version.parent is not None else "none"
-    lines.append(
-        line(
-            (f" v{version.number}", "bold"),
-            ("  commit ", look.muted), version.commit[:9] or "not yet",
-            ("  parent ", look.muted), parent,
-        )
-    )  # fmt: skip
+    head: list[Part] = [
+        (f" v{version.number}", "bold"),
+        ("  commit ", look.muted), version.commit[:9] or "not yet",
+        ("  parent ", look.muted), parent,
+    ]  # fmt: skip
+    if version.time is not None:
+        tilde = "~" if version.time.kind is Kind.MODELED else ""
+        time = f"  {tilde}{figure(version.time.microseconds)} us"
+        head += [time] if cells(head) + len(time) <= width else []
+    lines.append(line(*head))
     if not version.commit:
         return [*lines, line((" still in the gate", look.muted))]
-    return lines + (_record_lines(record, look, width) if record is not None else [])
+    return lines + (_record_lines(record, look, width, height) if record is not None else [])
 
 
-def _record_lines(record: Transition, look: Look, width: int) -> list[Content]:
+def _record_lines(record: Transition, look: Look, width: int, height: int) -> list[Content]:
     decision, cost = record.decision, record.cost
-    why = decision.reason or record.gate.says
+    answer = decision.answer if decision.by == "nobody" else f"{decision.answer} by {decision.by}"
+    why = wrapped(f"{answer}: {decision.reason or record.gate.says}", width - 2)
+    room = height - DETAIL_LINES + 1
+    if len(why) > room:
+        why = [*why[: room - 1], fit(" ".join(why[room - 1 :]), width - 2)]
+    first, *rest = why
     spent = [duration(cost.wall_seconds)]
     if cost.gpu_seconds:
         spent.append(f"{cost.gpu_seconds:.1f} GPU-s")
     if cost.usd:
         spent.append(f"${cost.usd:.2f}")
-    answer = decision.answer if decision.by == "nobody" else f"{decision.answer} by {decision.by}"
+    took: list[Part] = [(" took ", look.muted), ", ".join(spent), ("  from ", look.muted)]
     return [
-        line(f" {answer}", (f"  {fit(why, width - len(answer) - 4)}", look.muted)),
-        line(
-            (" took ", look.muted),
-            ", ".join(spent),
-            ("  from ", look.muted),
-            fit(record.origin, 24),
-        ),
+        line(f" {first[: len(answer)]}", (first[len(answer) :], look.muted)),
+        *(line((f" {text}", look.muted)) for text in rest),
+        line(*took, fit(record.origin, width - cells(took) - 1)),
     ]

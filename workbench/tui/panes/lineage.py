@@ -16,8 +16,8 @@ from workbench.session.records import Answer
 from workbench.tui.draw import Part, cells, line, wrapped
 from workbench.tui.keys import Key, Place, bindings, shown_by_id
 from workbench.tui.panes.base import Pane
-from workbench.tui.panes.detail import DETAIL_LINES, detail
-from workbench.tui.panes.version import lost, mark, speed_style, times, title
+from workbench.tui.panes.detail import DETAIL_LINES, MOST_LINES, detail
+from workbench.tui.panes.version import lost, mark, speed_style, title, versus_seed
 from workbench.tui.scene import ALIVE, Scene, rows, under_way
 
 NARROW = 45
@@ -97,7 +97,8 @@ class Lineage(Pane):
         if not self._rows:
             return _empty(scene, width, self._table)
         detailed = height >= _DETAIL_FROM or height - len(self._rows) >= _FREE_ROWS
-        room = height - DETAIL_LINES if detailed else height
+        below = min(MOST_LINES, max(DETAIL_LINES, height - len(self._rows) - 1))
+        room = height - below if detailed else height
         at = self._index.get(scene.selected if scene.selected is not None else -1, 0)
         self.top = max(min(self.top, at), at - room + 1, 0)
         self.top = min(self.top, max(0, len(self._rows) - room))
@@ -109,8 +110,9 @@ class Lineage(Pane):
             self._kept.clear()
         drawn = [self._row(index, scene, width, selected=index == at) for index in shown]
         if detailed:
-            drawn += [line("")] * (room - len(drawn))
-            drawn += detail(scene, width)
+            told = detail(scene, width, below)
+            drawn += [line("")] * (height - len(told) - len(drawn))
+            drawn += told
         return drawn
 
     def _row(self, index: int, scene: Scene, width: int, *, selected: bool) -> Content:
@@ -127,7 +129,7 @@ class Lineage(Pane):
         digits = max(4, len(str(self._rows[0].number)) + 2)
         name = f"v{version.number}" + ("'" if version.number == scene.mark else "")
         parts.append((name.ljust(digits), quiet or "bold"))
-        speed = f"{times(version.speed_vs_seed):>6}"
+        speed = f"{versus_seed(version):>6}"
         strong = speed_style(version, look)
         parts += [(speed, quiet or strong), "  " if width >= NARROW else " "]
         snapshot = scene.snapshot

@@ -125,7 +125,7 @@ def _stopped(record: Transition, look: Look, width: int) -> list[Content]:
 
 def _name_width(width: int) -> int:
     kind = 10 if width >= _KIND_COLUMN_FROM else 0
-    return max(8, min(20, width - 2 * _CELL - _CHANGE - kind - 1))
+    return max(8, min(18, width - 2 * _CELL - _CHANGE - kind - 1))
 
 
 def kind_style(kind: Kind, look: Look) -> str:
@@ -169,7 +169,8 @@ def _change(metric: Metric, look: Look) -> Sequence[Part]:
     if share is not None:
         size = f"{share:.0%}" if share >= 0.0095 else f"{share:.1%}"
     arrow = "▲" if change > 0 else "▼"
-    style = look.muted if not metric.better else look.bad if metric.worse else look.good
+    neutral = not metric.better or metric.hair
+    style = look.muted if neutral else look.bad if metric.worse else look.good
     alarm: Part = ("!", f"bold {look.bad}") if metric.worse else " "
     return [(f" {arrow}{size:>{_CHANGE - 4}} ", style), alarm]
 
@@ -178,7 +179,8 @@ def roof_line(share: float, bound: str, kind: Kind, look: Look, width: int) -> C
     """How much of the roof is reached, as a bar; `bound` says whose: memory or arithmetic."""
     name, wide = " Roofline ", width >= _KIND_COLUMN_FROM
     tilde = "~" if kind is Kind.MODELED and not wide else ""
-    says = f" {tilde}{share:.0%} of the {bound} roof" if wide else f" {tilde}{share:.0%} of roof"
+    percent = f"{tilde}{figure(100 * share)}%"
+    says = f" {percent} of the {bound} roof" if wide else f" {percent} of roof"
     tail = f", {kind}" if wide else ""
     span = max(4, width - len(name) - len(says) - len(tail) - 2)
     return line(

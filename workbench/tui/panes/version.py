@@ -22,12 +22,25 @@ _ANSWER_WORDS = {
     Answer.VETOED: Word("vetoed", "veto"),
     Answer.PENDING: Word("in the gate", "gate"),
 }
-_STAGE_WORDS = {
-    Stage.POLICY: Word("policy", "policy"),
-    Stage.COMPILE: Word("no build", "build"),
-    Stage.CORRECTNESS: Word("wrong result", "wrong"),
-    Stage.PROFILE: Word("not faster", "slow"),
+_POLICY, _NO_BUILD, _WRONG = (
+    Word("policy", "policy"), Word("no build", "build"), Word("wrong result", "wrong")
+)  # fmt: skip
+_CODE_WORDS = {
+    "compile.crashed": _NO_BUILD,
+    "compile.kernel-raised": _NO_BUILD,
+    "compile.kernel-refused": _NO_BUILD,
+    "compile.same-work": Word("same work", "same"),
+    "correctness.error-above-bound": _WRONG,
+    "correctness.low-variance-error": _WRONG,
+    "correctness.non-finite": _WRONG,
+    "correctness.output-not-written": _WRONG,
+    "profile.not-faster": Word("not faster", "no gain"),
+    "profile.slower": Word("slower", "slow"),
 }
+"""What the gate's usual codes mean; any other code is told by its own name."""
+_STAGE_SHORT = {Stage.COMPILE: "compile", Stage.CORRECTNESS: "checks", Stage.PROFILE: "profile"}
+_LONGEST = 14
+"""Cells of a word, so that the title keeps its room; ours."""
 
 
 def lost(version: Version) -> bool:
@@ -52,7 +65,19 @@ def word(version: Version, *, main: bool = False) -> Word:
         return Word("undone", "undo")
     if version.answer is Answer.REJECTED and version.verdict is Verdict.UNPROVEN:
         return Word("unproven", "open")
-    return _ANSWER_WORDS.get(version.answer) or _STAGE_WORDS[version.stage]
+    return _ANSWER_WORDS.get(version.answer) or _refusal(version)
+
+
+def _refusal(version: Version) -> Word:
+    """Why the gate said no; of one timed against its parent alone, how that came out."""
+    if version.stage is Stage.POLICY:
+        return _POLICY
+    name = version.code.partition(".")[2].replace("-", " ") or str(version.stage)
+    found = _CODE_WORDS.get(version.code) or Word(fit(name, _LONGEST), _STAGE_SHORT[version.stage])
+    against = version.speed_vs_parent
+    if version.stage is Stage.PROFILE and version.speed_vs_seed is None and against is not None:
+        return Word(f"{times(against)} of v{version.parent}", found.short)
+    return found
 
 
 def times(speed: Speed | None) -> str:
@@ -60,6 +85,13 @@ def times(speed: Speed | None) -> str:
     if speed is None:
         return "-"
     return f"{'~' if speed.kind is Kind.MODELED else ''}{speed.ratio:.2f}x"
+
+
+def versus_seed(version: Version) -> str:
+    """Its speed against the seed; the seed itself is as fast as it is, once it was timed."""
+    if version.speed_vs_seed is None and version.parent is None and version.time is not None:
+        return "1.00x"
+    return times(version.speed_vs_seed)
 
 
 def speed_style(version: Version, look: Look) -> str:

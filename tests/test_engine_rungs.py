@@ -11,12 +11,13 @@ from workbench.engine import events as ev
 from workbench.engine.budget import price, room, too_little
 from workbench.engine.climbing import Climb
 from workbench.engine.create import RunRequest, create_session
+from workbench.engine.draws import seed_for, session_secret
 from workbench.engine.fold import fold
 from workbench.engine.history import History
 from workbench.engine.opening import Opened
 from workbench.engine.refusing import refused
 from workbench.engine.serve import serve_session
-from workbench.engine.sittings import Ear, Procedure, SessionSitting, seed_for, session_secret
+from workbench.engine.sittings import Ear, Procedure, SessionSitting
 from workbench.engine.stopping import Stopping
 from workbench.engine.twins import same_work, twin_of
 from workbench.gate.candidate import candidate_of

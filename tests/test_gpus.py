@@ -3,6 +3,7 @@
 import pytest
 from msgspec import structs
 
+from workbench.cli import doctor
 from workbench.cli.doctor_gpu import standing, trouble
 from workbench.engine import devices
 from workbench.errors import WorkbenchError
@@ -144,3 +145,15 @@ def test_commands_that_use_one_gpu_say_so(monkeypatch):
     for word in ("cuda:all", "cuda:0,cuda:1"):
         with pytest.raises(WorkbenchError, match="one GPU is asked for"):
             devices.choose_place(word, "")
+
+
+def test_doctor_says_which_gpus_work_together(monkeypatch):
+    for module in (devices, gpus):
+        monkeypatch.setattr(module, "list_gpus", lambda: ALIKE)
+    assert doctor._gpu()[-1].found.startswith("run --device cuda:all uses cuda:0,cuda:1,cuda:2;")
+    for module in (devices, gpus):
+        monkeypatch.setattr(module, "list_gpus", lambda: THREE)
+    assert "different models" in doctor._gpu()[-1].found
+    for module in (devices, gpus):
+        monkeypatch.setattr(module, "list_gpus", lambda: ALIKE[:1])
+    assert doctor._gpu()[-1].part == "gpu cuda:0"

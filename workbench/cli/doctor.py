@@ -122,7 +122,17 @@ def _gpu() -> list[Line]:
         ]
     found = [_one_gpu(index, gpu) for index, gpu in enumerate(gpus)]
     sick = [_taken_out(index, gpu.uuid) for index, gpu in enumerate(gpus)]
-    return found + [line for line in sick if line is not None]
+    return found + [line for line in sick if line is not None] + _several(len(gpus))
+
+
+def _several(count: int) -> list[Line]:
+    """How more than one GPU works for one run; nothing of a machine with one."""
+    from workbench.cli.doctor_gpu import together
+
+    if count < 2:
+        return []
+    found, todo = together()
+    return [Line(part="several gpus", state="absent" if todo else "ok", found=found, todo=todo)]
 
 
 def _one_gpu(index: int, gpu: "Gpu") -> Line:

@@ -82,6 +82,18 @@ def told(index: int, gpu: Gpu, *, measure: bool) -> tuple[str, str]:
     return "never measured: limits are the datasheet's until a first timing", "doctor --measure"
 
 
+def together() -> tuple[str, str]:
+    """Which GPUs `run --device cuda:all` would use, or why not, and what to do."""
+    from workbench.engine.devices import choose_places
+
+    try:
+        places = choose_places("cuda:all", "")
+    except WorkbenchError as fault:
+        return fault.what, fault.todo
+    names = ",".join(f"cuda:{place.index}" for place in places)
+    return f"run --device cuda:all uses {names}; fewer by name, as cuda:0,cuda:1", ""
+
+
 def _ecc(errors: int | None) -> str:
     if errors is None:
         return "ECC off or unknown"

@@ -31,7 +31,7 @@ def run(
         bool, typer.Option("--headless", help="No screen: run here and print progress.")
     ] = False,
     mode: options.Mode = "",
-    device: options.Device = "auto",
+    device: options.Devices = "auto",
     target: options.Target = "",
     steps: options.Steps = None,
     usd: options.Usd = None,
@@ -54,6 +54,14 @@ def run(
             help="Candidates begun while another is gated [default: by cores; 0: none].",
         ),
     ] = None,
+    beam: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=64,
+            help="Candidates looked at for little before the best goes through the whole gate.",
+        ),
+    ] = 1,
     session: Annotated[str, typer.Option(help="Name of the session [default: PROBLEM-N].")] = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
@@ -76,6 +84,7 @@ def run(
         proposer=proposer,
         baselines=baselines,
         ahead=ahead,
+        beam=beam,
         name=session,
         sessions=_folder(sessions),
     )

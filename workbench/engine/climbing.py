@@ -31,6 +31,16 @@ class Found(Struct, frozen=True, kw_only=True):
     """Of this rung alone."""
 
 
+class Cost:
+    """What a visit cost and told, as the ladder learns from it."""
+
+    def __init__(self, visit: RungVisit) -> None:
+        self.rung = visit.rung
+        self.gpu_seconds = visit.gpu_seconds
+        self.wall_seconds = visit.wall_seconds
+        self.high = None if visit.speed is None else visit.speed.high
+
+
 class Climb:
     """Notes every rung; `trusted` says whether modeled times may rank such kernels."""
 
@@ -43,8 +53,7 @@ class Climb:
     def reached(self, rung: str, found: Found) -> RungVisit:
         """Note a rung, and what the ladder says: whoever is told `prune` goes no further.
 
-        One who is to be held goes on: the engine gates one candidate at a time, so there is nobody
-        for whom it would wait.
+        One who is to be held goes on, unless others are looked at beside it (`engine.queue`).
         """
         speed = found.speed
         self._results.append(
@@ -68,6 +77,17 @@ class Climb:
     def pruned(self, rung: str, found: Found, why: Finding) -> RungVisit:
         """Note that it is given up at a rung for another reason than its speed."""
         return self._note(rung, found, Action.PRUNE, why.says, 0.0)
+
+    def left_out(self, rung: str, why: str) -> None:
+        """Note that a rung is not asked: it goes on to the next."""
+        visit = RungVisit(rung=rung, action=Action.PROMOTE.value, reason=why)
+        self.visits = (*(one for one in self.visits if one.rung != rung), visit)
+
+    def held(self, why: str) -> None:
+        """Note at the last rung that others go first."""
+        *before, last = self.visits
+        visit = structs.replace(last, action=Action.HOLD.value, reason=f"{last.reason}; {why}")
+        self.visits = (*before, visit)
 
     def gated(self, report: GateReport, *, needs_gpu: bool) -> None:
         """Note what the whole gate said: its verdict decides, and no rung decides for it."""
@@ -102,6 +122,7 @@ class Climb:
             time=found.time,
             gpu_seconds=round(found.gpu_seconds, 3),
             wall_seconds=round(found.wall_seconds, 3),
+            gpu="" if rung == "static" else found.report.gpu,
         )
         # What a rung is told later, a twin found since, say, stands in place of the earlier note.
         kept = tuple(one for one in self.visits if one.rung != rung)

@@ -8,7 +8,7 @@ from typing import cast, get_args
 import msgspec
 from msgspec import Struct, structs
 
-from workbench.engine.devices import choose_place
+from workbench.engine.devices import Place, choose_places
 from workbench.engine.goal import checked_goal
 from workbench.engine.opening import lock_path
 from workbench.errors import WorkbenchError
@@ -37,6 +37,8 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     """`eager`, or `both`: torch.compile too."""
     ahead: int | None = None
     """Candidates begun beside the running one; None: as the machine allows."""
+    beam: int = 1
+    """Candidates looked at before the best of them goes through the whole gate."""
 
 
 def create_session(request: RunRequest) -> Path:
@@ -54,7 +56,7 @@ def create_session(request: RunRequest) -> Path:
     seed = None
     if request.kernel is not None:
         seed = read_candidate(request.kernel).source
-    place = choose_place(request.device, request.target)
+    place, *others = choose_places(request.device, request.target)
     name = check_name(request.name) if request.name else fresh_name(problem.name, request.sessions)
     settings = SessionSettings(
         name=name,
@@ -62,6 +64,8 @@ def create_session(request: RunRequest) -> Path:
         mode=request.mode,
         device=place.device,
         device_index=place.index,
+        device_indices=_indices(place, *others) if others else (),
+        beam=request.beam,
         target=place.target,
         proposer=proposer,
         budget=budget,
@@ -74,6 +78,10 @@ def create_session(request: RunRequest) -> Path:
     if seed is not None:
         note_seed(store, seed, Path(str(request.kernel)))
     return store.folder
+
+
+def _indices(*places: Place) -> tuple[int, ...]:
+    return tuple(place.index for place in places if place.index is not None)
 
 
 def _proposer(word: str) -> Proposer:

@@ -1,29 +1,53 @@
 """Where a session's candidates come before the gate: against whom, on which draws, how high."""
 
+import os
 from collections.abc import Callable
 from functools import cached_property, partial
 
-from msgspec import structs
+from msgspec import Struct, structs
 
-from workbench.engine.climbing import Climb
+from workbench.engine.climbing import Climb, Cost
 from workbench.engine.completing import Completing
+from workbench.engine.draws import seed_for, session_secret
+from workbench.engine.fleet import Fleet, Station
 from workbench.engine.history import History
 from workbench.engine.measuring import profiler_of, timer_of
-from workbench.engine.sittings import Ear, Procedure, SessionSitting, seed_for, session_secret
+from workbench.engine.sittings import Ear, Procedure, SessionSitting
 from workbench.gate import profile
 from workbench.gate.candidate import Candidate, candidate_of
+from workbench.gate.correctness.cases import SEED_BYTES, derive
 from workbench.gate.counters import NcuProfiler, Profiler
 from workbench.gate.judge import GateSettings, Sitting, Told
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.records import GateReport
-from workbench.isolation.workshop import Workshop
 from workbench.measure.records import Time
 from workbench.measure.trust import why_not_trusted
 from workbench.problems.records import Problem
+from workbench.search.paying import Worth, worth
 from workbench.search.rungs import Ladder
 from workbench.session.records import Transition
 from workbench.session.store import SessionStore
 from workbench.skills.records import Plan
+
+
+class Numbered:
+    """The number under which a candidate is told of; it may change until its turn has come."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def call(self, number: int) -> None:
+        """From now on it is that one."""
+        self.number = number
+
+
+class _Asked(Struct, frozen=True, kw_only=True):
+    """What is gated, against whom, and who listens."""
+
+    parent: Transition | None
+    settings: GateSettings
+    numbered: Numbered
+    ear: Ear
 
 
 class Gatehouse:
@@ -34,7 +58,7 @@ class Gatehouse:
         store: SessionStore,
         problem: Problem,
         facts: Callable[[], ProblemReport],
-        workshop: Workshop,
+        fleet: Fleet,
         *,
         completing: Completing,
         gate_settings: GateSettings,
@@ -44,11 +68,12 @@ class Gatehouse:
         self._store = store
         self._problem = problem
         self._facts = facts
-        self._workshop = workshop
+        self._fleet = fleet
         self._completing = completing
         self._gate_settings = gate_settings
         self._tell = tell
         self._trusted = not why_not_trusted(problem.family, gate_settings.target)
+        self._profilers: dict[int, NcuProfiler | None] = {}
 
     def sit(self, source: str, history: History, number: int, plan: Plan | None) -> SessionSitting:
         """A candidate before the gate, climbing the ladder; a seed has no plan and no parent.
@@ -57,53 +82,104 @@ class Gatehouse:
         """
         ours = plan is not None and bool(plan.edit) and not plan.method
         seed = seed_for(session_secret(self._store.state), number, source) if ours else b""
-        settings = structs.replace(self._gate_settings, seed=seed)
-        candidate = candidate_of(source)
-        parent = None if plan is None else history.incumbent
-        ear = Ear(partial(self._tell, number))
+        asked = self._asked(None if plan is None else history.incumbent, number, seed)
+        candidate, fleet = candidate_of(source), self._fleet
+        looks = fleet.measures and plan is not None
         procedure = Procedure(
             plan=plan,
             history=history,
-            parent=parent,
-            needs_gpu=self._gate_settings.device_index is not None,
-            go_on=partial(self._go_on, parent=parent, number=number, settings=settings),
-            modeled=partial(self._modeled, candidate, settings),
-            completed=partial(self._completed, parent),
+            parent=asked.parent,
+            needs_gpu=fleet.measures,
+            go_on=partial(self._go_on, asked),
+            modeled=partial(self._modeled, candidate, asked.settings),
+            completed=partial(self._completed, asked.parent),
+            early=fleet.ahead,
+            smoke=partial(self._smoke, asked) if looks else None,
+            worth=self._worth if looks else None,
         )
         climb = Climb(self._ladder, trusted=self._trusted)
-        return SessionSitting(self._sitting(candidate, settings, ear), ear, procedure, climb)
+        sitting = self._sitting(candidate, asked)
+        return SessionSitting(sitting, asked.ear, procedure, climb, asked.numbered.call)
 
     def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
         """The gate's whole report on a candidate, judged on fresh draws and by no ladder."""
-        settings = self._gate_settings
-        sitting = self._sitting(candidate_of(source), settings, partial(self._tell, number))
+        asked = self._asked(parent, number, self._gate_settings.seed)
+        asked.ear.attend()
+        sitting = self._sitting(candidate_of(source), asked)
         sitting.begin()
-        report = self._go_on(sitting, parent=parent, number=number, settings=settings)
-        return self._completed(parent, report)
+        return self._completed(parent, self._go_on(asked, sitting))
 
-    def _sitting(
-        self, candidate: Candidate, settings: GateSettings, listen: Callable[[Told], None]
-    ) -> Sitting:
-        return Sitting(candidate, self._problem, self._facts, settings, self._workshop, listen)
+    def _asked(self, parent: Transition | None, number: int, seed: bytes) -> _Asked:
+        numbered = Numbered(number)
+        return _Asked(
+            parent=parent,
+            settings=structs.replace(self._gate_settings, seed=seed),
+            numbered=numbered,
+            ear=Ear(lambda told: self._tell(numbered.number, told), self._fleet.wake),
+        )
 
-    def _go_on(
-        self, sitting: Sitting, *, parent: Transition | None, number: int, settings: GateSettings
-    ) -> GateReport:
+    def _sitting(self, candidate: Candidate, asked: _Asked) -> Sitting:
+        return Sitting(
+            candidate, self._problem, self._facts, asked.settings, self._fleet.home, asked.ear
+        )
+
+    def _go_on(self, asked: _Asked, sitting: Sitting) -> GateReport:
         """The gate after compile, with a timer and the GPU's counters where there is a GPU."""
-        root = None if parent is None else self._root(parent)
+        if self._fleet.measures:
+            return self._fleet.work(asked.ear, partial(self._measured, asked, sitting))
+        time = None if asked.parent is None else asked.parent.gate.time
+        return sitting.go_on(parent_time=time)
+
+    def _measured(self, asked: _Asked, sitting: Sitting, station: Station) -> GateReport:
+        """The whole gate on one GPU."""
+        parent = asked.parent
+        settings = structs.replace(asked.settings, device_index=station.index)
         timer = timer_of(
             self._problem,
             self._facts,
             settings,
-            self._workshop,
-            seed_kernel=None if root is None else self._kernel(root),
+            station.workshop,
+            seed_kernel=None if parent is None else self._kernel(self._root(parent)),
         )
-        return sitting.go_on(
+        return sitting.again(settings, station.workshop, asked.ear).go_on(
             parent=None if parent is None else self._kernel(parent),
             parent_time=None if parent is None else parent.gate.time,
             timer=timer,
-            profiler=self._profiler_for(number),
+            profiler=self._profiler_for(asked.numbered.number, settings),
         )
+
+    def _smoke(self, asked: _Asked, sitting: Sitting) -> GateReport:
+        """The smallest shape compared and a few pairs, on draws of its own; accepts nothing."""
+        if asked.parent is None:
+            raise RuntimeError("smoke asks about a gain over a parent")
+        return self._fleet.work(asked.ear, partial(self._few, asked, sitting, asked.parent))
+
+    def _few(
+        self, asked: _Asked, sitting: Sitting, parent: Transition, station: Station
+    ) -> GateReport:
+        rung = self._ladder.rung("smoke")
+        seed = derive(asked.settings.seed or os.urandom(SEED_BYTES), rung.name)
+        settings = structs.replace(
+            asked.settings,
+            device_index=station.index,
+            rung=rung.spec.gate,
+            seed=seed.to_bytes(SEED_BYTES, "big"),
+        )
+        timer = timer_of(
+            self._problem,
+            self._facts,
+            settings,
+            station.workshop,
+            pairs=int(rung.spec.pairs.value),
+        )
+        few = sitting.again(settings, station.workshop, asked.ear)
+        return few.go_on(parent=self._kernel(parent), timer=timer)
+
+    def _worth(self, history: History) -> Worth:
+        """Whether smoke pays, by what this session's candidates cost so far."""
+        every = (visit for t in history.transitions for visit in t.rungs)
+        visits = [Cost(visit) for visit in every if visit.gpu_seconds]
+        return worth(visits, self._ladder.file)
 
     def _modeled(
         self, candidate: Candidate, settings: GateSettings, sitting: Sitting
@@ -120,7 +196,7 @@ class Gatehouse:
             sitting.compiled,
             (facts.shapes[0], facts.full),
             settings.target,
-            self._workshop,
+            self._fleet.home,
             parent=None,
             threshold=settings.threshold,
             seed=settings.seed,
@@ -139,16 +215,17 @@ class Gatehouse:
     def _kernel(self, transition: Transition) -> Candidate:
         return candidate_of(self._store.source(transition.number))
 
-    def _profiler_for(self, number: int) -> Profiler | None:
+    def _profiler_for(self, number: int, settings: GateSettings) -> Profiler | None:
         """Reads the counters of a version; its report is kept beside git, for the GUI."""
-        if self._profiler is None:
+        index = settings.device_index
+        if index is None:
             return None
+        if index not in self._profilers:
+            self._profilers[index] = profiler_of(self._problem, settings)
+        profiler = self._profilers[index]
         name = f"profiles/{number:04d}.ncu-rep"
-        return partial(self._profiler, keep=(self._store.state / name, f".git/workbench/{name}"))
-
-    @cached_property
-    def _profiler(self) -> NcuProfiler | None:
-        return profiler_of(self._problem, self._gate_settings)
+        keep = (self._store.state / name, f".git/workbench/{name}")
+        return None if profiler is None else partial(profiler, keep=keep)
 
     @cached_property
     def _ladder(self) -> Ladder:

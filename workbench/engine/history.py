@@ -17,6 +17,10 @@ class History(Struct, frozen=True, kw_only=True):
     """Where `main` is; None before the seed, and where it names no version of ours."""
     undone: frozenset[int] = frozenset()
     """Accepted versions that a person took back; among the transitions they are vetoed."""
+    taken: int = -1
+    """The highest number that is in use, by a version that cannot be read too."""
+    unread: tuple[str, ...] = ()
+    """What is there and cannot be used, a sentence each."""
 
     def plus(self, transition: Transition) -> "History":
         """With one more, or with one that now has its decision; `main` goes to a kept one."""
@@ -53,6 +57,11 @@ class History(Struct, frozen=True, kw_only=True):
         raise KeyError(number)
 
     @property
+    def kept(self) -> tuple[int, ...]:
+        """Numbers of the accepted versions, ascending."""
+        return tuple(t.number for t in self.transitions if _kept(t))
+
+    @property
     def seed(self) -> Transition | None:
         """The accepted seed, or None before there is one."""
         return next((t for t in self.transitions if t.parent is None and _kept(t)), None)
@@ -67,14 +76,23 @@ class History(Struct, frozen=True, kw_only=True):
 
     @property
     def best(self) -> Transition | None:
-        """The fastest accepted so far, by the time of one kind only."""
+        """The fastest accepted so far, by the time of one kind only.
+
+        Times of two GPUs do not compare: there the pairs speak, by which each step of a line was
+        faster than the one before it.
+        """
         timed = [t for t in self.transitions if _kept(t) and t.gate.time is not None]
         if not timed:
             return self.incumbent
         kinds = {t.gate.time.kind for t in timed if t.gate.time is not None}
         kind = Kind.MEASURED if Kind.MEASURED in kinds else Kind.MODELED
         alike = [t for t in timed if t.gate.time is not None and t.gate.time.kind is kind]
-        return min(alike, key=_microseconds)
+        fastest = min(alike, key=_microseconds)
+        if len({t.gate.gpu for t in alike}) == 1:
+            return fastest
+        after = [t for t in alike if fastest.number in self.line(t.number)]
+        moved = any(t.gate.gpu != fastest.gate.gpu for t in after)
+        return after[-1] if moved else fastest
 
     @property
     def pending(self) -> Transition | None:
@@ -94,7 +112,7 @@ class History(Struct, frozen=True, kw_only=True):
     @property
     def next_number(self) -> int:
         """Of the next transition."""
-        return max((t.number for t in self.transitions), default=-1) + 1
+        return max([self.taken, *(t.number for t in self.transitions)]) + 1
 
 
 def _kept(transition: Transition) -> bool:

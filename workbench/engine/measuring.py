@@ -12,6 +12,9 @@ from workbench.isolation.workshop import Workshop
 from workbench.measure.pairs import PairRule
 from workbench.problems.records import Problem
 
+NEVER_REACHED = 1e3
+"""A threshold under which every pair lies: one run, without a second that would confirm a gain."""
+
 
 def flavors(device_index: int | None) -> tuple[Flavor, ...]:
     """Workers that the gate will ask for, to be warmed together."""
@@ -27,13 +30,16 @@ def timer_of(
     *,
     seed_kernel: Candidate | None = None,
     decides: bool = True,
+    pairs: int = 0,
 ) -> GpuTimer | None:
     """A timer on the GPU that `settings` name; None on the CPU, where times are modeled.
 
-    Where it `decides` nothing, a candidate with a parent may be as slow as it likes.
+    Where it `decides` nothing, a candidate with a parent may be as slow as it likes. With `pairs`
+    so many are gathered against the parent, whatever they say, and no gain is found: they rank.
     """
     if settings.device_index is None:
         return None
+    few = PairRule(threshold=NEVER_REACHED, first=pairs, cap=pairs)
     return GpuTimer(
         problem,
         facts,
@@ -41,7 +47,7 @@ def timer_of(
             target=settings.target,
             device=settings.device,
             device_index=settings.device_index,
-            rule=PairRule(threshold=settings.threshold),
+            rule=few if pairs else PairRule(threshold=settings.threshold),
             decides=decides,
         ),
         workshop,

@@ -1,36 +1,38 @@
 """A session's candidates before the gate, heard only from the moment that their turn has come."""
 
-import hashlib
-import os
-import secrets
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.engine.climbing import Climb, Found, pruned_by
 from workbench.engine.history import History, modeled_speed
 from workbench.engine.parts import GivenUp, Judged
 from workbench.engine.refusing import refused
 from workbench.engine.twins import same_work, twin_of
-from workbench.errors import WorkbenchError
-from workbench.gate.correctness.cases import SEED_BYTES
 from workbench.gate.judge import Sitting, Told
-from workbench.gate.records import Finding, GateReport, Stage, Verdict
+from workbench.gate.records import Finding, GateReport, Outcome, Stage, Verdict
 from workbench.measure.records import Speed, Time
-from workbench.session.records import Transition
+from workbench.search.paying import Worth
+from workbench.session.records import RungVisit, Transition
 from workbench.skills.records import Plan
-
-_SECRET_BYTES = 32
 
 
 class Ear:
-    """Keeps what a sitting tells until somebody attends, then passes everything on in order."""
+    """Keeps what a sitting tells until somebody attends, then passes everything on in order.
 
-    def __init__(self, tell: Callable[[Told], None]) -> None:
+    Also the sitting's turn (`fleet.Turn`); `changed` is called when that changes.
+    """
+
+    wasted = 0.0
+    """Seconds for which it had a GPU and no answer came of it."""
+
+    def __init__(
+        self, tell: Callable[[Told], None], changed: Callable[[], None] = lambda: None
+    ) -> None:
         self._tell = tell
+        self._changed = changed
         self._lock = threading.Lock()
         self._kept: list[Told] = []
         self._attended = False
@@ -46,6 +48,20 @@ class Ear:
             else:
                 self._kept.append(told)
 
+    @property
+    def come(self) -> bool:
+        """Whether somebody attends."""
+        return self._attended
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody ever will."""
+        return self._given_up
+
+    def had(self, seconds: float) -> None:
+        """It gave a GPU back without an answer."""
+        self.wasted += seconds
+
     def attend(self) -> None:
         """Pass on what was kept, and the rest as it comes."""
         with self._lock:
@@ -53,10 +69,12 @@ class Ear:
             for told in self._kept:
                 self._tell(told)
             self._kept.clear()
+        self._changed()
 
     def give_up(self) -> None:
         """Whoever tells something from now on is ended."""
         self._given_up = True
+        self._changed()
 
 
 class Procedure(Struct, frozen=True, kw_only=True):
@@ -73,22 +91,40 @@ class Procedure(Struct, frozen=True, kw_only=True):
     """A time that may rank what was compiled; None where none may."""
     completed: Callable[[GateReport], GateReport]
     """The report as the session keeps it."""
+    early: bool = False
+    """Whether the gate goes on to its end before its turn: where that needs no GPU, or another one
+    than the running candidate has."""
+    smoke: Callable[[Sitting], GateReport] | None = None
+    """A few pairs, after the smallest shape; None where there is no such rung beside the gate's."""
+    worth: Callable[[History], Worth] | None = None
+    """Whether smoke is worth what it takes."""
 
 
 class SessionSitting:
     """One candidate: `begin` does all of its gate that needs no GPU, rung by rung."""
 
-    def __init__(self, sitting: Sitting, ear: Ear, procedure: Procedure, climb: Climb) -> None:
+    def __init__(
+        self,
+        sitting: Sitting,
+        ear: Ear,
+        procedure: Procedure,
+        climb: Climb,
+        called: Callable[[int], None] = lambda number: None,  # noqa: ARG005 -- nobody tells it
+    ) -> None:
+        """`called` hears under which number it is told of from now on."""
         self._sitting = sitting
         self._ear = ear
         self._procedure = procedure
         self._climb = climb
+        self._called = called
         self._static: Found | None = None
         self._pruned: Finding | None = None
+        self._smoked: GateReport | None = None
         self._report: GateReport | None = None
+        self._on_gpu = 0.0
 
     def begin(self) -> None:
-        """Policy, compile and the modeled time; without a GPU everything that a step takes."""
+        """Policy, compile and the modeled time; where it may be early, everything that it takes."""
         began = time.monotonic()
         self._sitting.begin()
         report = self._sitting.report()
@@ -104,12 +140,24 @@ class SessionSitting:
         visit = self._climb.reached("static", static)
         if right and visit.action == "prune":
             self._pruned = pruned_by(visit)
-        elif not self._procedure.needs_gpu and not self._twin(report, self._procedure.history):
-            self._report = self._procedure.go_on(self._sitting)
+        elif self._procedure.early and not self._twin(report, self._procedure.history):
+            self._asked_on(self._procedure.history)
 
     def attend(self) -> None:
         """Tell the session what it tells."""
         self._ear.attend()
+
+    def called(self, number: int) -> None:
+        """It becomes that transition, whatever it was begun as."""
+        self._called(number)
+
+    def look(self) -> RungVisit:
+        """What ranks it beside others, after `begin`: the lowest rung that says anything."""
+        if self._pruned is None and self._report is None and not self._refused_already():
+            self._smoke()
+        if self._report is not None:
+            self._climb.gated(self._report, needs_gpu=self._procedure.needs_gpu)
+        return self._climb.visits[-1]
 
     def finish(self, history: History) -> Judged:
         """What is left of it. Its twin is looked for now: work that was begun beside it is known.
@@ -123,12 +171,21 @@ class SessionSitting:
             finding = same_work(twin)
             self._climb.pruned("static", static, finding)
             return self._cut(Stage.COMPILE, finding)
+        if self._report is None and self._pruned is None:
+            self._asked_on(history)
         if self._pruned is not None:
             return self._cut(Stage.PROFILE, self._pruned)
-        report = self._report or self._procedure.go_on(self._sitting)
-        report = self._procedure.completed(report)
+        if self._report is None:
+            wrong = self._smoke_report()
+            return self._judged(wrong, own=wrong.gpu_seconds, rungs=self._climb.visits)
+        report = self._procedure.completed(self._report)
         self._climb.gated(report, needs_gpu=self._procedure.needs_gpu)
-        return Judged(report=report, rungs=self._climb.visits)
+        return self._judged(report, own=self._report.gpu_seconds, rungs=self._climb.visits)
+
+    def put_aside(self, code: str, says: str) -> Judged:
+        """What became of a candidate that was looked at, and that others went before."""
+        self._climb.held(says)
+        return self._cut(Stage.PROFILE, Finding(code=code, says=says))
 
     def give_up(self) -> None:
         """It ends when it next has something to tell: after a stage, or after a call within one."""
@@ -136,16 +193,78 @@ class SessionSitting:
 
     @property
     def gpu_seconds(self) -> float:
-        """None before its turn: what is begun needs no GPU."""
-        return 0.0 if self._report is None else self._report.gpu_seconds
+        """Spent so far; of what was given up, for how long it had a GPU."""
+        return self._on_gpu + self._ear.wasted
+
+    # -- rungs ------------------------------------------------------------------------------
+
+    def _asked_on(self, history: History) -> None:
+        """Smoke, where it pays, then the whole gate unless that gave it up."""
+        worth = None if self._procedure.worth is None else self._procedure.worth(history)
+        if self._smoked is None and not self._refused_already() and worth is not None:
+            if worth.pays:
+                self._smoke()
+            else:
+                self._climb.left_out("smoke", worth.reason)
+        if self._pruned is None and not self._is_wrong():
+            self._report = self._counted(self._procedure.go_on)
+
+    def _refused_already(self) -> bool:
+        """Whether policy or compiler did."""
+        static = self._static
+        return static is None or static.report.verdict is not Verdict.ACCEPTED
+
+    def _smoke(self) -> None:
+        """Ask the rung; what its interval proves to be slower is given up."""
+        if self._procedure.smoke is None:
+            return
+        began = time.monotonic()
+        report = self._smoked = self._counted(self._procedure.smoke)
+        found = Found(
+            report=report,
+            speed=report.speed,
+            time=report.time,
+            gpu_seconds=report.gpu_seconds,
+            wall_seconds=time.monotonic() - began,
+        )
+        visit = self._climb.reached("smoke", found)
+        if visit.action == "prune" and not self._is_wrong():
+            self._pruned = pruned_by(visit)
+
+    def _is_wrong(self) -> bool:
+        """Whether smoke found something else against it than a speed: that is the gate's own word,
+        and one about a smaller shape."""
+        one = None if self._smoked is None else self._smoked.report(Stage.CORRECTNESS)
+        return one is not None and one.outcome is Outcome.FAILED
+
+    def _smoke_report(self) -> GateReport:
+        if self._smoked is None:
+            raise RuntimeError("nobody asked the gate, and nobody gave the candidate up")
+        return self._smoked
+
+    def _counted(self, ask: Callable[[Sitting], GateReport]) -> GateReport:
+        """A report, with what it took of the GPU on the bill."""
+        report = ask(self._sitting)
+        self._on_gpu += report.gpu_seconds
+        return report
+
+    def _judged(self, report: GateReport, *, own: float, rungs: tuple[RungVisit, ...]) -> Judged:
+        """A report with everything that the candidate took of the GPU; `own` is in it already."""
+        spent = report.gpu_seconds + self._on_gpu - own
+        return Judged(report=structs.replace(report, gpu_seconds=spent), rungs=rungs)
 
     def _twin(self, report: GateReport, history: History) -> Transition | None:
         return twin_of(report, self._procedure.plan, history)
 
     def _cut(self, stage: Stage, finding: Finding) -> Judged:
-        report = refused(self._sitting.report(), stage, finding, rung=0)
+        """It ends at a stage, for another reason than the stage's own."""
+        early = stage is Stage.COMPILE
+        looked = None if early else self._smoked
+        said = looked or self._sitting.report()
+        report = refused(said, stage, finding, rung=0 if looked is None else 1)
         self._ear(Told(stage, report.report(stage)))
-        return Judged(report=report, rungs=self._climb.visits[:1])
+        rungs = self._climb.visits[:1] if early else self._climb.visits
+        return self._judged(report, own=report.gpu_seconds, rungs=rungs)
 
     def _modeled_speed(self, modeled: Time | None) -> Speed | None:
         """Against the parent, by its own modeled time; None where either has none."""
@@ -154,38 +273,3 @@ class SessionSitting:
             next((v.time for v in parent.rungs if v.rung == "static"), None) if parent else None
         )
         return None if before is None or modeled is None else modeled_speed(before, modeled)
-
-
-def session_secret(state: Path) -> bytes:
-    """What a session's draws for its own edits are derived from; made once, for its owner's eyes.
-
-    With it a step that is begun before its turn, or begun again after a crash, is judged on the
-    same sample as if nothing had happened. Candidates run where it cannot be read; what a person,
-    a model or an outside agent wrote is judged on fresh draws all the same. Raises WorkbenchError
-    when it can be neither read nor written.
-    """
-    path = state / "judge.secret"
-    try:
-        if not path.exists():
-            draft = state / f".judge.secret.{secrets.token_hex(4)}"
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(_SECRET_BYTES))
-                file.flush()
-                os.fsync(file.fileno())
-            draft.rename(path)
-        found = path.read_bytes()
-    except OSError as fault:
-        raise WorkbenchError(
-            f"the session's secret cannot be kept: {fault.strerror}", where=str(path)
-        ) from fault
-    if len(found) != _SECRET_BYTES:
-        raise WorkbenchError("the session's secret is damaged", where=str(path), todo="remove it")
-    return found
-
-
-def seed_for(secret: bytes, number: int, source: str) -> bytes:
-    """The gate's seed for one candidate: another for every number and every text."""
-    keyed = hashlib.blake2b(key=secret, digest_size=SEED_BYTES)
-    keyed.update(number.to_bytes(8, "big") + source.encode())
-    return keyed.digest()

@@ -14,6 +14,7 @@ from workbench.engine.baselines import JOB_MODULES as BASELINE_MODULES
 from workbench.engine.beside import ANY_SPEED, Beside
 from workbench.engine.completing import Completing
 from workbench.engine.depth import depth_of
+from workbench.engine.fleet import Fleet, open_fleet
 from workbench.engine.gatehouse import Gatehouse
 from workbench.engine.history import History
 from workbench.engine.laying import problem_of
@@ -48,6 +49,7 @@ from workbench.skills.records import Plan
 
 Emit = Callable[[ev.AnyEvent], None]
 """Called from a worker thread; the caller brings it to its own loop."""
+_PRELOAD = (*JOB_MODULES, *BASELINE_MODULES)
 _NO_DRAFTS: Mapping[int, str] = {}
 
 
@@ -83,7 +85,7 @@ class SessionWorkplace:
         self._hashes: dict[int, str] = {}
         self._workshop = Workshop(
             device_index=settings.device_index,
-            preload=(*JOB_MODULES, *BASELINE_MODULES),
+            preload=_PRELOAD,
             share_device_memory=settings.device_index is not None,
         )
 
@@ -91,6 +93,8 @@ class SessionWorkplace:
         """End every worker."""
         if "talks" in self.__dict__ and self.talks is not None:
             self.talks.close()
+        if "_fleet" in self.__dict__:
+            self._fleet.close()
         self._workshop.close()
 
     # -- what the loop asks -----------------------------------------------------------------
@@ -369,11 +373,18 @@ class SessionWorkplace:
             self._store,
             self._problem,
             lambda: self._facts,
-            self._workshop,
+            self._fleet,
             completing=self._completing,
             gate_settings=self._gate_settings,
             tell=self._tell,
         )
+
+    @made_once
+    def _fleet(self) -> Fleet:
+        def told(says: str) -> None:
+            self._emit(ev.Note(level="warning", says=says))
+
+        return open_fleet(self._settings, self._workshop, _PRELOAD, told)
 
     @made_once
     def _completing(self) -> Completing:

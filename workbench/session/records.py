@@ -106,6 +106,10 @@ class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     toolchain: dict[str, str] = {}
     ahead: int | None = None
     """Candidates begun beside the running one at most; None: as the machine allows."""
+    device_indices: tuple[int, ...] = ()
+    """All GPUs of a session that has several, `device_index` the first of them."""
+    beam: int = 1
+    """Candidates that are looked at before the best of them goes through the whole gate."""
 
 
 class BackwardStep(Struct, frozen=True, kw_only=True):
@@ -133,6 +137,11 @@ class BackwardStep(Struct, frozen=True, kw_only=True):
     """Time of the kernel that the walk came from over that of the forward edit's."""
     generated: dict[str, tuple[int, int]] = {}
     """What is not the same in the compiler's code: (without, with) the mechanism."""
+    leap: int = 1
+    """Steps, from this one on, that pay only together: this one alone loses, and is there for those
+    above it. 1 where it does not lose, or nothing above it makes up for it."""
+    leap_speed: Speed | None = None
+    """Of these steps as one, from the kernel without the first to the one with the last."""
 
 
 class RungVisit(Struct, frozen=True, kw_only=True):
@@ -150,6 +159,8 @@ class RungVisit(Struct, frozen=True, kw_only=True):
     gpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     """Of this rung alone. Done before the candidate's turn, they are no part of its cost."""
+    gpu: str = ""
+    """Which GPU, as `GateReport.gpu`; empty where none was used."""
 
 
 class Transition(Struct, frozen=True, kw_only=True):

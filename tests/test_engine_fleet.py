@@ -1,0 +1,296 @@
+"""Several GPUs in one session: one candidate on each, a sick one left out, commits in one order."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from engine_parts import ScriptedWorkplace, new_session, report
+from msgspec import structs
+from session_kit import transition
+
+from workbench.engine import events as ev
+from workbench.engine.depth import depth_of
+from workbench.engine.fleet import Fleet, Station
+from workbench.engine.history import History
+from workbench.engine.parts import GivenUp, Judged
+from workbench.engine.serve import serve_session
+from workbench.engine.sittings import Ear
+from workbench.errors import WorkbenchError
+from workbench.gate import health
+from workbench.gate.records import GateReport, Stage, Verdict
+from workbench.measure.gpuhealth import Sick
+from workbench.measure.records import Kind, Time
+from workbench.session.records import Answer, SessionSettings
+from workbench.session.store import SessionStore
+
+SECONDS = 20.0
+"""For another thread that never comes."""
+
+
+def stations(count: int) -> list[Station]:
+    return [Station(index=n, name=f"cuda:{n} GPU-{n}", workshop=None) for n in range(count)]
+
+
+def fleet(count: int, told=lambda _says: None, **how: bool) -> Fleet:
+    return Fleet(None, stations(count), told, **how)
+
+
+def turn(*, come: bool = True) -> Ear:
+    ear = Ear(lambda _told: None)
+    if come:
+        ear.attend()
+    return ear
+
+
+def on(station: Station) -> GateReport:
+    return structs.replace(report(), gpu_seconds=1.0, device=str(station.index))
+
+
+def sick(station: Station) -> GateReport:
+    """What the gate answers on a GPU that was taken out."""
+    found = health.refusal(
+        Stage.CORRECTNESS, Sick(uuid=station.name, reason="the canary is wrong", since="today")
+    )
+    return structs.replace(
+        report(verdict=Verdict.REJECTED), stages=(found,), verdict=Verdict.UNPROVEN, gpu_seconds=1.0
+    )
+
+
+def test_each_gpu_has_one_candidate_and_all_have_one():
+    shared = fleet(3)
+    inside: list[int] = []
+    meeting = threading.Barrier(3)
+
+    def job(station: Station) -> GateReport:
+        assert station.index not in inside
+        inside.append(station.index)
+        meeting.wait(SECONDS)
+        inside.remove(station.index)
+        return on(station)
+
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda _: shared.work(turn(), job), range(6)))
+    assert {one.gpu for one in found} == {"cuda:0 GPU-0", "cuda:1 GPU-1", "cuda:2 GPU-2"}
+    assert all(one.gpu.startswith(f"cuda:{one.device} ") for one in found)
+
+
+def test_whose_turn_has_come_goes_before_what_is_begun_ahead():
+    shared = fleet(1)
+    order: list[str] = []
+    begun, go = threading.Event(), threading.Event()
+
+    def first(station: Station) -> GateReport:
+        begun.set()
+        go.wait(SECONDS)
+        return on(station)
+
+    def told(name: str):
+        def job(station: Station) -> GateReport:
+            order.append(name)
+            return on(station)
+
+        return job
+
+    ahead, late = turn(come=False), turn(come=False)
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(shared.work, turn(), first)]
+        begun.wait(SECONDS)
+        asked.append(pool.submit(shared.work, ahead, told("ahead")))
+        while len(shared._waiting) < 1:
+            time.sleep(0.001)
+        asked.append(pool.submit(shared.work, late, told("its turn")))
+        while len(shared._waiting) < 2:
+            time.sleep(0.001)
+        late.attend()
+        go.set()
+        for one in asked:
+            one.result(SECONDS)
+    assert order == ["its turn", "ahead"]
+
+
+def test_who_is_given_up_waits_no_longer_and_leaves_the_gpu_to_others():
+    shared = fleet(1)
+    ear = Ear(lambda _told: None, shared.wake)
+    begun, go = threading.Event(), threading.Event()
+
+    def holds(station: Station) -> GateReport:
+        begun.set()
+        go.wait(SECONDS)
+        return on(station)
+
+    with ThreadPoolExecutor(2) as pool:
+        holder = pool.submit(shared.work, turn(), holds)
+        begun.wait(SECONDS)
+        waiter = pool.submit(shared.work, ear, on)
+        ear.give_up()
+        with pytest.raises(GivenUp):
+            waiter.result(SECONDS)
+        go.set()
+        assert holder.result(SECONDS).gpu == "cuda:0 GPU-0"
+    assert shared.work(turn(), on).gpu == "cuda:0 GPU-0"
+
+
+def test_a_sick_gpu_is_left_out_and_the_candidate_is_gated_on_another():
+    heard: list[str] = []
+    shared = fleet(3, heard.append)
+
+    def job(station: Station) -> GateReport:
+        return on(station) if station.index == 2 else sick(station)
+
+    found = shared.work(turn(), job)
+    assert (found.gpu, found.verdict) == ("cuda:2 GPU-2", Verdict.ACCEPTED)
+    assert found.gpu_seconds == 3.0, "what the sick ones took is paid for"
+    assert len(heard) == 2
+    assert "cuda:0 GPU-0 is left out, the run goes on with cuda:1, cuda:2" in heard[0]
+    assert "the canary is wrong" in heard[0]
+    assert shared.work(turn(), on).gpu == "cuda:2 GPU-2"
+    assert not shared.several
+
+
+def test_the_last_gpus_word_is_taken_as_it_is():
+    assert fleet(2).work(turn(), sick).verdict is Verdict.UNPROVEN
+
+
+def test_a_gpu_whose_workers_do_not_start_is_left_out_and_the_last_one_says_why():
+    def job(station: Station) -> GateReport:
+        if station.index == 0:
+            raise WorkbenchError("the GPU did not start in a worker")
+        return on(station)
+
+    shared = fleet(2)
+    ear = turn()
+    assert shared.work(ear, job).gpu == "cuda:1 GPU-1"
+    assert ear.wasted > 0
+    with pytest.raises(WorkbenchError, match="did not start"):
+        fleet(1).work(turn(), job)
+
+
+def test_candidates_go_ahead_on_other_gpus_only_where_there_are_some():
+    assert [fleet(n).ahead for n in (0, 1, 2)] == [True, False, True]
+    assert not fleet(2, ahead=False).ahead
+
+
+def settings(**changed) -> SessionSettings:
+    made = new_settings()
+    return structs.replace(made, **changed)
+
+
+def new_settings() -> SessionSettings:
+    return SessionSettings(
+        name="one",
+        problem="softmax",
+        mode="auto",
+        device="NVIDIA H200",
+        device_index=0,
+        target="sm90",
+        budget={},
+        created="",
+    )
+
+
+def test_every_gpu_has_a_candidate_and_one_more_is_compiled():
+    assert depth_of(settings(), cores=16) == 1
+    assert depth_of(settings(device_indices=(0, 1, 2, 3)), cores=64) == 4
+    assert depth_of(settings(device_indices=(0, 1, 2, 3)), cores=3) == 2
+    assert depth_of(settings(beam=4), cores=64) == 0
+
+
+# Times of two GPUs
+
+
+def timed(number: int, parent: int | None, us: float, gpu: str):
+    made = transition(number, parent)
+    time_ = Time(kind=Kind.MEASURED, microseconds=us)
+    return structs.replace(made, gate=structs.replace(made.gate, time=time_, gpu=gpu))
+
+
+def test_the_best_of_two_gpus_is_the_one_that_the_pairs_found_faster():
+    line = History().plus(timed(0, None, 100.0, "cuda:0")).plus(timed(1, 0, 90.0, "cuda:0"))
+    assert line.best.number == 1
+    elsewhere = line.plus(timed(2, 1, 90.5, "cuda:1"))
+    assert elsewhere.best.number == 2, "a slower GPU, and a faster kernel"
+    assert elsewhere.plus(timed(3, 2, 90.2, "cuda:0")).best.number == 3
+    assert line.plus(timed(2, 0, 95.0, "cuda:1")).best.number == 1, "no pairs say otherwise"
+
+
+# A whole session
+
+
+class TwoGpus(ScriptedWorkplace):
+    """Candidates are gated by a fleet of two, ahead of their turn where one is free."""
+
+    def __init__(self, *given, ill: int | None = None, **options):
+        super().__init__(*given, **options)
+        self.ill = ill
+        self.fleet = Fleet(None, stations(2), self.told)
+        self.most: list[int] = []
+        self.inside: list[int] = []
+        self.lock = threading.Lock()
+
+    def told(self, says: str) -> None:
+        self.emit(ev.Note(level="warning", says=says))
+
+    def sit(self, source, history, number, plan):
+        sitting = super().sit(source, history, number, plan)
+        ear = Ear(lambda _told: None, self.fleet.wake)
+        plain = sitting.begin, sitting.attend, sitting.give_up
+
+        def begin() -> None:
+            def job(station: Station) -> GateReport:
+                with self.lock:
+                    assert station.index not in self.inside
+                    self.inside.append(station.index)
+                    self.most.append(len(self.inside))
+                try:
+                    if station.index == self.ill and number > 2:
+                        return sick(station)
+                    plain[0]()
+                    time.sleep(0.02)
+                    return sitting._report
+                finally:
+                    with self.lock:
+                        self.inside.remove(station.index)
+
+            sitting._report = self.fleet.work(ear, job)
+
+        sitting.begin = begin
+        sitting.attend = lambda: (ear.attend(), plain[1]())[-1]
+        sitting.give_up = lambda: (ear.give_up(), plain[2]())[-1]
+        sitting.finish = lambda _history: Judged(report=sitting._report)
+        return sitting
+
+
+def committed(folder: Path) -> list[tuple]:
+    store = SessionStore.open(folder)
+    rows = []
+    for version in store.overview().versions:
+        made = store.transition(version.number)
+        rows.append((made.number, made.parent, made.decision.answer, store.source(made.number)))
+    return rows
+
+
+@pytest.mark.parametrize("ill", [None, 0, 1])
+def test_two_gpus_commit_what_one_commits_in_the_same_order(tmp_path, ill):
+    new_session(tmp_path / "one")
+    serve_session(tmp_path / "one", open_workplace=ScriptedWorkplace)
+    new_session(tmp_path / "two")
+    made: list[TwoGpus] = []
+
+    def opened(*given):
+        made.append(TwoGpus(*given, depth=2, ill=ill))
+        return made[0]
+
+    heard: list[ev.AnyEvent] = []
+    serve_session(tmp_path / "two", open_workplace=opened, listen=heard.append)
+    assert committed(tmp_path / "two") == committed(tmp_path / "one")
+    assert {row[2] for row in committed(tmp_path / "two")} == {Answer.ACCEPTED, Answer.REJECTED}
+    assert max(made[0].most) == 2
+    numbers = [e.number for e in heard if isinstance(e, ev.TransitionCommitted)]
+    assert numbers == sorted(numbers)
+    store = SessionStore.open(tmp_path / "two")
+    gpus = {store.transition(number).gate.gpu.partition(" ")[0] for number in numbers}
+    assert gpus == ({"cuda:0", "cuda:1"})
+    out = [e.says for e in heard if isinstance(e, ev.Note) and "left out" in e.says]
+    assert len(out) == (0 if ill is None else 1)

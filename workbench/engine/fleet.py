@@ -1,0 +1,200 @@
+"""The GPUs of a session: each works for one candidate at a time, and a sick one is left out.
+
+Candidate and incumbent of one decision are timed in one run on one GPU, so which GPU decides is of
+no account to the decision; every record names it. The machine-wide lock of a GPU is still taken by
+whoever uses it: this only keeps a session's own candidates apart.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from msgspec import Struct, structs
+
+from workbench.engine.parts import GivenUp
+from workbench.errors import WorkbenchError
+from workbench.gate.records import GateReport
+from workbench.isolation.records import Flavor
+from workbench.isolation.workshop import Workshop
+from workbench.measure.gpuwatch import gpu_behind
+from workbench.session.records import SessionSettings
+
+_SICK = ".gpu-sick"
+"""What codes of `gate.health` end in."""
+
+
+class Station(Struct, frozen=True, kw_only=True):
+    """One GPU, with the workers that use it."""
+
+    index: int
+    """Among those that this process may see."""
+    name: str
+    """`cuda:1 GPU-5f3c...`."""
+    workshop: Workshop
+
+
+class Turn(Protocol):
+    """Whoever waits for a GPU. Both may change at any time, from any thread."""
+
+    @property
+    def come(self) -> bool:
+        """Whether the session waits for it: it goes before what is begun ahead."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody waits for it any more."""
+
+    def had(self, seconds: float) -> None:
+        """It gave a GPU back after so long without an answer."""
+
+
+class Fleet:
+    """Safe to use from several threads. `told` hears of a GPU that is left out; `ahead` says
+    whether candidates may use a GPU before their turn."""
+
+    def __init__(
+        self,
+        home: Workshop,
+        stations: Sequence[Station],
+        told: Callable[[str], None],
+        *,
+        ahead: bool = True,
+    ) -> None:
+        """`home` has the workers for all that needs no GPU; without stations there is none."""
+        self.home = home
+        self.measures = bool(stations)
+        self._ahead = ahead
+        self._told = told
+        self._stations = tuple(stations)
+        self._well = list(stations)
+        self._free = list(stations)
+        self._waiting: list[Turn] = []
+        self._changed = threading.Condition()
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one GPU is in use."""
+        return len(self._well) > 1
+
+    @property
+    def ahead(self) -> bool:
+        """Whether a candidate may be gated to its end before its turn: without a GPU, and on one
+        that the running candidate does not use."""
+        return not self.measures or (self._ahead and self.several)
+
+    def wake(self) -> None:
+        """Let whoever waits look again at whose turn it is."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def work(self, turn: Turn, job: Callable[[Station], GateReport]) -> GateReport:
+        """What a job says on whichever GPU is free; on another one where that turns out sick.
+
+        Of the last GPU the answer is taken as it is. Raises GivenUp when the turn is over before
+        it came, WorkbenchError when no worker starts on any GPU.
+        """
+        spent = 0.0
+        while True:
+            with self._lease(turn) as station:
+                began = time.monotonic()
+                report = None
+                try:
+                    report = self._tried(station, job)
+                finally:
+                    if report is None:
+                        turn.had(time.monotonic() - began)
+            if report is None:
+                continue
+            spent += report.gpu_seconds
+            if not (sick := _sickness(report)) or not self._leave_out(station, sick):
+                return structs.replace(report, gpu=station.name, gpu_seconds=spent)
+
+    def close(self) -> None:
+        """End the workers of every GPU but those at home."""
+        for station in self._stations:
+            if station.workshop is not self.home:
+                station.workshop.close()
+
+    def _tried(self, station: Station, job: Callable[[Station], GateReport]) -> GateReport | None:
+        """The job's answer; None where its workers do not start here, and there are other GPUs."""
+        try:
+            return job(station)
+        except WorkbenchError as fault:
+            if not self._leave_out(station, str(fault)):
+                raise
+            return None
+
+    def _leave_out(self, station: Station, why: str) -> bool:
+        """Use a GPU no more in this run; False for the last one, which stays."""
+        with self._changed:
+            if station not in self._well:
+                return True
+            if not self.several:
+                return False
+            self._well.remove(station)
+            if station in self._free:
+                self._free.remove(station)
+            left = ", ".join(one.name.partition(" ")[0] for one in self._well)
+            self._changed.notify_all()
+        self._told(f"{station.name} is left out, the run goes on with {left}: {why}")
+        return True
+
+    @contextmanager
+    def _lease(self, turn: Turn) -> Iterator[Station]:
+        """A GPU that nobody else of this session uses meanwhile. Raises GivenUp."""
+        with self._changed:
+            self._waiting.append(turn)
+            try:
+                self._changed.wait_for(lambda: turn.over or self._is_next(turn))
+                if turn.over:
+                    raise GivenUp
+                station = self._free.pop(0)
+            finally:
+                self._waiting.remove(turn)
+                self._changed.notify_all()
+        try:
+            yield station
+        finally:
+            with self._changed:
+                if station in self._well:
+                    self._free.append(station)
+                self._changed.notify_all()
+
+    def _is_next(self, turn: Turn) -> bool:
+        """Whose turn has come goes first, then who came first."""
+        first = next((one for one in self._waiting if one.come), self._waiting[0])
+        return bool(self._free) and first is turn
+
+
+def open_fleet(
+    settings: SessionSettings,
+    home: Workshop,
+    preload: Sequence[str],
+    told: Callable[[str], None],
+) -> Fleet:
+    """The GPUs that a session's settings name; `home` computes on the first. In a beam candidates
+    are looked at before any is gated to its end. Raises WorkbenchError where CUDA_VISIBLE_DEVICES
+    names too few."""
+    first = settings.device_index
+    stations = []
+    for index in settings.device_indices or (() if first is None else (first,)):
+        workshop = home
+        if index != first:
+            workshop = Workshop(device_index=index, preload=preload, share_device_memory=True)
+            workshop.warm(Flavor.REFERENCE, Flavor.CUDA, Flavor.INTERPRET)
+        stations.append(Station(index=index, name=named(index), workshop=workshop))
+    return Fleet(home, stations, told, ahead=settings.beam == 1)
+
+
+def named(index: int) -> str:
+    """`cuda:1 GPU-5f3c...`; without the UUID where NVML does not tell it."""
+    gpu = gpu_behind(index)
+    return f"cuda:{index}" if gpu is None else f"cuda:{index} {gpu.uuid}"
+
+
+def _sickness(report: GateReport) -> str:
+    """What a report says of a sick GPU; empty where it was well."""
+    found = [f for stage in report.stages for f in stage.findings if f.code.endswith(_SICK)]
+    return found[0].says if found else ""

@@ -19,6 +19,8 @@ from workbench.kernels.records import KernelCode, Launch
 from workbench.kernels.requests import Fault, LaunchRequest, Recorded
 
 _JOB = "workbench.kernels.jobs:record"
+_HANGS = "HostHangs"
+"""`workbench.kernels.host_deadline`'s: host code has less time than the compiler."""
 _SECONDS = 120.0
 """Deadline of the stage (gate protocol, section 10)."""
 
@@ -134,6 +136,9 @@ def explain(fault: Fault) -> Finding:
 
 
 def _lost(fault: WorkerFault) -> Finding:
+    if isinstance(fault, JobFailed) and fault.kind == _HANGS:
+        says = f"{fault.message}: no kernel comes of it"
+        return Finding(code="compile.host-hangs", says=says[:600], line=fault.line)
     if isinstance(fault, JobFailed):
         says = f"host code raises {fault.kind}: {fault.message}".rstrip(": ")
         return Finding(code="compile.raised", says=says[:600], line=fault.line)

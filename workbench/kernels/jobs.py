@@ -24,6 +24,7 @@ from workbench.kernels.faults import (
     KernelFault,
     TooLarge,
 )
+from workbench.kernels.host_deadline import host_deadline
 from workbench.kernels.host_state import State, changed, host_state
 from workbench.kernels.lazy import LazyHost, lazy_numbers
 from workbench.kernels.lazy_contents import Contents, Filling
@@ -78,7 +79,8 @@ def record(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  
             call()
 
     host = LazyHost(str(file))
-    fault = _TwoCalls(asked, file, host).make(launches, launches)
+    with host_deadline():
+        fault = _TwoCalls(asked, file, host).make(launches, launches)
     last = recorders[-1]
     answer = Recorded(
         launches=tuple(last.launches),

@@ -11,11 +11,13 @@ import torch
 from gate_kit import CANDIDATE, SCALE, SCALE_KERNEL, model, problem
 
 from workbench.gate.candidate import candidate_of
+from workbench.gate.correctness.asking import opening
 from workbench.gate.correctness.protocol import OpenReference
 from workbench.gate.correctness.reference_job import Bench
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import Blame, Outcome
 from workbench.gate.timing.ring_job import Ring, ring_size, stir
+from workbench.gate.timing.sides import SidesSpec, open_sides
 from workbench.gate.timing.stage import JOB_MODULES, GpuTimer, TimerSettings
 from workbench.isolation.workshop import Workshop
 from workbench.measure.gpuwatch import NoWatch
@@ -64,6 +66,21 @@ def timer():
             workshop,
             hold=hold,
         )
+
+
+def test_a_stand_in_takes_the_turn_of_a_candidate_that_computes_nothing(timer):
+    task = timer.problem
+    spec = SidesSpec(
+        problem=opening(task, task.full, 3, lends=False),
+        candidates=(("candidate", candidate(ONCE).source),),
+        with_reference=False,
+        target="sm90",
+        seed=SEED,
+    )
+    with open_sides(spec, timer.workshop) as sides:
+        sides.fresh(["candidate"])
+        turns = [sides.stand_in(bare=bare) for bare in (False, True)]
+    assert all(turn is not None and turn.judge_us > turn.reading.wall_us for turn in turns)
 
 
 def judged(timer, new, old=None):

@@ -13,7 +13,7 @@ from workbench.gate.records import Finding
 from workbench.gate.timing.ring_protocol import Prepared
 from workbench.gate.timing.sides import CANDIDATE, PARENT, REFERENCE, SEED, Sides, SidesSpec
 from workbench.gate.timing.stage import GpuTimer, TimerSettings
-from workbench.gate.timing.turns import Empty, SideFault, Turn
+from workbench.gate.timing.turns import Empty, SideFault, StandIn, Turn, nobody
 from workbench.measure.gpulock import GpuBusy
 from workbench.measure.gpuwatch import GpuState
 from workbench.measure.pairs import PairRule
@@ -61,10 +61,13 @@ class ScriptedSide:
         judge_us: float | None = None,
         late_us: float = 0.0,
         late_of_four: int = 0,
+        late_until: int = 1 << 30,
     ) -> None:
         self.name = name
         self.late_of_four = late_of_four
         """So many turns of four keep the judge waiting, five milliseconds each."""
+        self.late_until = late_until
+        """From this turn on none does."""
         self.empty = empty_turns(late_us)
         self.closely = 0
         self.checkable = name != REFERENCE
@@ -87,7 +90,8 @@ class ScriptedSide:
         wall = (ahead or 30.0) + us + self._hides_us + 5.0
         reading = Reading(device_us=us, host_us=30.0, wall_us=wall, ahead_us=ahead)
         judge_us = wall + ahead + 2_000.0 if self._judge_us is None else self._judge_us
-        judge_us += 5_000.0 if self.turns % 4 < self.late_of_four else 0.0
+        late = self.turns % 4 < self.late_of_four and self.turns < self.late_until
+        judge_us += 5_000.0 if late else 0.0
         return Turn(reading=reading, judge_us=judge_us)
 
     def check(self, *, closely: bool) -> Sequence[Finding]:
@@ -98,12 +102,16 @@ class ScriptedSide:
         return []
 
 
-def together(sides: tuple[ScriptedSide, ...], fresh: Callable[[Sequence[str]], None]) -> Sides:
+def together(
+    sides: tuple[ScriptedSide, ...],
+    fresh: Callable[[Sequence[str]], None],
+    stand_in: StandIn = nobody,
+) -> Sides:
     """Sides with contents that are nothing."""
     nest = Branch("list", ())
     made = Made(inputs=nest, entries=(), outputs=nest, expected=(), changes_state=False, fp64=True)
     prepared = Prepared(made=made, sets=1, fresh=True)
-    return Sides(sides, fresh, prepared, "landlock+seccomp")
+    return Sides(sides, fresh, prepared, "landlock+seccomp", stand_in)
 
 
 class Watched:
@@ -145,6 +153,7 @@ class Match:
         seed_kernel: bool = False,
         busy: bool = False,
         decides: bool = True,
+        stand_in: StandIn = nobody,
         **scripts: dict,
     ) -> None:
         self.times = {CANDIDATE: new, PARENT: old, REFERENCE: eager, SEED: first}
@@ -156,6 +165,7 @@ class Match:
         self.held: list[str] = []
         self._watch = watch or Watched()
         self._busy = busy
+        self._stand_in = stand_in
         shape = ShapeReport(shape="full", work=work, counted=counted)
         report = ProblemReport(problem="mine", shapes=(shape,))
         self._timer = GpuTimer(
@@ -199,7 +209,7 @@ class Match:
         sides = {n: ScriptedSide(n, self.times[n], run, **self.scripts.get(n, {})) for n in names}
         self.specs.append(spec)
         self.sides.append(sides)
-        yield together(tuple(sides.values()), self._count)
+        yield together(tuple(sides.values()), self._count, self._stand_in)
 
     def _count(self, _names: Sequence[str]) -> None:
         self.fresh += 1

@@ -57,6 +57,7 @@ class Table:
         self.number = number
         self._sides = {side.name: side for side in sides.sides}
         self._fresh = sides.fresh
+        self._stand_in = sides.stand_in
         self._watch: Watch = NoWatch()
         self._seed = seed
         self._round_seconds = 0.0
@@ -75,7 +76,12 @@ class Table:
 
     def _run(self, sides: tuple[Side, ...]) -> PairedRun:
         return PairedRun(
-            sides, self._fresh, seed=self._seed(), swapped=next(self._turned), watch=self._watch
+            sides,
+            self._fresh,
+            seed=self._seed(),
+            swapped=next(self._turned),
+            watch=self._watch,
+            stand_in=self._stand_in,
         )
 
     def _pair(self, gain: float) -> tuple[PairedRun, str]:
@@ -104,9 +110,10 @@ class Table:
         began = time.monotonic()
         doubts: list[str] = []
 
-        def look(run: PairedRun) -> None:
+        def look(run: PairedRun) -> bool:
             found = (run.disagreement(name) for name in (incumbent, BASE))
             doubts.extend(one.says for one in found if one is not None)
+            return True
 
         answer = gather(run, rule, incumbent=incumbent, candidate=BASE, look=look)
         summary = summarize(run.samples[incumbent], run.samples[BASE], rule)

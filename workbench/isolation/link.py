@@ -52,6 +52,9 @@ class Link:
         self._channel = channel
         self._leash = leash
         self.closed = False
+        self.waited = 0.0
+        """Seconds from the first byte of the last question to the last one of its answer; the looks
+        that were due before it are none of the worker's."""
         self._keep = keep_bytes
         # Of all exchanges together: short ones in a row are not slowed down by a look each.
         self._next_watch = 0.0
@@ -86,16 +89,23 @@ class Link:
         outgoing = _Outgoing(pieces)
         incoming = _Incoming(nonce, data_cap)
         self._selector.modify(self._channel, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        self._look(time.monotonic(), watch)
+        began = time.monotonic()
         while not incoming.complete:
             now = time.monotonic()
             if now >= until:
                 raise Late
-            if now >= self._next_watch:
-                if (excess := watch()) is not None:
-                    raise OverLimit(excess)
-                self._next_watch = now + _WATCH_SECONDS
+            self._look(now, watch)
             self._step(outgoing, incoming, until, min(until, self._next_watch) - now)
+        self.waited = time.monotonic() - began
         return incoming.head, incoming.data
+
+    def _look(self, now: float, watch: Callable[[], Excess | None]) -> None:
+        if now < self._next_watch:
+            return
+        if (excess := watch()) is not None:
+            raise OverLimit(excess)
+        self._next_watch = now + _WATCH_SECONDS
 
     def _step(
         self, outgoing: "_Outgoing", incoming: "_Incoming", until: float, seconds: float

@@ -16,7 +16,7 @@ from workbench.isolation.forkserver import ended, pid_behind
 from workbench.isolation.gpumemory import DeviceUse, GpuMemory
 from workbench.isolation.link import Ended, Late, Link, OverLimit
 from workbench.isolation.outcome import JobFailed, WorkerBroke, WorkerDied, WorkerTimedOut
-from workbench.isolation.processes import descendants, use
+from workbench.isolation.processes import Work, descendants, use, work_of
 from workbench.isolation.records import Layer, Limits
 from workbench.isolation.sandbox import PID_NAMESPACE, in_force
 from workbench.isolation.scratch import remove_tree
@@ -115,6 +115,16 @@ class Worker:
             raise DeviceFault(message.fault)
         if self._gpu is not None:
             self.layers = (*self.layers, _memory_watch(self._gpu, self.pids))
+
+    @property
+    def waited(self) -> float:
+        """Seconds that the last call was waited for: without the judge's own looks and packing."""
+        return self._link.waited
+
+    def work(self) -> Work:
+        """What its processes have done up to now."""
+        gone = self._closed or ended(self._pidfd, 0)
+        return work_of([] if gone else descendants(self.keeper_pid))
 
     @property
     def pids(self) -> list[int]:

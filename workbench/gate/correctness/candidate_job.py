@@ -52,7 +52,7 @@ from workbench.kernels.host_state import CallCounter, host_state
 FILE = "kernel.py"
 
 
-class _Loaded:
+class Loaded:
     """The candidate between two calls."""
 
     def __init__(
@@ -63,6 +63,8 @@ class _Loaded:
         self.clock = clock
         self.device = device
         self.target = target
+        self.interpreted = device == "cpu"
+        """Whether its kernels are, for want of a GPU."""
         self.pristine: dict[str, torch.Tensor] = {}
         """The weights as the judge gave them."""
         self.inputs: list[torch.Tensor] = []
@@ -75,9 +77,10 @@ class _Loaded:
 
     def counting(self) -> str:
         """Where host code counts its calls, where nothing but checked calls is ever made."""
-        if self.device != "cpu":
+        module = sys.modules.get(self.file.stem)
+        if self.device != "cpu" or module is None:
             return ""
-        names = vars(sys.modules[self.file.stem])
+        names = vars(module)
         return self.counter.after_call(host_state(self.model, names, frozenset(self.pristine)))
 
     def state(self) -> dict[str, torch.Tensor]:
@@ -125,7 +128,7 @@ def open_candidate(
         torch.manual_seed(message.build_seed)
         model: nn.Module = applied(module.ModelNew, init)
         model = model.to(bench.device)
-        loaded = _Loaded(model, file, clock, bench.device, message.target)
+        loaded = Loaded(model, file, clock, bench.device, message.target)
         entries = tuple(entry(name, tensor) for name, tensor in loaded.state().items())
     except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
         return encode(Opened(raised=raised_by(fault, file))), []
@@ -192,7 +195,7 @@ def call(
             launches = around.enter_context(
                 carried_out(
                     message.mode,
-                    interpreted=loaded.device == "cpu",
+                    interpreted=loaded.interpreted,
                     target=loaded.target,
                     order_seed=message.order_seed,
                     config=message.config,
@@ -296,9 +299,9 @@ def _load(file: Path) -> ModuleType:
     return module
 
 
-def _loaded(bench: JobContext) -> _Loaded:
+def _loaded(bench: JobContext) -> Loaded:
     loaded = bench.state["candidate"]
-    if not isinstance(loaded, _Loaded):
+    if not isinstance(loaded, Loaded):
         raise TypeError("the candidate is not loaded")
     return loaded
 
@@ -313,7 +316,7 @@ def foreign(leaf: object) -> str:
     return "" if leaf.layout is torch.strided else f"a tensor with layout {leaf.layout}"
 
 
-def _facts(loaded: _Loaded, nest: Nest, tensors: list[torch.Tensor]) -> tuple[OutputFacts, ...]:
+def _facts(loaded: Loaded, nest: Nest, tensors: list[torch.Tensor]) -> tuple[OutputFacts, ...]:
     owners = [(f"input {i}", t) for i, t in enumerate(loaded.inputs)]
     owners += [(f"the state's {name}", t) for name, t in loaded.state().items()]
     owners += [("an output of an earlier call", t) for call in loaded.held for t in call]

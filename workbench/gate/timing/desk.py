@@ -3,7 +3,6 @@
 It owns contents, weights and answers, and also runs the reference itself.
 """
 
-import time
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -20,6 +19,7 @@ from workbench.gate.correctness.protocol import (
     OpenReference,
     Perturb,
     Reference,
+    Returned,
     decode,
 )
 from workbench.gate.timing.ring_protocol import (
@@ -34,12 +34,14 @@ from workbench.gate.timing.ring_protocol import (
     Timed,
     TimeNative,
     Verify,
+    timed_call,
 )
 from workbench.gate.timing.turns import REFERENCE, SideFault, Turn
 from workbench.isolation.wire import Blob
 from workbench.isolation.worker import Worker
 
 RING_JOB = "workbench.gate.timing.ring_job"
+STAND_IN_JOB = "workbench.gate.timing.stand_in_job"
 
 T = TypeVar("T", bound=Struct)
 
@@ -130,9 +132,19 @@ class Desk:
 
     def time_native(self, *, bare: bool) -> Turn:
         """One turn of the reference itself."""
-        began = time.perf_counter()
         timed, _ = self._ask(f"{RING_JOB}:time_native", TimeNative(bare=bare), Timed)
-        return Turn(reading=timed.reading, judge_us=(time.perf_counter() - began) * 1e6)
+        return Turn(reading=timed.reading, judge_us=self._worker.waited * 1e6)
+
+    def stand_in(self, *, bare: bool) -> Turn | None:
+        """One turn of a candidate that computes nothing; None where it could not be built."""
+        nest, _ = self.contents or (None, ())
+        if nest is None:
+            raise RuntimeError("there are no contents yet")
+        message = timed_call(nest, bare=bare, reset_state=False)
+        returned, _ = self._ask(f"{STAND_IN_JOB}:turn", message, Returned)
+        if returned.reading is None:
+            return None
+        return Turn(reading=returned.reading, judge_us=self._worker.waited * 1e6)
 
     def _ask(
         self, job: str, message: Struct, kind: type[T], blobs: Sequence[Blob] = ()

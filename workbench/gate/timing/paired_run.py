@@ -5,7 +5,7 @@ The judge's part: it never sees a device. What it is given takes turns; what it 
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import structs
 
@@ -13,11 +13,14 @@ from workbench.gate.records import Blame, Finding
 from workbench.gate.timing.cooling import Cooling
 from workbench.gate.timing.turns import (
     Disagreement,
+    Empty,
     Side,
     SideFault,
+    StandIn,
     Turn,
     disagreement,
     implausible,
+    nobody,
 )
 from workbench.measure.gpuwatch import GpuState, Watch, capped, unsteady
 from workbench.measure.records import PairSamples
@@ -42,10 +45,10 @@ class Noisy(Exception):
 class PairedRun:
     """One run: the same sides in the same workers from warm-up to the last pair.
 
-    `fresh` moves the named sides on to contents that none has seen. Clocks are read before and
-    after every round, and a round in which they moved makes no pair; what the power cap spoils
-    makes the run rest between rounds (`cooling`). Methods raise SideFault and
-    Noisy.
+    `fresh` moves the named sides on to contents that none has seen; a `stand_in` takes a turn after
+    theirs in each round, so that it is known what a turn costs at that moment. Clocks are read
+    before and after every round, and a round in which they moved makes no pair; what the power cap
+    spoils makes the run rest between rounds (`cooling`). Methods raise SideFault and Noisy.
     """
 
     def __init__(  # the sides, what they are given, and who looks on
@@ -56,11 +59,13 @@ class PairedRun:
         seed: int,
         swapped: bool,
         watch: Watch,
+        stand_in: StandIn = nobody,
         told: Told = lambda done, wanted: None,  # noqa: ARG005  # nobody listens
     ) -> None:
         self._sides = sides
         self._fresh = fresh
         self._watch = watch
+        self._stand_in = stand_in
         self._told = told
         self._told_at = 0.0
         self._state: GpuState | None = None
@@ -70,6 +75,8 @@ class PairedRun:
         """Microseconds by side; equal places are a pair."""
         self.held: dict[str, list[Turn]] = {side.name: [] for side in sides}
         self.bare: dict[str, list[Turn]] = {side.name: [] for side in sides}
+        self._stood_in: dict[bool, list[Turn]] = {False: [], True: []}
+        """Turns of the stand-in, held and bare."""
         self.checked: Counter[str] = Counter()
         self.dropped = 0
         self.capped = 0
@@ -111,7 +118,15 @@ class PairedRun:
     def disagreement(self, name: str) -> Disagreement | None:
         """How the clocks of a side's turns contradict each other; None when they agree."""
         empty = next(side.empty for side in self._sides if side.name == name)
-        return disagreement(self.held[name], self.bare[name], empty)
+        held, bare = (tuple(self._stood_in[kind]) for kind in (False, True))
+        return disagreement(
+            self.held[name], self.bare[name], empty, beside=Empty(held=held, bare=bare)
+        )
+
+    def disagreements(self, names: Iterable[str]) -> dict[str, Disagreement]:
+        """The same of several sides; empty when all clocks agree."""
+        found = {name: self.disagreement(name) for name in names}
+        return {name: one for name, one in found.items() if one is not None}
 
     @property
     def under_cap(self) -> str:
@@ -146,6 +161,8 @@ class PairedRun:
             turns[side.name] = self._turn(side, bare=plan.bare)
         self._state = self._watch.state()
         # Afterwards, so that nothing comes between the two halves of a pair.
+        if (stood_in := self._stand_in(bare=plan.bare)) is not None:
+            self._stood_in[plan.bare].append(stood_in)
         self._check(plan)
         if plan.bare:
             for name, turn in turns.items():

@@ -25,8 +25,12 @@ from workbench.measure.pairs import Answer, PairRule, PairSummary, next_look
 OpenSides = Callable[[SidesSpec, Workshop], AbstractContextManager[Sides]]
 Waits = Callable[[], None]
 """Called once if others have the GPU first."""
-Look = Callable[[PairedRun], None]
-"""Looks at a run between two stretches of pairs, and raises what ends it."""
+Look = Callable[[PairedRun], bool]
+"""Looks at a run between two stretches: whether its pairs may decide now. Raises what ends it."""
+
+_PATIENCE = 4
+"""Clocks that disagree without convicting anybody are asked until there are so many times the first
+look's pairs (ours): a burst of work on the host is outvoted by then, and a lasting one is not."""
 
 _TUNES = re.compile(r"\bautotune\b")
 
@@ -102,14 +106,20 @@ def had(hold: HoldGpu, waits: Waits, parts: Parts, *, shared: bool = False) -> I
         yield watch
 
 
+def patient_until(rule: PairRule, *, paired: bool) -> int:
+    """Pairs at which clocks that still disagree end a run."""
+    most = _PATIENCE * rule.first
+    return min(most, rule.cap) if paired else most
+
+
 def gather(run: PairedRun, rule: PairRule, *, incumbent: str, candidate: str, look: Look) -> Answer:
     """Pairs, look by look, until they decide or there are enough. UNDECIDED: they cannot tell."""
     wanted = next_look(0, rule)
     while wanted is not None:
         run.extend(wanted)
-        look(run)
-        summary = pairs.summarize(run.samples[incumbent], run.samples[candidate], rule)
-        if (found := pairs.answer(summary, rule)) is not Answer.UNDECIDED:
-            return found
+        if look(run):
+            summary = pairs.summarize(run.samples[incumbent], run.samples[candidate], rule)
+            if (found := pairs.answer(summary, rule)) is not Answer.UNDECIDED:
+                return found
         wanted = next_look(wanted, rule)
     return Answer.UNDECIDED

@@ -13,6 +13,8 @@ from workbench.measure.gpuwatch import Watch
 from workbench.measure.pairs import Answer, PairRule
 from workbench.measure.records import Limit, Speed, Time
 
+LARGE_SPEEDUP = 10.0
+"""Over eager PyTorch: deserves a person's look, and is never refused (gate protocol, 9.6)."""
 _MEMORY = ("correctness.gpu-memory", "correctness.gpu-full")
 """Where it is known whose fault it is."""
 _SMALLER = "a smaller full [[shape]] in the problem's sidecar"
@@ -100,6 +102,14 @@ def around(watch: Watch) -> list[Finding]:
     if watch.state().sm_clock_mhz is None:
         told.append(("clocks-unread", "NVML does not tell the GPU's clocks"))
     return [Finding(code=f"profile.{code}", says=says, blame=Blame.MACHINE) for code, says in told]
+
+
+def large(versus: Speed) -> Finding | None:
+    """That a speedup over eager PyTorch deserves a look; None where it does not."""
+    if versus.ratio <= LARGE_SPEEDUP:
+        return None
+    says = f"{versus.ratio:.1f}x over eager PyTorch deserves a look"
+    return Finding(code="profile.large-speedup", says=says, blame=Blame.CANDIDATE)
 
 
 def unfit(met: Noisy | GpuBusy) -> Finding:

@@ -116,13 +116,17 @@ class Ring:
                 )
         return self.made
 
+    def outputs(self) -> list[torch.Tensor]:
+        """Eager's outputs on the present contents."""
+        if self._eager is None:
+            self._eager = self.reference.oracle.native(self.nest, self.inputs).outputs
+        return self._eager
+
     def near_eager(self, outputs: list[torch.Tensor]) -> bool:
         """Whether outputs of a call on the present contents need no closer look."""
         if self._screen is None:
             return False
-        if self._eager is None:
-            self._eager = self.reference.oracle.native(self.nest, self.inputs).outputs
-        return self._screen.passes(outputs, self._eager)
+        return self._screen.passes(outputs, self.outputs())
 
     def _draw(self, seed: int) -> tuple[Nest, list[torch.Tensor]]:
         nest, drawn = self.reference.oracle.draw(seed)
@@ -181,7 +185,7 @@ def take(
     bench: JobContext, request: dict[str, Any], blobs: list[Blob]
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Keep the buffers that a side lends for as long as it is timed."""
-    _ring(bench).lent[decode(request, Take).side] = [from_blob(blob) for blob in blobs]
+    ring_of(bench).lent[decode(request, Take).side] = [from_blob(blob) for blob in blobs]
     return {}, []
 
 
@@ -191,7 +195,7 @@ def advance(
     blobs: list[Blob],  # noqa: ARG001  # a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Go on to the next contents and bring them to the sides; as blobs where none lent buffers."""
-    ring, message = _ring(bench), decode(request, Advance)
+    ring, message = ring_of(bench), decode(request, Advance)
     ring.advance(message.seed)
     for side in message.sides:
         if lent := ring.lent.get(side):
@@ -205,7 +209,7 @@ def answer_now(
     blobs: list[Blob],  # noqa: ARG001
 ) -> tuple[dict[str, Any], list[Blob]]:
     """The answers to the present contents."""
-    return encode(_ring(bench).answered()), []
+    return encode(ring_of(bench).answered()), []
 
 
 def screen(
@@ -214,7 +218,7 @@ def screen(
     blobs: list[Blob],
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Hold what a side's call returned against eager's answer to the same contents."""
-    ring = _ring(bench)
+    ring = ring_of(bench)
     outputs = [from_blob(blob, ring.reference.device) for blob in blobs]
     return encode(Screened(alike=ring.near_eager(outputs))), []
 
@@ -223,7 +227,7 @@ def verify(
     bench: JobContext, request: dict[str, Any], blobs: list[Blob]
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Compare what a side's call left with the answers, by the correctness stage's own rules."""
-    ring = _ring(bench)
+    ring = ring_of(bench)
     ring.reference.lent = ring.lent.get(decode(request, Verify).side, [])
     reply = compare(bench, encode(Compare(number=0, keep=False)), blobs)
     _return_memory(bench)
@@ -236,13 +240,14 @@ def time_native(
     blobs: list[Blob],  # noqa: ARG001  # a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Run the reference on the clock, under the flags of its precision."""
-    ring = _ring(bench)
+    ring = ring_of(bench)
     bare = decode(request, TimeNative).bare
     reading = ring.reference.oracle.timed(ring.nest, ring.inputs, ring.clock, bare=bare)
     return encode(Timed(reading=reading)), []
 
 
-def _ring(bench: JobContext) -> Ring:
+def ring_of(bench: JobContext) -> Ring:
+    """The ring that `prepare` made."""
     ring = bench.state["ring"]
     if not isinstance(ring, Ring):
         raise TypeError("the ring is not made")

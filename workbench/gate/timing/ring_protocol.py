@@ -6,8 +6,9 @@ ring of input sets for the sides that are timed.
 
 from msgspec import Struct
 
+from workbench.gate.correctness.cases import Poison
 from workbench.gate.correctness.nest import Nest
-from workbench.gate.correctness.protocol import Made, Reading
+from workbench.gate.correctness.protocol import Made, Reading, RunCall
 
 
 class Prepare(Struct, frozen=True, kw_only=True):
@@ -90,3 +91,17 @@ class Timed(Struct, frozen=True, kw_only=True):
     """What the clock said."""
 
     reading: Reading
+
+
+def timed_call(inputs: Nest, *, bare: bool, reset_state: bool) -> RunCall:
+    """What a side is asked for when its turn comes; nothing in it tells which turn is looked at."""
+    return RunCall(
+        inputs=inputs,
+        same_storage=True,
+        # Filling with NaN would launch kernels of ours within the call.
+        poison=Poison.PATTERN,
+        watched=False,
+        reset_state=reset_state,
+        hold=False,
+        bare=bare,
+    )

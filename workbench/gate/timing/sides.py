@@ -3,7 +3,6 @@
 Each candidate's worker lends buffers to write into; nothing of the reference is ever shared.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ from workbench.gate.correctness.asking import (
     cap_device,
     decoded,
 )
-from workbench.gate.correctness.cases import Poison
 from workbench.gate.correctness.dialogue import CANDIDATE_JOB
 from workbench.gate.correctness.numbers import check_numbers
 from workbench.gate.correctness.protocol import (
@@ -31,7 +29,6 @@ from workbench.gate.correctness.protocol import (
     PutWeights,
     Raised,
     Returned,
-    RunCall,
     What,
 )
 from workbench.gate.correctness.raising import explain
@@ -43,6 +40,7 @@ from workbench.gate.timing.ring_protocol import (
     EmptyTurn,
     Prepared,
     Timed,
+    timed_call,
 )
 from workbench.gate.timing.turns import (
     CANDIDATE,
@@ -52,7 +50,9 @@ from workbench.gate.timing.turns import (
     Empty,
     Side,
     SideFault,
+    StandIn,
     Turn,
+    nobody,
 )
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.wire import Blob
@@ -77,6 +77,8 @@ _FIRST_SECONDS = 180.0
 _CALL_SECONDS = 60.0
 _EMPTY_TURNS = 7
 """Of each kind, for a median (ours)."""
+_REST = 0.1
+"""CPU seconds of all sides in a second of a stand-in's turn: up to here they rest (ours)."""
 _MEMORY = 32 << 30
 """Host memory of a worker: a problem may draw inputs of many GB there."""
 _LIMITS = Limits(wall_seconds=_CALL_SECONDS, memory_bytes=_MEMORY, cpu_seconds=1800)
@@ -105,6 +107,8 @@ class Sides(Struct, frozen=True):
     """Goes on to contents that no side has seen and brings them to the named ones."""
     prepared: Prepared
     isolation: str
+    stand_in: StandIn = nobody
+    """Takes a turn that computes nothing, in the reference's worker."""
     spent: Callable[[], dict[str, dict[str, float]]] = dict
     """Seconds of each worker's calls up to now, as `Worker.spent` has them, by side."""
 
@@ -147,8 +151,19 @@ def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
             desk.fresh,
             desk.prepared,
             sides[0].isolation,
+            partial(_stood_in, desk, others),
             lambda: {name: dict(worker.spent) for name, worker in workers.items()},
         )
+
+
+def _stood_in(desk: Desk, workers: Sequence[Worker], *, bare: bool) -> Turn | None:
+    """A stand-in's turn; None where a side was at work meanwhile: that would make the host late."""
+    before = [worker.work() for worker in workers]
+    turn = desk.stand_in(bare=bare)
+    did = [worker.work().since(was) for worker, was in zip(workers, before, strict=True)]
+    if turn is None or sum(did) > _REST * turn.judge_us / 1e6:
+        return None
+    return turn
 
 
 def together(works: Sequence[Callable[[], object]]) -> None:
@@ -190,7 +205,6 @@ class CandidateSide:
         self.empty = Empty(held=held, bare=bare)
 
     def _empty(self, *, bare: bool) -> Turn:
-        began = time.perf_counter()
         try:
             reply = ask_candidate(
                 self._worker, f"{EMPTY_JOB}:turn", EmptyTurn(bare=bare), seconds=_OPEN_SECONDS
@@ -198,7 +212,7 @@ class CandidateSide:
             timed = decoded(reply, Timed)
         except Ended as end:
             raise SideFault(self.name, end.finding) from end
-        return Turn(reading=timed.reading, judge_us=(time.perf_counter() - began) * 1e6)
+        return Turn(reading=timed.reading, judge_us=self._worker.waited * 1e6)
 
     def open(self, source: str, spec: SidesSpec) -> None:
         """Build the candidate and give it the reference's weights."""
@@ -239,21 +253,11 @@ class CandidateSide:
         if self._desk.contents is None:
             raise RuntimeError("there are no contents yet")
         nest, inputs = self._desk.contents
-        message = RunCall(
-            inputs=nest,
-            same_storage=True,
-            # Filling with NaN would launch kernels of ours within the call.
-            poison=Poison.PATTERN,
-            watched=False,
-            reset_state=self._changes_state,
-            hold=False,
-            bare=bare,
-        )
+        message = timed_call(nest, bare=bare, reset_state=self._changes_state)
         seconds = _CALL_SECONDS if self._called else _FIRST_SECONDS
         self._called = True
-        began = time.perf_counter()
         returned = self._ask("call", message, Returned, inputs, seconds=seconds)
-        judge_us = (time.perf_counter() - began) * 1e6
+        judge_us = self._worker.waited * 1e6
         if returned.raised is not None:
             raise SideFault(self.name, self._explain(returned.raised, "forward"))
         if returned.reading is None:

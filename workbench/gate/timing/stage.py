@@ -27,6 +27,7 @@ from workbench.gate.timing.play import (
     gather,
     had,
     holding,
+    patient_until,
     prepared,
 )
 from workbench.gate.timing.report import (
@@ -34,6 +35,7 @@ from workbench.gate.timing.report import (
     blamed,
     contradicted,
     eager_words,
+    large,
     no_gain,
     time_words,
     timing_report,
@@ -56,14 +58,11 @@ __all__ = ["JOB_MODULES", "GpuTimer", "TimerSettings", "holding"]
 
 JOB_MODULES = (
     "workbench.gate.timing.empty_job:ahead",
-    "workbench.gate.timing.ring_job",
-    "workbench.gate.correctness.candidate_job",
+    "workbench.gate.timing.stand_in_job",
     ceilings.JOB_MODULE,
 )
-"""Worth preloading in a workshop's forkservers."""
+"""Worth preloading in a workshop's forkservers, with what they import."""
 
-LARGE_SPEEDUP = 10.0
-"""Over eager PyTorch: deserves a person's look, and is never refused (gate protocol, 9.6)."""
 _ALONE_PAIRS, _SEED_PAIRS = 60, 30
 """Beside eager, and against the seed or what may be faster: nothing is decided there (ours)."""
 
@@ -303,6 +302,7 @@ class _Sitting:
             seed=seed,
             swapped=swapped,
             watch=watch,
+            stand_in=sides.stand_in,
             told=lambda done, wanted: self._listen(
                 done, wanted, f"{done} of {wanted} pairs against {against}"
             ),
@@ -313,17 +313,23 @@ class _Sitting:
 
     def _pair_up(self, run: PairedRun, rival: str, sides: Sides, rule: PairRule) -> None:
         """Pairs, look by look. Raises _Stop for clocks and times that cannot be."""
+        last = patient_until(rule, paired=bool(rival))
+        names = (CANDIDATE, rival) if rival else (CANDIDATE,)
 
-        def look(run: PairedRun) -> None:
-            for name in (CANDIDATE, rival) if rival else (CANDIDATE,):
-                if (found := run.disagreement(name)) is not None:
-                    raise _Stop(*contradicted(name, found))
+        def look(run: PairedRun) -> bool:
+            found = run.disagreements(names)
+            for name, one in found.items():
+                if one.hides or run.pairs >= last:
+                    raise _Stop(*contradicted(name, one))
             self._check_floor(run, sides)
+            return not found
 
         if rival:
             gather(run, rule, incumbent=rival, candidate=CANDIDATE, look=look)
-        else:
-            run.extend(rule.first)
+            return
+        run.extend(rule.first)
+        if not look(run):
+            run.extend(last)
             look(run)
 
     def _check_floor(self, run: PairedRun, sides: Sides) -> None:
@@ -355,7 +361,8 @@ class _Sitting:
         if REFERENCE in samples:
             reference = measured(samples[REFERENCE])
             versus = pairs.speed(played.summary(over=REFERENCE), rule, played.seconds)
-            self._flag(versus)
+            if (flag := large(versus)) is not None:
+                self._add(flag)
         if played.rival:
             speed = pairs.speed(played.summary(over=played.rival), rule, played.seconds)
         time_ = measured(samples[CANDIDATE])
@@ -374,18 +381,13 @@ class _Sitting:
             limit=self._limit,
         )
 
-    def _flag(self, versus: Speed) -> None:
-        if versus.ratio > LARGE_SPEEDUP:
-            says = f"{versus.ratio:.1f}x over eager PyTorch deserves a look"
-            self._note("profile.large-speedup", says, blame=Blame.CANDIDATE)
-
     def _look_around(self, watch: Watch) -> None:
         """Note who else computes on the GPU, and whether its clocks can be read."""
         for note in around(watch):
             self._add(note)
 
-    def _note(self, code: str, says: str, blame: Blame = Blame.MACHINE) -> None:
-        self._add(Finding(code=code, says=says, blame=blame))
+    def _note(self, code: str, says: str) -> None:
+        self._add(Finding(code=code, says=says, blame=Blame.MACHINE))
 
     def _add(self, note: Finding) -> None:
         if note not in self._notes:

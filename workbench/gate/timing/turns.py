@@ -1,9 +1,10 @@
 """One turn of a side on the GPU: what was read, and whether its clocks agree. Pure.
 
 A side's readings are its own worker's claims. Three clocks have to agree (gate protocol, section
-9.5): the events, the worker's wall, and the judge's own wall less what an empty turn took in the
-same worker before candidate code was there. The roofline (`measure.floor`) bounds what is left.
-A profiler's spans are not asked for in there: they would be one more claim of the same process.
+9.5): the events, the worker's wall, and the judge's own wall less what turns take that compute
+nothing: in the same worker before candidate code was there, and in the reference's meanwhile. The
+roofline (`measure.floor`) bounds what is left. A profiler's spans are not asked for in there: they
+would be one more claim of the same process.
 """
 
 import math
@@ -26,7 +27,7 @@ JOB_US = 20_000.0
 """Ours: what a job may take beside the call where no empty turn is there to compare with, or where
 the weights are put back before each call."""
 JUDGE_US = 1_000.0
-"""Ours: what a job may take beside the call more than an empty turn's."""
+"""Ours: what a job may take beside the call more than an empty or a stand-in's turn."""
 _FEWEST = 3
 """Turns of a kind before their median says anything (ours)."""
 
@@ -39,16 +40,31 @@ class Turn(Struct, frozen=True, kw_only=True):
 
     reading: Reading
     judge_us: float
-    """From the question to the answer, on the judge's own clock."""
+    """From the question's first byte to the answer's last, on the judge's own clock."""
 
 
 class Empty(Struct, frozen=True, kw_only=True):
-    """Turns without a call, made in a worker before any candidate code was in it."""
+    """Turns that compute nothing, in a worker that holds no candidate's code."""
 
     held: tuple[Turn, ...] = ()
     bare: tuple[Turn, ...] = ()
     alike: bool = True
     """The job did the same beside the call as it does now."""
+
+    def late(self, kind: str) -> float | None:
+        """By how much a worker's wall overstates a turn of that kind; None where unknown."""
+        turns = _on_device(self.held if kind == "held" else self.bare)
+        if len(turns) < _FEWEST:
+            return None
+        return median(_SEEN[kind](turn) - turn.reading.us for turn in turns)
+
+    def beside(self) -> float | None:
+        """What the judge waits for beyond the clock's reading; None where unknown."""
+        turns = _on_device((*self.held, *self.bare))
+        return median(map(_unexplained, turns)) if len(turns) >= _FEWEST else None
+
+
+NOTHING = Empty()
 
 
 class Disagreement(Struct, frozen=True, kw_only=True):
@@ -87,6 +103,18 @@ class Side(Protocol):
         """
 
 
+class StandIn(Protocol):
+    """Takes a turn that computes nothing. Raises SideFault."""
+
+    def __call__(self, *, bare: bool) -> Turn | None:
+        """The turn; None where it says nothing about the machine."""
+
+
+def nobody(*, bare: bool) -> Turn | None:  # noqa: ARG001  # a stand-in's shape
+    """Where there is no stand-in."""
+    return None
+
+
 class SideFault(Exception):
     """A side gave no answer, or a wrong one."""
 
@@ -112,15 +140,19 @@ def implausible(turn: Turn) -> str:
     return ""
 
 
-def disagreement(held: Sequence[Turn], bare: Sequence[Turn], empty: Empty) -> Disagreement | None:
+def disagreement(
+    held: Sequence[Turn], bare: Sequence[Turn], empty: Empty, beside: Empty = NOTHING
+) -> Disagreement | None:
     """How the clocks of a side's turns contradict each other; None when they agree.
 
     `held` turns were queued behind a held GPU: what the wall saw beyond that hold is the events'
     time, or work hid from the events, on another stream or thread. In `bare` turns what the wall
     saw after the host was done is at most the events' time. Medians: one late wake-up is no lie.
-    An empty turn shows how late this machine wakes up: what is beyond that too is hidden work.
+    An `empty` turn shows how late this machine wakes up, and those of a stand-in, taken `beside`
+    the sides', how late it did so meanwhile: what is beyond both is hidden work. That decides who
+    is to blame alone: clocks that contradict each other are believed on no machine.
     """
-    for kind, turns, before in (("held", held, empty.held), ("bare", bare, empty.bare)):
+    for kind, turns in (("held", held), ("bare", bare)):
         seen_in = _SEEN[kind]
         known = _on_device(turns)
         if len(known) < _FEWEST:
@@ -129,36 +161,41 @@ def disagreement(held: Sequence[Turn], bare: Sequence[Turn], empty: Empty) -> Di
         device = median(turn.reading.us for turn in known)
         if seen <= _allowed(device):
             continue
-        late = [seen_in(turn) - turn.reading.us for turn in _on_device(before)]
-        hides = bool(late) and seen - max(0.0, median(late)) > _allowed(device)
+        late = _most(empty.late(kind), beside.late(kind))
+        hides = late is not None and seen - max(0.0, late) > _allowed(device)
         says = (
             f"its events saw {device:.1f} us, but the GPU was at work for {seen:.1f} us "
             "(another stream or thread?)"
         )
         return Disagreement(says=says, hides=hides, seen_us=seen, events_us=device)
-    return _beside(_on_device((*held, *bare)), empty)
+    return _beside(_on_device((*held, *bare)), empty, beside)
 
 
-def _beside(turns: Sequence[Turn], empty: Empty) -> Disagreement | None:
+def _beside(turns: Sequence[Turn], empty: Empty, stood_in: Empty) -> Disagreement | None:
     """What the judge waited for beyond what the worker's clock explains.
 
     It convicts nobody: a process that is not run for a while looks the same. The median and nothing
-    lower: pairs are won by work that hides in a little more than half of the turns.
+    lower: pairs are won by work that hides in a little more than half of the turns. What is usual
+    is what it was before the candidate was there or what it is for a stand-in at the same time,
+    so that a host that others keep busy does not decide.
     """
     if len(turns) < _FEWEST:
         return None
     device = median(turn.reading.us for turn in turns)
-    beside = median(map(_unexplained, turns))
-    limit, before = JOB_US, _on_device((*empty.held, *empty.bare))
-    if before and empty.alike:
-        limit = median(map(_unexplained, before)) + SHARE * device + JUDGE_US
-    if beside <= limit:
+    waited = median(map(_unexplained, turns))
+    usual = _most(empty.beside(), stood_in.beside()) if empty.alike else None
+    limit = JOB_US if usual is None else usual + SHARE * device + JUDGE_US
+    if waited <= limit:
         return None
     says = (
-        f"the judge waited {beside / 1e3:.1f} ms longer than its worker's clock explains "
+        f"the judge waited {waited / 1e3:.1f} ms longer than its worker's clock explains "
         f"({limit / 1e3:.1f} ms are usual)"
     )
-    return Disagreement(says=says, hides=False, seen_us=beside, events_us=device)
+    return Disagreement(says=says, hides=False, seen_us=waited, events_us=device)
+
+
+def _most(*known: float | None) -> float | None:
+    return max((one for one in known if one is not None), default=None)
 
 
 def _on_device(turns: Sequence[Turn]) -> list[Turn]:

@@ -1,0 +1,45 @@
+"""Turns of a stand-in, in the worker that holds the reference: what a timed call costs but for it.
+
+Does by `candidate_job`'s own code what a candidate's turn does around its call, in a process in
+which no candidate ever was, so that a busy host shows in it as it shows in the sides' turns.
+"""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from workbench.gate.correctness.candidate_job import FILE, Loaded, call
+from workbench.gate.correctness.reference_job import reference_of
+from workbench.gate.timing.ring_job import ring_of
+from workbench.isolation.context import JobContext
+from workbench.isolation.wire import Blob
+
+
+class _StandIn(nn.Module):
+    """Has the reference's weights, makes room for its outputs, and computes nothing."""
+
+    def __init__(self, reference: nn.Module, like: list[torch.Tensor]) -> None:
+        super().__init__()
+        self.reference = reference
+        self._like = [torch.empty_like(output, device="meta") for output in like]
+        self._device = next((output.device for output in like), torch.device("cpu"))
+
+    def forward(self, *_inputs: object, **_named: object) -> list[torch.Tensor]:
+        """Outputs full of nothing."""
+        return [torch.empty_like(output, device=self._device) for output in self._like]
+
+
+def turn(
+    bench: JobContext, request: dict[str, Any], blobs: list[Blob]
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Answer a `RunCall` as a candidate's worker does, on the present contents."""
+    ring, reference = ring_of(bench), reference_of(bench)
+    loaded = bench.state.get("candidate")
+    if not isinstance(loaded, Loaded):
+        model = _StandIn(reference.oracle.model, ring.outputs())
+        loaded = Loaded(model, bench.scratch / FILE, ring.clock, bench.device, "")
+        loaded.interpreted = False
+        bench.state["candidate"] = loaded
+    loaded.inputs = ring.inputs
+    return call(bench, request, blobs)

@@ -6,7 +6,7 @@ import pytest
 from engine_parts import report
 from msgspec import structs
 
-from workbench.bench.leaps import Ground, leap
+from workbench.bench.leaps import Ground, leap, ordered
 from workbench.bench.roundtrip import WITHOUT, stripped
 from workbench.engine.admitting import grounds
 from workbench.engine.verifying import Standing, verify_card
@@ -16,7 +16,7 @@ from workbench.kernels.target import target
 from workbench.problems.load import load_problem
 from workbench.skills.card import parse_card
 from workbench.skills.library import Library
-from workbench.skills.records import Admission
+from workbench.skills.records import Admission, EvidenceRow
 
 SEED = load_problem("top_k_unsorted").seed.read_text()
 
@@ -67,14 +67,16 @@ class Looked:
         return structs.replace(said, launches=(), traces=())
 
 
-def ground(*skills, wrong=""):
+def ground(*skills, wrong="", **more):
     library = Library({s.card.id: s for s in skills}, pinned=frozenset(s.card.id for s in skills))
     return Ground(
         library=library,
         look=Looked(wrong),
         target=target("sm90"),
+        problem="top_k_unsorted",
         family="sort",
         precision="ieee",
+        **more,
     )
 
 
@@ -107,6 +109,45 @@ def test_trials_after_the_first_take_an_order_of_their_own():
     assert len(orders) > 1
     again = {leap(ground(*close), SEED, 5, 15).taken for _ in range(3)}
     assert len(again) == 1
+
+
+def test_a_leap_goes_the_way_of_a_lineage_and_leaves_the_other_cards():
+    way = ("two-bits", "early-exit")
+    made = leap(ground(WARPS, LOOKS, EXIT, way=way), SEED, 1, 15)
+    assert made.taken == ("two-bits on top_k_kernel", "early-exit on top_k_kernel")
+    assert made.idle == ()
+    twice = leap(ground(WARPS, LOOKS, way=("two-bits", "two-bits")), SEED, 1, 15)
+    assert twice.taken == ("two-bits on top_k_kernel",)
+    assert twice.idle == ("two-bits",)
+
+
+def test_in_every_order_what_a_card_requires_is_put_in_first():
+    first = card("looks", "two-bits-a-look", order=90, extra='provides = ["looks"]')
+    then = card("exit", "stop-when-settled", order=10, extra='requires = ["looks"]')
+    for number in range(1, 6):
+        assert ordered(ground(first, then), number) == ["looks", "exit"]
+    # A plain list of tricks knows nothing of that.
+    orders = {tuple(ordered(ground(first, then, ordered=False), n)) for n in range(1, 9)}
+    assert len(orders) == 2
+
+
+def test_a_leap_takes_the_value_that_was_seen_nearest_and_asks_no_model_for_it():
+    seen = EvidenceRow(
+        session="s",
+        commit="c",
+        device="sm90",
+        kind="measured",
+        verdict="accepted",
+        problem="top_k_unsorted",
+        family="sort",
+        parameters={"value": 8},
+    )
+    far = structs.replace(seen, problem="gemm", family="gemm", parameters={"value": 16})
+    known = structs.replace(WARPS, card=structs.replace(WARPS.card, evidence=(far, seen)))
+    made = leap(ground(known), SEED, 1, 15)
+    assert (made.tried, "num_warps=8" in made.source) == (1, True)
+    bare = leap(ground(stripped(known, "bare")), SEED, 1, 15)
+    assert (bare.tried, "num_warps=16" in bare.source) == (2, True)
 
 
 @pytest.mark.parametrize("part", WITHOUT)

@@ -1,5 +1,6 @@
 """Induction: every line of a card rests on recorded steps; its conditions hold where it helped."""
 
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ from workbench.kernels.facts import read_facts
 from workbench.kernels.facts_catalogue import CATALOGUE
 from workbench.kernels.records import Fact
 from workbench.lineage.induce import card_text, induce
-from workbench.lineage.instances import Instance, by_mechanism
+from workbench.lineage.instances import Instance, by_mechanism, leaps
+from workbench.lineage.leaping import PAYS, leap
 from workbench.lineage.predicates import conditions
+from workbench.measure.records import Kind, Speed
 from workbench.skills.card import parse_card
 from workbench.skills.conditions import check, parse
 from workbench.skills.records import Truth
@@ -157,6 +160,55 @@ def test_a_card_comes_where_its_lineages_have_it():
     early, late = step(position=0.2), step(position=0.4)
     assert induce("num-stages", [early, late]).card.order == 30
     assert induce("num-stages", [step()]).card.order == 62
+
+
+def chain(*ratios, **changes):
+    """The steps of a lineage, naive first, each of a mechanism of its own."""
+    return [
+        step(
+            category=f"m{place}",
+            ratio=ratio,
+            speed=Speed(kind=Kind.MODELED, ratio=ratio),
+            position=place / len(ratios),
+            **changes,
+        )
+        for place, ratio in enumerate(ratios, start=1)
+    ]
+
+
+def test_a_step_that_loses_alone_is_required_by_the_one_that_makes_it_pay():
+    found = list(leaps(chain(1.9, 0.8, 1.4, 1.2)))
+    assert [one.requires for one in found] == [(), (), ("m2",), ()]
+    assert [one.losing for one in found] == [False, True, False, False]
+    # Neither what nothing above it makes up for, nor a step of a run, is there for another.
+    assert not any(one.losing for one in leaps(chain(0.8, 1.1)))
+    assert not any(one.losing for one in leaps([step(ratio=0.8), step(ratio=1.4)]))
+
+
+@given(st.lists(st.floats(0.2, 5.0), min_size=1, max_size=8))
+def test_a_leap_gains_as_a_whole_and_ends_with_a_step_that_pays(ratios):
+    speeds = [Speed(kind=Kind.MODELED, ratio=one) for one in ratios]
+    steps = leap(speeds)
+    if steps > 1:
+        assert prod(ratios[:steps]) > PAYS >= ratios[0]
+        assert ratios[steps - 1] > PAYS
+    elif ratios[0] <= PAYS:
+        assert all(
+            prod(ratios[:n]) <= PAYS or ratios[n - 1] <= PAYS for n in range(2, len(ratios) + 1)
+        )
+
+
+def test_every_step_of_a_lineage_makes_a_card_and_says_what_it_gained():
+    groups = by_mechanism(list(leaps(chain(0.8, 1.4))))
+    assert list(groups) == ["num-stages", "num-stages m1"]
+    alone, after = (induce("num-stages", group).card for group in groups.values())
+    assert (alone.id, after.id) == ("learned-m1", "learned-m2-after-m1")
+    assert (alone.provides, after.requires) == (("m1",), ("m1",))
+    assert [(e.direction, e.low, e.high) for e in alone.effect] == [("up", 1.25, 1.25)]
+    assert [(e.direction, e.low, e.high) for e in after.effect] == [("down", 1.4, 1.4)]
+    assert after.evidence[0].parameters == {"value": 3}
+    flat = induce("num-stages", [step(ratio=0.997), step(ratio=1.004)]).card
+    assert [(e.direction, e.low, e.high) for e in flat.effect] == [("same", 0.997, 1.004)]
 
 
 NUMBERS = st.integers(-50, 50) | st.floats(-1e9, 1e9, allow_nan=False)

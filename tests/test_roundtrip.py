@@ -117,15 +117,28 @@ def test_kept_trials_are_read_back(tmp_path):
         read_trials(file)
 
 
-def test_a_mechanism_without_a_card_is_explained_by_what_its_step_gained(tmp_path):
+def test_what_it_cost_until_the_first_trial_reached_it_is_summed():
+    group = [
+        trial(reached=False, steps=9, gpu_seconds=20.0, wrong=1),
+        trial(number=2, reached=False, steps=7, gpu_seconds=10.0, slower=1, refused=2),
+        trial(number=3, steps=5, gpu_seconds=5.0, identical=True),
+        trial(number=4, steps=5, gpu_seconds=0.0, identical=True),
+    ]
+    (found,) = summaries(group)
+    assert found.until == (3, 21, 35.0)
+    assert (found.wrong, found.slower, found.refused, found.identical) == (1, 1, 2, 2)
+    (never,) = summaries(group[:2])
+    assert never.until is None
+
+
+def test_a_mechanism_without_a_card_is_named(tmp_path):
     (tmp_path / "learned-warps.toml").write_text(CARD)
     library = learned_library(tmp_path, "whole")
     steps = [
         step(category="warps", edit="num-warps"),
-        step(category="fused-loops", edit="fuse-loops", helped=False, ratio=0.81),
+        step(category="fused-loops", edit="fuse-loops", ratio=0.81),
         step(category="pipelined-loads", edit="num-stages"),
     ]
     told = uncarded(steps, library)
     assert set(told) == {"fused-loops", "pipelined-loads"}
-    assert told["fused-loops"].startswith("no card was induced for fused-loops: its step is 0.810x")
     assert told["pipelined-loads"] == "no card here carries pipelined-loads"

@@ -3,12 +3,14 @@
 A trial that asks the gate for every step pays the GPU for each; this one looks at each step on the
 CPU path alone (policy, compile, modeled time) and asks for one verdict, the last kernel beside the
 expert. KLineage's agents reach a kernel in the same way, from the cards of a
-whole lineage (spec C1.5). Modeled times choose between the values of one card, and nothing else.
+whole lineage: of the longest way that one has from there (`search.retrieval`, spec C1.5). Modeled
+times choose between the values of one card where no recorded step is near, and nothing else.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice, product
 
 from msgspec import Struct, structs
 
@@ -18,13 +20,17 @@ from workbench.gate.judge import JOB_MODULES, GateSettings, judge
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import GateReport, Verdict
 from workbench.isolation.workshop import Workshop
+from workbench.kernels.edits.base import Anchor, Edit, EditRefused
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import Target
 from workbench.problems.records import Problem
-from workbench.search.proposer import propose
-from workbench.search.records import NoProposal, Proposal, ProposerState, Tried
+from workbench.search.line import line_of
+from workbench.search.proposer import consider
+from workbench.search.ranking import Choice
+from workbench.search.records import ProposerState, Tried
 from workbench.skills.card import Skill
 from workbench.skills.library import Library
+from workbench.skills.records import Parameter
 
 Look = Callable[[str], GateReport]
 """What the CPU path says of a source: policy, compile, modeled time."""
@@ -42,8 +48,14 @@ class Ground(Struct, frozen=True, kw_only=True):
     library: Library
     look: Look
     target: Target
+    problem: str
     family: str
     precision: str
+    way: tuple[str, ...] = ()
+    """Cards of the longest way that a recorded lineage has from here, in order; a card may come
+    more than once. Empty: all of the library, in the plain order of techniques."""
+    ordered: bool = True
+    """False: in any order."""
 
 
 class Leap(Struct, frozen=True, kw_only=True):
@@ -56,6 +68,8 @@ class Leap(Struct, frozen=True, kw_only=True):
     """Edits that were made, those that were not kept too."""
     refused: tuple[str, ...]
     """Cards whose kernels the CPU path refused, with its code."""
+    idle: tuple[str, ...]
+    """Cards of the way that had nothing to do: no place, or a condition that does not hold."""
 
 
 @contextmanager
@@ -79,93 +93,166 @@ def looking(problem: Problem, gpu: Target) -> Iterator[Look]:
 def leap(ground: Ground, naive: str, number: int, most: int) -> Leap:
     """Carry out the cards from a naive kernel, at most `most` edits; `number` is the trial's.
 
-    The first trial takes the cards in their lineages' order, every other one in an order of its
-    own near that.
+    The first trial takes the cards in their lineage's order, every other one in an order of its
+    own near that. A card that has nothing to do yet waits for those behind it.
     """
     source, tried = naive, 0
     taken: list[str] = []
     refused: list[str] = []
-    done: set[tuple[str, str]] = set()
-    while tried < most:
-        step = _step(ground, source, _ordered(ground.library, number), done)
+    away: set[tuple[str, str]] = set()
+    waiting = ordered(ground, number)
+    while waiting and tried < most:
+        step = _step(ground, source, waiting, away)
         if step is None:
             break
-        card, made = step
+        card, kernel, made = step
         tried += len(made)
-        kernel = made[0].plan.kernel
-        done.add((card, kernel))
-        right = [(p, r) for p in made if (r := ground.look(p.source)).verdict is Verdict.ACCEPTED]
+        waiting.remove(card)
+        if not ground.way:
+            # Without a way nobody knows how often: once in every kernel that has a place for it.
+            away.add((card, kernel))
+            waiting.append(card)
+        right = [(s, r) for s in made if (r := ground.look(s)).verdict is Verdict.ACCEPTED]
         if not right:
-            code = ground.look(made[0].source).code
-            refused.append(f"{card} on {kernel} ({code})")
+            refused.append(f"{card} on {kernel} ({ground.look(made[0]).code})")
             continue
-        source = _fastest(right).source
+        source = _fastest(right)
         taken.append(f"{card} on {kernel}")
-    return Leap(source=source, taken=tuple(taken), tried=tried, refused=tuple(refused))
+    return Leap(
+        source=source,
+        taken=tuple(taken),
+        tried=tried,
+        refused=tuple(refused),
+        idle=tuple(waiting) if ground.way else (),
+    )
 
 
-def _fastest(right: Sequence[tuple[Proposal, GateReport]]) -> Proposal:
+def _fastest(right: Sequence[tuple[str, GateReport]]) -> str:
     """The one with the least modeled time; the first where none has any."""
-    timed = [(r.time.microseconds, p) for p, r in right if r.time is not None]
+    timed = [(r.time.microseconds, s) for s, r in right if r.time is not None]
     return min(timed, key=lambda one: one[0])[1] if timed else right[0][0]
 
 
-def _ordered(library: Library, number: int) -> list[Skill]:
+def ordered(ground: Ground, number: int) -> list[str]:
+    """The cards of a trial, in the order in which it takes them: what provides before what
+    requires."""
     draw = random.Random(number)  # noqa: S311 -- an order of cards, no secret
-    shaken = {i: 0.0 if number == 1 else draw.uniform(-_SHAKEN, _SHAKEN) for i in library.skills}
-    return sorted(library.skills.values(), key=lambda s: s.card.order + shaken[s.card.id])
+    skills = ground.library.skills
+    if not ground.ordered:
+        return draw.sample(sorted(skills), len(skills))
+    places = {i: float(skill.card.order) for i, skill in skills.items()}
+    cards = sorted(places, key=lambda i: (places[i], i))
+    steps = [(float(places[i]), i) for i in cards]
+    if ground.way:
+        steps = [(100 * at / len(ground.way), card) for at, card in enumerate(ground.way)]
+    if number > 1:
+        steps = [(at + draw.uniform(-_SHAKEN, _SHAKEN), card) for at, card in steps]
+    left = [card for _, card in sorted(steps)]
+    return _provided_first(left, ground.library)
+
+
+def _provided_first(cards: list[str], library: Library) -> list[str]:
+    """The same cards; each stands behind those that provide what it requires."""
+    left, found = list(cards), list[str]()
+    while left:
+        ready = next((c for c in left if not _owed(c, left, library)), left[0])
+        left.remove(ready)
+        found.append(ready)
+    return found
+
+
+def _owed(card: str, left: Sequence[str], library: Library) -> bool:
+    needs = set(library.skills[card].card.requires)
+    return any(needs & set(library.skills[c].card.provides) for c in left if c != card)
 
 
 def _step(
-    ground: Ground, source: str, cards: list[Skill], done: set[tuple[str, str]]
-) -> tuple[str, list[Proposal]] | None:
-    """The first card with something to do, and what its values make of the source."""
-    for skill in cards:
-        made = _made(ground, source, skill, done)
-        if made:
-            return skill.card.id, made
+    ground: Ground, source: str, waiting: Sequence[str], away: set[tuple[str, str]]
+) -> tuple[str, str, list[str]] | None:
+    """The first card with something to do, its kernel, and what its values make of the source."""
+    for card in dict.fromkeys(waiting):
+        skill = ground.library.skills[card]
+        for choice in _choices(ground, source, skill):
+            if (card, choice.kernel) in away:
+                continue
+            made = _made(ground, source, skill, choice)
+            if made:
+                return card, choice.kernel, made
     return None
 
 
-def _made(ground: Ground, source: str, skill: Skill, done: set[tuple[str, str]]) -> list[Proposal]:
-    """What one card makes of a source: of one kernel, with each of its values."""
-    made: list[Proposal] = []
-    for single in _singles(skill):
-        proposal = _proposed(ground, source, single)
-        if isinstance(proposal, NoProposal) or (skill.card.id, proposal.plan.kernel) in done:
-            continue
-        if not made or proposal.plan.kernel == made[0].plan.kernel:
-            made.append(proposal)
-    return made
-
-
-def _singles(skill: Skill) -> Iterator[Skill]:
-    """The card with one of its values at a time; every place that it names stays."""
-    grid = skill.card.carrier.grid
-    open_ones = [name for name, values in grid.items() if len(values) > 1 and name != "block"]
-    if not open_ones:
-        yield skill
-        return
-    for value in grid[open_ones[0]][:_VALUES]:
-        carrier = structs.replace(skill.card.carrier, grid={**grid, open_ones[0]: (value,)})
-        yield structs.replace(skill, card=structs.replace(skill.card, carrier=carrier))
-
-
-def _proposed(ground: Ground, source: str, skill: Skill) -> Proposal | NoProposal:
-    report = ground.look(source)
-    card = skill.card.id
+def _choices(ground: Ground, source: str, skill: Skill) -> list[Choice]:
+    """The card on each kernel where it fits, those first that it has evidence from by name."""
+    report, card = ground.look(source), skill.card
+    # What a card requires was put in order before it; here it stands alone.
+    freed = structs.replace(skill, card=structs.replace(card, requires=()))
     start = Tried(number=0, parent=None, sha256=normalized_sha256(source), accepted=True)
-    return propose(
-        ProposerState(
-            source=source,
-            number=0,
-            library=Library({card: skill}, pinned=frozenset({card})),
-            target=ground.target,
-            launches=report.launches,
-            traces=report.traces,
-            time=report.time,
-            family=ground.family,
-            precision=ground.precision,
-            history=(start,),
-        )
+    state = ProposerState(
+        source=source,
+        number=0,
+        library=Library({card.id: freed}, pinned=frozenset({card.id})),
+        target=ground.target,
+        launches=report.launches,
+        traces=report.traces,
+        time=report.time,
+        family=ground.family,
+        precision=ground.precision,
+        history=(start,),
     )
+    found = [r.choice for one in consider(state, line_of((start,), 0)) for r in one.ranked]
+    seen = {row.kernel for row in card.evidence if row.problem == ground.problem}
+    return sorted(found, key=lambda choice: choice.kernel not in seen)
+
+
+def _made(ground: Ground, source: str, skill: Skill, choice: Choice) -> list[str]:
+    """What a card makes of one kernel, at the first place where it makes anything."""
+    grid = skill.card.carrier.grid
+    before = normalized_sha256(source)
+    for anchor in choice.edit.anchors(source, choice.kernel):
+        if any(n in grid and value not in grid[n] for n, value in anchor.parameters.items()):
+            continue
+        made: dict[str, str] = {}
+        for point in _points(ground, skill, choice.edit, anchor):
+            try:
+                applied = choice.edit.apply(source, choice.kernel, point).source
+            except EditRefused:
+                continue
+            if (sha := normalized_sha256(applied)) != before:
+                made[sha] = applied
+        if made:
+            return list(made.values())
+    return []
+
+
+def _points(
+    ground: Ground, skill: Skill, edit: Edit, anchor: Anchor
+) -> Iterator[dict[str, Parameter]]:
+    """Values for a place: those of the nearest recorded steps, else the first of the card's.
+
+    A card of several lineages has the values of all; what was seen with this problem, and then with
+    its family, says more about it than what a model of the GPU makes of the others.
+    """
+    card = skill.card
+    grid = {
+        one.name: card.carrier.grid.get(one.name, one.grid)
+        for one in edit.parameters
+        if one.name not in anchor.parameters and (one.grid or one.name in card.carrier.grid)
+    }
+    rows = [
+        row
+        for row in card.evidence
+        if row.verdict == "accepted" and grid.keys() <= row.parameters.keys()
+        if _at(anchor, row.parameters)
+    ]
+    here = [row for row in rows if row.problem == ground.problem]
+    near = here or [row for row in rows if row.family == ground.family]
+    if near:
+        yield from ({**anchor.parameters, **row.parameters} for row in near)
+        return
+    for values in islice(product(*grid.values()), _VALUES):
+        yield {**anchor.parameters, **dict(zip(grid, values, strict=True))}
+
+
+def _at(anchor: Anchor, parameters: Mapping[str, Parameter]) -> bool:
+    """Whether recorded parameters are of such a place: none of them names another one."""
+    return all(parameters.get(n, value) == value for n, value in anchor.parameters.items())

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from workbench.errors import WorkbenchError
-from workbench.lineage.instances import LEAST_GAIN, Instance
+from workbench.lineage.instances import Instance
 from workbench.lineage.removals import removable
 from workbench.measure.records import Kind
 from workbench.skills.card import Skill
@@ -56,6 +56,17 @@ class Trial(Struct, frozen=True, kw_only=True):
     """For these steps."""
     session: str
     """Empty for a leap, which is no session."""
+    identical: bool = False
+    """It came to the expert's very machine code, launched alike: right once more, and as fast by
+    identity, not by a timing."""
+    wrong: int = 0
+    """Verdicts against what it computes."""
+    slower: int = 0
+    """Verdicts against its speed."""
+    refused: int = 0
+    """Edits refused before a GPU was asked: by the policy, or by the compiler."""
+    along: str = ""
+    """The lineage whose way was gone; empty where cards were taken without one."""
     taken: tuple[str, ...] = ()
     """Of a leap: the cards in the order in which they were carried out."""
     kernel: str = ""
@@ -75,6 +86,15 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Median over the trials that have one."""
     steps: float
     gpu_seconds: float
+    identical: int = 0
+    """Of those that reached it, by identity."""
+    wrong: int = 0
+    slower: int = 0
+    refused: int = 0
+    """Of all trials together."""
+    until: tuple[int, int, float] | None = None
+    """Trials, steps and GPU-seconds, one trial after another, until the first reached the expert's
+    latency; None where none did."""
 
 
 def learned_library(folder: Path, cards: Cards) -> Library:
@@ -98,19 +118,23 @@ def learned_library(folder: Path, cards: Cards) -> Library:
 def stripped(skill: Skill, cards: Cards) -> Skill:
     """A card without a part of what it says.
 
-    Without conditions it holds in every family and after every card; without anchors it does not
-    say which block it is about; without risks nothing warns. A bare one is a line in a plain list
-    of tricks: the edit and its values. That the edit finds a place to be made is no condition of
-    the card and stays.
+    Without conditions it holds in every family and after every card, and does not say where which
+    of its values was seen; without anchors it does not say which block or kernel it is about;
+    without risks nothing warns. A bare one is a line in a plain list of tricks, which stand there
+    in any order: the edit and its values. That the edit finds a place to be made is no condition
+    of the card and stays.
     """
     if cards in {"no conditions", "bare"}:
         scope = structs.replace(skill.card.scope, families=("*",), after=(), not_after=())
         card = structs.replace(skill.card, precondition=(), requires=(), conflicts=(), scope=scope)
+        # Where which value was seen is a condition too.
+        card = structs.replace(card, evidence=())
         skill = structs.replace(skill, card=card, preconditions=())
     if cards in {"no anchors", "bare"}:
         grid = {name: v for name, v in skill.card.carrier.grid.items() if name != "block"}
         carrier = structs.replace(skill.card.carrier, grid=grid)
-        card = structs.replace(skill.card, anchor="", carrier=carrier)
+        rows = [structs.replace(r, kernel="", parameters={}) for r in skill.card.evidence]
+        card = structs.replace(skill.card, anchor="", carrier=carrier, evidence=tuple(rows))
         skill = structs.replace(skill, card=card)
     if cards in {"no risks", "bare"}:
         skill = structs.replace(skill, card=structs.replace(skill.card, risk=()), risks=())
@@ -126,19 +150,15 @@ def lacking(expert: str, kernel: str) -> list[str]:
 def uncarded(steps: Sequence[Instance], library: Library) -> dict[str, str]:
     """Mechanisms of a lineage that no card carries, by name, each with a sentence that says why.
 
-    A step that gains nothing by itself makes no card (`lineage.induce`), though a later one may
-    rest on it, and then nothing leads to the expert.
+    Every accepted step of a lineage makes a card (`lineage.induce`), so one that is missing was
+    taken away, or was lifted from other lineages than these.
     """
     carried = {skill.card.carrier.edit for skill in library.skills.values()}
-    found: dict[str, str] = {}
-    for one in steps:
-        if one.edit in carried:
-            continue
-        told = "was not timed" if one.ratio is None else f"is {one.ratio:.3f}x"
-        why = f"its step {told}, and a card needs more than {LEAST_GAIN:g}x beyond doubt"
-        says = f"no card was induced for {one.category}: {why}"
-        found[one.category] = f"no card here carries {one.category}" if one.helped else says
-    return found
+    return {
+        one.category: f"no card here carries {one.category}"
+        for one in steps
+        if one.edit not in carried
+    }
 
 
 def summaries(trials: Sequence[Trial]) -> list[Summary]:
@@ -159,7 +179,21 @@ def _summary(workload: str, cards: Cards, group: Sequence[Trial]) -> Summary:
         ratio=median(ratios) if ratios else None,
         steps=median(one.steps for one in group),
         gpu_seconds=median(one.gpu_seconds for one in group),
+        identical=sum(one.identical for one in group),
+        wrong=sum(one.wrong for one in group),
+        slower=sum(one.slower for one in group),
+        refused=sum(one.refused for one in group),
+        until=_until(group),
     )
+
+
+def _until(group: Sequence[Trial]) -> tuple[int, int, float] | None:
+    """What the trials cost up to the first that reached it."""
+    first = next((place for place, one in enumerate(group, start=1) if one.reached), None)
+    if first is None:
+        return None
+    spent = group[:first]
+    return first, sum(one.steps for one in spent), sum(one.gpu_seconds for one in spent)
 
 
 def read_trials(path: Path) -> list[Trial]:

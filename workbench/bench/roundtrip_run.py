@@ -9,20 +9,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.bench.leaps import Ground, Leap, leap, looking
 from workbench.bench.roundtrip import FLOOR, Cards, Trial, lacking, learned_library, uncarded
 from workbench.engine import events as ev
 from workbench.engine.create import RunRequest, create_session
+from workbench.engine.lineages import line_of
 from workbench.engine.serve import serve_session
 from workbench.engine.workplace import SessionWorkplace
 from workbench.errors import WorkbenchError
-from workbench.gate.records import GateReport, Verdict
+from workbench.gate.records import GateReport, Stage, Verdict
+from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
 from workbench.lineage.instances import Instance, instances
 from workbench.measure.records import Kind
 from workbench.problems.load import load_problem, shipped_problems
+from workbench.search.retrieval import Recorded, Way, retrieve
 from workbench.session.bundle import recorded
 from workbench.session.names import fresh_name
 from workbench.session.reader import SessionReader
@@ -81,6 +84,7 @@ def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
     that cannot be used.
     """
     libraries = {form: learned_library(ask.cards, form) for form in ask.forms}
+    lines = [_line(lineage, learned_library(ask.cards, "whole")) for lineage in ask.lineages]
     until = None if ask.seconds is None else time.monotonic() + ask.seconds
     with tempfile.TemporaryDirectory(prefix="workbench-roundtrip-") as scratch:
         groups = []
@@ -89,8 +93,9 @@ def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
                 ends = _ends(lineage, store)
             naive = Path(scratch) / f"{place}.py"
             naive.write_text(ends.naive, encoding="utf-8")
+            ways = retrieve(lines, lines[place].place)
             groups += [
-                _Group(ask, ends, naive, form, library, until)
+                _Group(ask, ends, naive, form, library, ways[0] if ways else None, until)
                 for form, library in libraries.items()
             ]
         found: queue.Queue[Trial | None] = queue.Queue()
@@ -112,7 +117,19 @@ class _Group:
     naive: Path
     form: Cards
     library: Library
+    way: Way | None
+    """The longest that the recorded lineages have from the naive kernel."""
     until: float | None
+
+    @property
+    def conditioned(self) -> bool:
+        """Whether the cards still say when: a way rests on scopes and requirements."""
+        return self.form not in {"no conditions", "bare"}
+
+
+def _line(lineage: Path, library: Library) -> Recorded:
+    with recorded(lineage) as store:
+        return line_of(store, library)
 
 
 def _run(group: _Group, tell: Tell, found: "queue.Queue[Trial | None]") -> None:
@@ -147,13 +164,54 @@ def _leaps(group: _Group, tell: Tell) -> Iterator[Trial]:
             library=group.library,
             look=look,
             target=gpu,
+            problem=problem.name,
             family=problem.family,
             precision=problem.precision.value,
+            way=group.way.cards if group.way and group.conditioned else (),
+            ordered=group.form != "bare",
         )
+        ends = group.ends
+        if device == "cpu" and ends.measured:
+            # A modeled time beside a measured one says nothing.
+            ends = structs.replace(ends, report=there.gate_alone(ends.expert))
+        judged: dict[str, _Verdict] = {}
         for number in _numbers(group):
             made = leap(ground, group.ends.naive, number, group.ask.steps)
-            report = there.gate_beside(made.source, group.ends.expert, group.ends.report, FLOOR)
-            yield _leapt(group, number, made, report)
+            sha = normalized_sha256(made.source)
+            again = sha in judged
+            if not again:
+                judged[sha] = _held(there, made.source, ends)
+            yield _leapt(group, number, made, judged[sha], again=again)
+
+
+class _Verdict(Struct, frozen=True, kw_only=True):
+    """What the gate said of a kernel beside the expert."""
+
+    report: GateReport
+    identical: bool
+    """Its work is the expert's, so it was compared and not timed."""
+
+    @property
+    def reached(self) -> bool:
+        return self.report.verdict is Verdict.ACCEPTED
+
+    @property
+    def ratio(self) -> float | None:
+        if self.identical and self.reached:
+            return 1.0
+        return None if self.report.speed is None else self.report.speed.ratio
+
+    @property
+    def kind(self) -> Kind | None:
+        return None if self.report.speed is None else self.report.speed.kind
+
+
+def _held(there: SessionWorkplace, source: str, ends: _Ends) -> _Verdict:
+    """A kernel beside the expert; one that does its very work is as fast by identity."""
+    beside = there.beside(source, ends.expert, ends.report, FLOOR)
+    # Pairs of two equal kernels of 15 us differ by more than 0.99 allows.
+    identical = bool(ends.report.work) and beside.report.work == ends.report.work
+    return _Verdict(report=beside.proven() if identical else beside.judged(), identical=identical)
 
 
 @contextmanager
@@ -171,8 +229,9 @@ def _workplace(group: _Group, device: str, tell: Tell) -> Iterator[SessionWorkpl
             place.close()
 
 
-def _leapt(group: _Group, number: int, made: Leap, report: GateReport) -> Trial:
-    reached = report.verdict is Verdict.ACCEPTED
+def _leapt(group: _Group, number: int, made: Leap, held: _Verdict, *, again: bool) -> Trial:
+    """A trial; a kernel that an earlier one came to is not asked about `again`."""
+    report = held.report
     why = [
         report.says,
         *_lacks(group.ends, made.source, group.library),
@@ -180,21 +239,33 @@ def _leapt(group: _Group, number: int, made: Leap, report: GateReport) -> Trial:
     ]
     if made.refused:
         why.append(f"refused: {', '.join(made.refused)}")
+    if made.idle:
+        why.append(f"nothing to do for {', '.join(made.idle)}")
     return Trial(
         workload=group.ends.problem,
         number=number,
         cards=group.form,
         way="leap",
-        reached=reached,
-        ratio=None if report.speed is None else report.speed.ratio,
-        kind=None if report.speed is None else report.speed.kind,
+        reached=held.reached,
+        ratio=held.ratio,
+        kind=held.kind,
         steps=made.tried,
-        gpu_seconds=report.gpu_seconds,
+        gpu_seconds=0.0 if again else report.gpu_seconds,
         session="",
+        identical=held.identical and held.reached,
+        wrong=_against(report, Stage.CORRECTNESS),
+        slower=_against(report, Stage.PROFILE),
+        refused=len(made.refused) + _against(report, Stage.POLICY, Stage.COMPILE),
+        along=group.way.lineage if group.way and group.conditioned else "",
         taken=made.taken,
         kernel=made.source,
-        why="" if reached else "; ".join(why),
+        why="" if held.reached else "; ".join(why),
     )
+
+
+def _against(report: GateReport, *stages: Stage) -> bool:
+    """Whether the verdict is a refusal of one of these stages."""
+    return report.verdict is Verdict.REJECTED and report.stage in stages
 
 
 def _lacks(ends: _Ends, source: str, library: Library) -> list[str]:
@@ -284,6 +355,7 @@ def _judged(
         workplace.close()
     reached = report.verdict is Verdict.ACCEPTED
     spent = [t for t in every if 0 < t.number <= best]
+    gates = [t.gate for t in every if t.number > 0]
     return Trial(
         workload=ends.problem,
         number=number,
@@ -294,6 +366,9 @@ def _judged(
         steps=len(spent),
         gpu_seconds=sum(t.cost.gpu_seconds for t in spent),
         session=path.name,
+        wrong=sum(_against(one, Stage.CORRECTNESS) for one in gates),
+        slower=sum(_against(one, Stage.PROFILE) for one in gates),
+        refused=sum(_against(one, Stage.POLICY, Stage.COMPILE) for one in gates),
         why="" if reached else _why(ends, library, source, every, report, ended),
     )
 

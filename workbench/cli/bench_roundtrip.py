@@ -120,6 +120,8 @@ def _show(trial: "Trial", *, json: bool) -> None:
         emit.json(trial)
         return
     ratio = "not timed" if trial.ratio is None else f"{trial.ratio:.3f}x {trial.kind}"
+    if trial.identical:
+        ratio = "the very work"
     word = "reached" if trial.reached else "slower"
     emit.text(
         f"{trial.workload:<16} {trial.cards:<13} {trial.number:>3}  {word:<8} {ratio:<16} "
@@ -139,7 +141,7 @@ def _foot(found: "list[Trial]") -> None:
     reached = sum(trial.reached for trial in whole)
     kinds = " and ".join(sorted({str(trial.kind) for trial in found if trial.kind is not None}))
     emit.text(
-        f"{reached} of {len(whole)} trials reached the expert's latency, {kinds or 'not timed'} "
+        f"{reached} of {len(whole)} trials reached the expert's latency, {kinds or "by identity"} "
         f"(KLineage: {KLINEAGE}, measured)"
     )
     if any(trial.kind is Kind.MODELED for trial in found):
@@ -148,7 +150,13 @@ def _foot(found: "list[Trial]") -> None:
 
 def _line(one: "Summary") -> str:
     ratio = "-" if one.ratio is None else f"{one.ratio:.3f}x"
+    first = "never reached"
+    if one.until is not None:
+        trials, steps, seconds = one.until
+        first = f"first after {trials} trials, {steps} edits and {seconds:.1f} GPU-s"
+    by = f" ({one.identical} by identity)" if one.identical else ""
     return (
-        f"{one.workload:<16} {one.cards:<13} {one.reached} of {one.trials} reached, median {ratio} "
-        f"of the expert's speed after {one.steps:g} steps and {one.gpu_seconds:.1f} GPU-s"
+        f"{one.workload:<16} {one.cards:<13} {one.reached} of {one.trials} reached{by}, median "
+        f"{ratio} of the expert's speed after {one.steps:g} edits and {one.gpu_seconds:.1f} GPU-s; "
+        f"{first}; {one.wrong} wrong, {one.slower} slower, {one.refused} refused"
     )

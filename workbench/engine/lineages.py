@@ -17,12 +17,25 @@ def lineage_of(session: Path, library: Library) -> Recorded:
     Raises WorkbenchError for what is neither.
     """
     with recorded(session) as reader:
-        return _recorded(reader, library)
+        return line_of(reader, library)
 
 
-def _recorded(reader: SessionReader, library: Library) -> Recorded:
+def line_of(reader: SessionReader, library: Library) -> Recorded:
+    """The accepted line of a session that is open.
+
+    A lineage's steps name no card, since they are older than those lifted from them: a card is a
+    step's where it has the step's commit for evidence.
+    """
     settings, problem = reader.settings(), reader.problem()
-    line = [reader.transition(number) for number in reader.overview().line()]
+    overview = reader.overview()
+    line = [reader.transition(number) for number in overview.line()]
+    lifted = {
+        row.commit: skill.card.id
+        for skill in library.skills.values()
+        for row in skill.card.evidence
+        if row.session == settings.name and row.verdict == "accepted"
+    }
+    made = {v.number: lifted.get(v.commit, "") for v in overview.versions}
     return Recorded(
         name=settings.name,
         place=Place(
@@ -31,17 +44,18 @@ def _recorded(reader: SessionReader, library: Library) -> Recorded:
             inputs=inputs_of(line[0].gate.launches) if line else (),
             statement=problem.source,
         ),
-        steps=tuple(_step(transition, library) for transition in line[1:]),
+        steps=tuple(_step(one, library, made[one.number]) for one in line[1:]),
     )
 
 
-def _step(transition: Transition, library: Library) -> Step:
+def _step(transition: Transition, library: Library, lifted: str) -> Step:
     gate, plan = transition.gate, transition.plan
-    skill = library.skills.get(plan.card) if plan else None
+    card = (plan.card if plan else "") or lifted
+    skill = library.skills.get(card)
     before, after = gate.against, gate.time
     alike = before is not None and after is not None and before.kind is after.kind
     return Step(
-        card=plan.card if plan else "",
+        card=card,
         requires=skill.card.requires if skill else (),
         provides=skill.card.provides if skill else (),
         conflicts=skill.card.conflicts if skill else (),

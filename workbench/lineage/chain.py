@@ -8,9 +8,9 @@ from msgspec import structs
 from workbench.gate.records import Finding, GateReport, Outcome, Stage, StageReport, Verdict
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.source import normalized_sha256
+from workbench.lineage.leaping import modeled, turned
 from workbench.lineage.records import NAIVE, START, Attempt, Ended, Expert, Line, Termination
 from workbench.lineage.removals import removable
-from workbench.measure.records import Kind, Speed, Time
 from workbench.session.records import Answer, BackwardStep, Decision, Transition
 from workbench.skills.records import Plan
 
@@ -83,8 +83,8 @@ def _forward(
     gate = structs.replace(
         report,
         against=attempt.predecessor.time,
-        speed=_turned(attempt.predecessor.speed),
-        versus_seed=_modeled(start.time, report.time),
+        speed=turned(attempt.predecessor.speed),
+        versus_seed=modeled(start.time, report.time),
     )
     return Transition(
         number=number,
@@ -101,10 +101,15 @@ def _forward(
 
 def _kept(attempt: Attempt) -> str:
     if attempt.same_text:
-        return "taken out and put back: the very kernel"
-    if attempt.same_work:
-        return "taken out and put back: the same machine code, launched alike, so not timed"
-    return f"taken out and put back: {attempt.ratio:.3f}x of what there was"
+        says = "taken out and put back: the very kernel"
+    elif attempt.same_work:
+        says = "taken out and put back: the same machine code, launched alike, so not timed"
+    else:
+        says = f"taken out and put back: {attempt.ratio:.3f}x of what there was"
+    if attempt.leap == 1:
+        return says
+    gain = "" if attempt.leap_speed is None else f", {attempt.leap_speed.says()}"
+    return f"{says}; pays with the next {attempt.leap - 1}, as a leap of {attempt.leap}{gain}"
 
 
 def _rejected(number: int, parent: int, attempt: Attempt, state: str, at: str) -> Transition:
@@ -174,34 +179,11 @@ def _step(attempt: Attempt, state: str) -> BackwardStep:
         roundtrip=roundtrip,
         ratio=attempt.ratio,
         generated={name: (out, had) for name, (had, out) in attempt.generated.items()},
+        leap=attempt.leap,
+        leap_speed=attempt.leap_speed,
     )
 
 
 def _diff(before: str, after: str) -> str:
     lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), n=1)
     return "".join(lines)
-
-
-def _turned(speed: Speed | None) -> Speed | None:
-    """How many times faster the state is than its predecessor, of the predecessor's against it."""
-    if speed is None or not speed.ratio:
-        return None
-    low = None if not speed.high else 1 / speed.high
-    high = None if not speed.low else 1 / speed.low
-    known = low is not None and high is not None
-    return structs.replace(
-        speed,
-        ratio=1 / speed.ratio,
-        low=low if known else None,
-        high=high if known else None,
-        confidence=speed.confidence if known else None,
-    )
-
-
-def _modeled(before: Time | None, after: Time | None) -> Speed | None:
-    """Ratio of two modeled times; measured ones of different runs make none."""
-    if before is None or after is None:
-        return None
-    if before.kind is not Kind.MODELED or after.kind is not Kind.MODELED:
-        return None
-    return Speed(kind=Kind.MODELED, ratio=before.microseconds / after.microseconds)

@@ -8,7 +8,8 @@ it was seen.
 """
 
 from collections.abc import Sequence
-from statistics import median
+from statistics import geometric_mean, median
+from typing import Literal
 
 import msgspec
 import tomli_w
@@ -17,7 +18,7 @@ from msgspec import Struct, structs
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.facts_catalogue import CATALOGUE
 from workbench.kernels.records import Fact
-from workbench.lineage.instances import Instance
+from workbench.lineage.instances import LEAST_GAIN, Instance
 from workbench.lineage.predicates import Predicate, conditions
 from workbench.skills.records import (
     Card,
@@ -60,12 +61,12 @@ def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
     if not helped:
         return None
     found, left = conditions(helped, failed)
-    category = next((one.category for one in helped if one.locus), edit)
-    if place := helped[0].place:
-        category = f"{category}-{place.lower().replace('_', '-')}"
+    first = next((one for one in helped if one.locus), helped[0])
+    feature = first.feature if first.locus else structs.replace(first, category=edit).feature
+    name = _name(feature, first.requires)
     card = Card(
-        id=f"learned-{category}",
-        title=_title(edit, category),
+        id=f"learned-{name}",
+        title=_title(edit, name),
         intent=_sentence(EDITS[edit].says),
         order=_order(edit, helped),
         scope=Scope(
@@ -77,9 +78,19 @@ def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
         precondition=tuple(_precondition(p, failed) for p in found),
         effect=(_time(helped), *_effects(helped)),
         risk=tuple(_risk(failed[place]) for place in left),
+        requires=first.requires,
+        provides=(feature,) if first.locus else (),
         evidence=tuple(_evidence(one) for one in group),
     )
     return Induced(card=card, helped=len(helped), failed=len(failed), conditions=tuple(found))
+
+
+def _name(feature: str, requires: Sequence[str]) -> str:
+    """Of what pays by itself, or after what: `pipelined-loads-after-fused-loops`."""
+    if not requires:
+        return feature
+    more = f"-and-{len(requires) - 1}-more" if len(requires) > 1 else ""
+    return f"{feature}-after-{requires[-1]}{more}"
 
 
 def card_text(card: Card) -> str:
@@ -92,7 +103,7 @@ def card_text(card: Card) -> str:
 
 def _without_blanks(value: object) -> object:
     if isinstance(value, dict):
-        return {k: _without_blanks(v) for k, v in value.items() if v not in (None, "", [], ())}
+        return {k: _without_blanks(v) for k, v in value.items() if v not in (None, "", [], (), {})}
     if isinstance(value, list | tuple):
         return [_without_blanks(v) for v in value]
     return value
@@ -160,13 +171,19 @@ def _place(one: Instance) -> str:
 
 
 def _time(helped: Sequence[Instance]) -> Effect:
+    """How many times faster it became, from the least to the most, whatever side of 1 that is.
+
+    A mechanism that lost wherever it was seen says so: its time goes up.
+    """
     ratios = [one.ratio for one in helped if one.ratio is not None]
-    return Effect(
-        metric="time",
-        direction="down",
-        low=round(min(ratios), 3) if ratios else None,
-        high=round(max(ratios), 3) if ratios else None,
-    )
+    if not ratios:
+        return Effect(metric="time", direction="down")
+    middle = geometric_mean(ratios)
+    low, high = min(ratios), max(ratios)
+    if middle < 1 / LEAST_GAIN:
+        return Effect(metric="time", direction="up", low=round(1 / high, 3), high=round(1 / low, 3))
+    direction: Literal["down", "same"] = "down" if middle > LEAST_GAIN else "same"
+    return Effect(metric="time", direction=direction, low=round(low, 3), high=round(high, 3))
 
 
 def _effects(helped: Sequence[Instance]) -> list[Effect]:
@@ -224,4 +241,6 @@ def _evidence(one: Instance) -> EvidenceRow:
         family=one.family,
         target=one.target,
         says="" if one.helped else one.says,
+        parameters=one.parameters,
+        kernel=one.kernel,
     )

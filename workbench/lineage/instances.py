@@ -8,6 +8,8 @@ from workbench.kernels.facts import read_facts
 from workbench.kernels.records import Fact
 from workbench.kernels.source import read_source
 from workbench.kernels.target import TARGETS
+from workbench.lineage.leaping import leap
+from workbench.measure.records import Speed
 from workbench.problems.sidecar import family_of
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, SessionSettings, Transition
@@ -29,13 +31,16 @@ class Instance(Struct, frozen=True, kw_only=True):
     kernel: str
     parameters: dict[str, Parameter]
     helped: bool
-    """Right, kept, and faster by more than `LEAST_GAIN`."""
+    """Of a run: right, kept, and faster by more than `LEAST_GAIN`. Of a lineage: a step of the
+    accepted chain, which leads to the expert whatever it gains by itself."""
     says: str
     """What the gate said."""
     code: str = ""
     """The gate's reason; empty for one that passed."""
     ratio: float | None = None
     """Times faster than without it; None where nothing was timed."""
+    speed: Speed | None = None
+    """The same, with its interval."""
     before: Facts
     """Of the kernel without the mechanism."""
     after: Facts
@@ -52,6 +57,10 @@ class Instance(Struct, frozen=True, kw_only=True):
     accepted: bool
     position: float | None = None
     """Of a lineage's step: 0 just above naive, 1 at the expert; None in a run."""
+    requires: tuple[str, ...] = ()
+    """Features that steps before it put there which do not pay without it; see `leaping`."""
+    losing: bool = False
+    """Whether it is such a step itself."""
 
     @property
     def place(self) -> str:
@@ -61,21 +70,49 @@ class Instance(Struct, frozen=True, kw_only=True):
         """
         return str(self.parameters.get("block", ""))
 
+    @property
+    def feature(self) -> str:
+        """What it puts into a kernel, by name: its mechanism, and where that sits."""
+        return "-".join(filter(None, (self.category, self.place.lower().replace("_", "-"))))
+
 
 def instances(stores: Iterable[SessionReader]) -> Iterator[Instance]:
     """Every step of lineages and runs that was made by an edit, in the order of the sessions."""
     for store in stores:
-        settings, family = store.settings(), family_of(store.problem().sidecar)
-        commits = {version.number: version.commit for version in store.overview().versions}
-        read = {n: (store.transition(n), store.source(n)) for n in sorted(commits)}
-        lineage = settings.kind == "lineage"
-        steps = sum(t.decision.answer is Answer.ACCEPTED for t, _ in read.values()) - 1
-        for number, (transition, source) in read.items():
-            parent = read.get(-1 if transition.parent is None else transition.parent)
-            if parent is not None and _is_step(transition, settings):
-                one = _instance(transition, source, parent, settings, family, commits[number])
-                at = number / steps if lineage and steps > 0 else None
-                yield structs.replace(one, position=at)
+        yield from leaps(_instances(store))
+
+
+def leaps(steps: Iterable[Instance]) -> Iterator[Instance]:
+    """Steps with what those of a lineage require, and which of them lose by themselves.
+
+    Nothing changes in steps of a run: there each was kept for what it gained.
+    """
+    every = list(steps)
+    owed: dict[int, list[str]] = {}
+    losing: set[int] = set()
+    chain = [place for place, one in enumerate(every) if one.position is not None]
+    for at, place in enumerate(chain):
+        together = leap([every[other].speed for other in chain[at:]])
+        if together > 1:
+            losing.add(place)
+            owed.setdefault(chain[at + together - 1], []).append(every[place].feature)
+    for place, one in enumerate(every):
+        found = tuple(dict.fromkeys(owed.get(place, ())))
+        yield structs.replace(one, requires=found, losing=place in losing)
+
+
+def _instances(store: SessionReader) -> Iterator[Instance]:
+    settings, family = store.settings(), family_of(store.problem().sidecar)
+    commits = {version.number: version.commit for version in store.overview().versions}
+    read = {n: (store.transition(n), store.source(n)) for n in sorted(commits)}
+    lineage = settings.kind == "lineage"
+    steps = sum(t.decision.answer is Answer.ACCEPTED for t, _ in read.values()) - 1
+    for number, (transition, source) in read.items():
+        parent = read.get(-1 if transition.parent is None else transition.parent)
+        if parent is not None and _is_step(transition, settings):
+            one = _instance(transition, source, parent, settings, family, commits[number])
+            at = number / steps if lineage and steps > 0 else None
+            yield structs.replace(one, position=at)
 
 
 def _is_step(transition: Transition, settings: SessionSettings) -> bool:
@@ -109,10 +146,11 @@ def _instance(
         edit=plan.edit,
         kernel=plan.kernel,
         parameters=plan.parameters,
-        helped=accepted and least is not None and least > LEAST_GAIN,
+        helped=accepted and (backward is not None or (least is not None and least > LEAST_GAIN)),
         says=gate.says,
         code=gate.code,
         ratio=ratio,
+        speed=gate.speed,
         before=read_facts(parent[1], plan.kernel, before.launches, before.traces, known, target),
         after=read_facts(
             source, _heir(source, plan.kernel), gate.launches, gate.traces, known, target
@@ -139,11 +177,14 @@ def _heir(source: str, kernel: str) -> str:
 
 
 def by_mechanism(found: Sequence[Instance]) -> dict[str, list[Instance]]:
-    """Instances by the edit that carries them and its place, by name: a group becomes a card.
+    """Instances by the edit that carries them, its place and what it requires: a group becomes a
+    card.
 
-    The category and locus of a lineage's step and the edit of a run's step meet in the two.
+    The category and locus of a lineage's step and the edit of a run's step meet in the first two.
+    What pays only after another step is another skill than what pays by itself.
     """
     groups: dict[str, list[Instance]] = {}
     for one in found:
-        groups.setdefault(f"{one.edit} {one.place}".strip(), []).append(one)
+        key = " ".join(filter(None, (one.edit, one.place, *one.requires)))
+        groups.setdefault(key, []).append(one)
     return dict(sorted(groups.items()))

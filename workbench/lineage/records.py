@@ -52,6 +52,9 @@ class Attempt(Struct, frozen=True, kw_only=True, tag="attempt"):
     """The same in each run of pairs, which has workers of its own; empty when modeled."""
     generated: dict[str, tuple[int, int]] = {}
     """What is not the same in the compiler's code: (with, without) the mechanism."""
+    leap: int = 1
+    """Steps, from its forward one on, that pay only together; see `BackwardStep`."""
+    leap_speed: Speed | None = None
     accepted: bool
     why: str = ""
     """Why it was rejected, in a sentence; empty when accepted."""

@@ -29,6 +29,7 @@ from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.inverses.registry import Inverse, Removable
 from workbench.kernels.source import normalized_sha256
 from workbench.lineage.bench import Bench, Looked, machine_failed, price_of
+from workbench.lineage.leaping import leap, loses, modeled, turned
 from workbench.lineage.records import (
     Attempt,
     Ended,
@@ -209,7 +210,7 @@ class Walk:
     def _forward(self, said: Attempt, state: str, before: GateReport, began: float) -> Attempt:
         """The attempt with its way back up, accepted when that leads to what there was."""
         if normalized_sha256(said.forward) == normalized_sha256(state):
-            return _with(said, same_text=True, ratio=1.0, accepted=True)
+            return self._kept(_with(said, same_text=True, ratio=1.0))
         looked = self._bench.look(said.forward, state, before, self._limits.floor)
         compiled = looked.report.verdict is Verdict.ACCEPTED
         same = compiled and bool(before.work) and looked.report.work == before.work
@@ -226,7 +227,27 @@ class Walk:
         if said.blocks and min(said.blocks) < self._limits.floor:
             why = f"put back: {min(said.blocks):.3f}x of what there was in one run of pairs"
             return _rejected(said, "lineage.block-slower", why)
-        return _with(said, accepted=True)
+        return self._kept(said)
+
+    def _kept(self, said: Attempt) -> Attempt:
+        """The attempt, accepted, with the steps above it that it pays with.
+
+        One that loses by itself is timed with them where that is measured and there is room.
+        """
+        kept = [a for a in self.attempts if a.accepted]
+        above = [said, *reversed(kept)]
+        steps = leap([turned(one.predecessor.speed) for one in above])
+        said = _with(said, accepted=True, leap=steps)
+        expert = self.lines[0]
+        if steps == 1 or not isinstance(expert, Expert):
+            return said
+        last = kept[-steps] if steps <= len(kept) else None
+        top = expert.report if last is None else last.predecessor
+        source = expert.source if last is None else last.source
+        speed = modeled(said.predecessor.time, top.time)
+        if speed is None and loses(turned(said.predecessor.speed)) and not self._spent(0):
+            speed = self._bench.pairs(source, said.source)
+        return _with(said, leap_speed=speed)
 
     def _answered(
         self, looked: Looked, source: str, state: str, before: GateReport, floor: float | None

@@ -165,7 +165,8 @@ def _way(recorded: Recorded, first: int, place: Place) -> Way:
     present: list[str] = []
     stopped, last = "", first - 1
     for number, step in enumerate(recorded.steps[first:], start=first):
-        if step.provides and set(step.provides) <= features:
+        # What an earlier step of the way provides may be needed again, at another place.
+        if step.provides and set(step.provides) <= place.features:
             present.append(step.card)
             continue
         if not step.card:

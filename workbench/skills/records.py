@@ -88,6 +88,10 @@ class EvidenceRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """`sm90`."""
     says: str = ""
     """What the gate said of it, where it was not accepted."""
+    parameters: dict[str, int | float | str | bool] = {}
+    """Of the edit, in that step; empty in rows from before they were kept."""
+    kernel: str = ""
+    """GPU function that the edit was made in; empty in such rows."""
 
     @property
     def ratio(self) -> float | None:
@@ -203,5 +207,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Of a step that a model wrote: the skill it chose, a card's id or a method of the policy."""
     repairs: int | None = None
     """The refused version that this one mends."""
+    first: tuple[str, ...] = ()
+    """Cards whose edits were made before this one's in the same step: they provide what the card
+    requires, and lose by themselves."""
     phase: str = ""
     """`coarse` while algorithms are chosen, `fine` while they are tuned; empty without a card."""

@@ -140,8 +140,9 @@ def _foot(found: "list[Trial]") -> None:
     whole = [trial for trial in found if trial.cards == "whole"]
     reached = sum(trial.reached for trial in whole)
     kinds = " and ".join(sorted({str(trial.kind) for trial in found if trial.kind is not None}))
+    how = kinds or "by identity"
     emit.text(
-        f"{reached} of {len(whole)} trials reached the expert's latency, {kinds or "by identity"} "
+        f"{reached} of {len(whole)} trials reached the expert's latency, {how} "
         f"(KLineage: {KLINEAGE}, measured)"
     )
     if any(trial.kind is Kind.MODELED for trial in found):

@@ -19,6 +19,7 @@ from workbench.engine.gatehouse import Gatehouse
 from workbench.engine.history import History
 from workbench.engine.laying import problem_of
 from workbench.engine.measuring import flavors, timer_of
+from workbench.engine.memory import Memory
 from workbench.engine.once import made_once
 from workbench.engine.seeds import find_seed
 from workbench.engine.sittings import SessionSitting
@@ -35,14 +36,13 @@ from workbench.gate.problem.inspect import ProblemReport, inspect_problem
 from workbench.gate.records import GateReport, Outcome
 from workbench.gate.timing.stage import GpuTimer
 from workbench.isolation.workshop import Workshop
-from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
 from workbench.measure.records import Speed
 from workbench.problems.records import Problem
 from workbench.search.ladder import load_ladder
-from workbench.search.proposer import NoProposal, Proposal, ProposerState, Tried, propose
+from workbench.search.proposer import NoProposal, Proposal, ProposerState, propose
 from workbench.session.code import keep
-from workbench.session.records import Answer, SessionSettings, Transition
+from workbench.session.records import SessionSettings, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.library import Library, load_library
 from workbench.skills.records import Plan
@@ -82,7 +82,7 @@ class SessionWorkplace:
         self._writes = may_resize
         self._may_resize = may_resize and own_seed is None
         self._emit = emit
-        self._hashes: dict[int, str] = {}
+        self._memory = Memory(store)
         self._workshop = Workshop(
             device_index=settings.device_index,
             preload=_PRELOAD,
@@ -155,32 +155,8 @@ class SessionWorkplace:
             precision=self._problem.precision.value,
             flops=work.flops if work else None,
             bytes=work.bytes if work else None,
-            history=tuple(self._tried(t, drafts) for t in history.transitions),
+            history=tuple(self._memory.tried(t, drafts) for t in history.transitions),
             search=load_ladder().search,
-        )
-
-    def _tried(self, transition: Transition, drafts: Mapping[int, str]) -> Tried:
-        """A transition as the proposer remembers it; sources are read from git once."""
-        sha256 = self._hashes.get(transition.number)
-        if transition.number in drafts:
-            sha256 = normalized_sha256(drafts[transition.number])
-        elif sha256 is None:
-            sha256 = normalized_sha256(self._store.source(transition.number))
-            self._hashes[transition.number] = sha256
-        plan, speed = transition.plan, transition.gate.speed
-        accepted = transition.decision.answer is Answer.ACCEPTED
-        # A refused try by hand or by a model says nothing of what the card's edit would do.
-        counts = plan is not None and (bool(plan.edit) or accepted)
-        return Tried(
-            number=transition.number,
-            parent=transition.parent,
-            sha256=sha256,
-            accepted=accepted,
-            card=plan.card if plan and counts else "",
-            kernel=plan.kernel if plan else "",
-            parameters=plan.parameters if plan else {},
-            was=plan.was if plan else {},
-            speed=speed.ratio if speed else None,
         )
 
     def compiled(self, source: str) -> Compiled:
@@ -204,6 +180,23 @@ class SessionWorkplace:
         if incumbent is None:
             return NoProposal(reason="there is no accepted kernel to start from")
         return propose(self._state(incumbent, history, drafts))
+
+    @property
+    def beam(self) -> int:
+        """Candidates that are looked at side by side; a model writes one at a time."""
+        return 1 if self._settings.proposer == "llm" else self._settings.beam
+
+    def held(self, history: History) -> Proposal | None:
+        """A candidate that was put aside, as a step from the incumbent."""
+        found = self._gatehouse.held(history)
+        if found is None:
+            return None
+        one, reason = found
+        if one.plan is None:
+            return None
+        why = f"put aside as v{one.number} ({reason}); nothing else has helped since"
+        plan = structs.replace(one.plan, held=one.number, reason=why, trail=(why,))
+        return Proposal(plan=plan, source=self._store.source(one.number))
 
     def sit(self, source: str, history: History, number: int, plan: Plan | None) -> SessionSitting:
         """A candidate before the gate; one that an edit made is judged on the session's draws."""

@@ -116,9 +116,10 @@ def _instances(store: SessionReader) -> Iterator[Instance]:
 
 
 def _is_step(transition: Transition, settings: SessionSettings) -> bool:
-    """Whether it went forward by an edit; a removal that failed is no step forward."""
+    """Whether it went forward by one edit; a removal that failed is no step forward, and a step
+    of several cards says nothing of any one."""
     plan = transition.plan
-    if plan is None or not plan.edit or transition.decision.answer is Answer.PENDING:
+    if plan is None or not plan.edit or plan.first or transition.decision.answer is Answer.PENDING:
         return False
     return settings.kind == "run" or transition.decision.answer is Answer.ACCEPTED
 

@@ -19,7 +19,8 @@ class Line(Struct, frozen=True):
     @property
     def cards(self) -> tuple[str, ...]:
         """Cards accepted on the line, in order, each once."""
-        return tuple(dict.fromkeys(t.card for t in self.steps if t.card))
+        every = (card for t in self.steps for card in (*t.first, t.card))
+        return tuple(dict.fromkeys(card for card in every if card))
 
     @property
     def tried_cards(self) -> tuple[str, ...]:

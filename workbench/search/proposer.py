@@ -22,6 +22,7 @@ from workbench.search.profile import session_facts
 from workbench.search.ranking import Choice, Ranked, in_order, methods_of, rank
 from workbench.search.records import NoProposal, Proposal, ProposerState, Tried, search_of
 from workbench.search.scope import blocked
+from workbench.search.together import freed, missing, prepared, prepares
 from workbench.skills.card import Skill
 from workbench.skills.conditions import Unknown, check, evaluate_value, parse_value
 from workbench.skills.policy import Ruling, decide, told
@@ -152,7 +153,13 @@ def _judged(
     table: PolicyTable,
 ) -> Choice | str:
     """The card with its conditions checked, or why it is out of the question."""
-    refusal = blocked(skill, state, line, table.file.standing)
+    ready = None
+    if missing(skill, line, state.library):
+        ready = prepared(skill, kernel, state, line)
+    able = skill if ready is None else freed(skill)
+    refusal = blocked(able, state, line, table.file.standing)
+    if not refusal and (other := prepares(skill, state, line)):
+        refusal = f"pays only with {other}, which is tried with it"
     edit = skill.edit
     if refusal or edit is None:
         return refusal
@@ -164,7 +171,7 @@ def _judged(
     if failed:
         return f"{failed[0].says}: {failed[0].because}"
     # Last, because it reads the text: what the facts rule out needs no anchor.
-    refusal = edit.refusal(state.source, kernel)
+    refusal = edit.refusal(ready.source if ready else state.source, kernel)
     if refusal:
         return refusal
     risks = tuple(
@@ -172,7 +179,7 @@ def _judged(
         for r, when in zip(skill.card.risk, skill.risks, strict=True)
         if when is not None
     )
-    return Choice(skill, edit, kernel, checks, risks)
+    return Choice(skill, edit, kernel, checks, risks, ready)
 
 
 def _first_new(
@@ -184,7 +191,8 @@ def _first_new(
     trials = line.trials(choice.skill.card.id, choice.kernel, state.library)
     last = ""
     grid = choice.skill.card.carrier.grid
-    for anchor in choice.edit.anchors(state.source, choice.kernel):
+    source = choice.prepared.source if choice.prepared else state.source
+    for anchor in choice.edit.anchors(source, choice.kernel):
         if any(
             name in grid and value not in grid[name] for name, value in anchor.parameters.items()
         ):
@@ -198,7 +206,7 @@ def _first_new(
         for point in points(axes, anchor.current, here):
             parameters = {**anchor.parameters, **point}
             try:
-                applied = choice.edit.apply(state.source, choice.kernel, parameters)
+                applied = choice.edit.apply(source, choice.kernel, parameters)
             except EditRefused as refusal:
                 last = refusal.why
                 continue
@@ -264,6 +272,7 @@ def _plan(
         edit=choice.edit.id,
         parameters={**anchor.parameters, **point},
         was=dict(anchor.current),
+        first=choice.prepared.first if choice.prepared else (),
         checks=choice.checks,
         risks=choice.risks,
         bottleneck=bottleneck if isinstance(bottleneck, str) else "",
@@ -293,6 +302,8 @@ def _reason(ranked: Ranked, anchor: Anchor, point: Point, trials: tuple[Tried, .
         said = f"other values did not help; now {wanted}"
     else:
         said = f"{ranked.ruling.case_at(ranked.case)}; the first card there that fits {anchor.says}"
+    if choice.prepared:
+        said = f"{said}; with {', '.join(choice.prepared.first)}, which it requires"
     if ranked.pinned:
         said = f"pinned by you; {said}"
     unknown = [c.because for c in choice.checks if c.truth is Truth.UNKNOWN]

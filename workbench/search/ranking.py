@@ -9,6 +9,7 @@ from workbench.search.expectation import Expected, expected_gain, size_word
 from workbench.search.line import Line
 from workbench.search.phase import rested
 from workbench.search.records import ProposerState, Tried, search_of
+from workbench.search.together import Prepared
 from workbench.skills.card import Skill
 from workbench.skills.policy import Ruling
 from workbench.skills.policy_table import PolicyTable
@@ -23,6 +24,8 @@ class Choice(Struct, frozen=True):
     kernel: str
     checks: tuple[Check, ...]
     risks: tuple[Check, ...]
+    prepared: Prepared | None = None
+    """The source with what the card requires; None where nothing is missing."""
 
 
 class Ranked(Struct, frozen=True, kw_only=True):

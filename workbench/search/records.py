@@ -22,6 +22,8 @@ class Tried(Struct, frozen=True, kw_only=True):
     accepted: bool
     """By whoever decided; a veto is a no."""
     card: str = ""
+    first: tuple[str, ...] = ()
+    """Cards that were carried out before it in the same step."""
     kernel: str = ""
     parameters: dict[str, Parameter] = {}
     was: dict[str, Parameter] = {}

@@ -104,7 +104,7 @@ def test_the_ladder_ends_with_the_kernel_that_full_fidelity_ends_with_for_less(r
     assert row.kind is Kind.MEASURED
     assert ladder.as_fast == 1.0
     assert ladder.same == 1.0
-    assert ladder.gpu_seconds < full.gpu_seconds / 3
+    assert ladder.gpu_seconds < 0.4 * full.gpu_seconds
     assert ladder.gpu_seconds < row.of("halving").gpu_seconds
     assert ladder.gpu_seconds < row.of("one rung").gpu_seconds
     assert row.of("full").same == row.of("full again").same == 1.0
@@ -213,8 +213,8 @@ def test_the_shipped_doubt_of_the_model_covers_what_the_gpu_said() -> None:
         for (m1, us1), (m2, us2) in combinations(own, 2)
     )
     doubt = math.log(shipped_ladder().search.model_doubt.value)
-    assert len(errors) == 181
-    assert errors[int(0.95 * len(errors))] <= doubt < errors[-1] + 0.1
+    assert len(errors) == 502
+    assert errors[int(0.95 * len(errors))] <= doubt <= errors[-1]
 
 
 def test_the_command_replays_a_file_and_says_whether_the_goals_are_met(

@@ -17,7 +17,7 @@ from workbench.gate.correctness import stage as correctness
 from workbench.gate.correctness.cases import SEED_BYTES
 from workbench.gate.correctness.full import stage as full_shape
 from workbench.gate.correctness.full.stage import FullLook
-from workbench.gate.correctness.stage import CorrectnessSettings, usual_shapes
+from workbench.gate.correctness.stage import CorrectnessSettings, ShapeEffort, usual_shapes
 from workbench.gate.counters import Profiler
 from workbench.gate.counting import Counting
 from workbench.gate.parts import Parts
@@ -219,9 +219,7 @@ class Sitting:
         """Compare with the reference at the shapes of the rung."""
         device = self._settings.device_index
         wanted = CorrectnessSettings(
-            shapes=usual_shapes(
-                self._problem, device_index=device, rung=self._settings.rung, facts=self._facts()
-            ),
+            shapes=self._shapes(),
             seed=self._seed,
             device_index=device,
             target=self._settings.target,
@@ -252,6 +250,16 @@ class Sitting:
             return self._beside_others(Stage.CORRECTNESS, device, compared)
         report = compared()
         return report if report.outcome is Outcome.FAILED else self._at_full(report)
+
+    def _shapes(self) -> tuple[ShapeEffort, ...]:
+        """Where outputs are compared with the reference's, smallest first."""
+        settings = self._settings
+        return usual_shapes(
+            self._problem,
+            device_index=settings.device_index,
+            rung=settings.rung,
+            facts=self._facts(),
+        )
 
     def _at_full(self, report: StageReport) -> StageReport:
         """The report with what a sample of programs shows at the full shape."""
@@ -301,10 +309,12 @@ class Sitting:
             self._profiled = self._measured(timer, parent, profiler)
         else:
             facts = self._facts()
+            # A GPU compares at full size: what the interpreter never saw there was still shown.
+            shown = 0 if self._settings.device_index is None else -1
             self._profiled = profile.run_modeled(
                 self._candidate,
                 self.compiled or Compiled(report=self._reports[-1]),
-                (facts.shapes[0], facts.full),
+                (facts.shape(self._shapes()[shown].shape), facts.full),
                 self._settings.target,
                 self._workshop,
                 parent=parent_time,

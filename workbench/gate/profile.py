@@ -81,8 +81,8 @@ def run_modeled(  # noqa: PLR0913 -- what is modeled, where, and what is known a
 ) -> Profiled:
     """Trace a sample of programs at the full shape and model the time from what they did.
 
-    `shapes` are the smallest, where the candidate was shown to be right, and the full one: where
-    it does less there than the smallest lets expect, the stage is unproven. `parent` is the
+    `shapes` are one where the candidate was shown to be right, and the full one: where it does
+    less there than the first lets expect, the stage is unproven. `parent` is the
     modeled time of the kernel it was made from; a candidate that is not modeled faster than it by
     `threshold` fails the stage. `traced` is what an earlier stage traced at the full shape,
     `seed` draws what is sampled here. Raises WorkbenchError when no worker starts.

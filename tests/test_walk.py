@@ -27,7 +27,7 @@ from workbench.lineage.chain import transitions
 from workbench.lineage.outlook import outlook
 from workbench.lineage.records import Attempt, Termination, WalkLimits, bottom
 from workbench.lineage.removals import removable
-from workbench.lineage.restored import generated, restored
+from workbench.lineage.restored import Made, generated, operations, restored, same_code
 from workbench.lineage.walk import Walk
 from workbench.measure.records import Kind, PairSamples
 from workbench.session.reader import SessionReader
@@ -307,10 +307,59 @@ def test_what_the_compiler_made_is_compared_with_and_without():
 
     before = with_mix(ScriptedBench().judge(GEMM), {"UTMALDG": 4, "HGMMA": 8})
     gone = with_mix(before, {"LDGSTS": 6, "HGMMA": 8})
-    assert restored("tensor-descriptors", before, before) == ("UTMALDG",)
-    assert restored("tensor-descriptors", before, gone) == ()
-    assert restored("warps", before, before) == ()
-    assert generated(before, gone) == {"SASS LDGSTS": (0, 6), "SASS UTMALDG": (4, 0)}
+    had = Made(before)
+    assert restored("tensor-descriptors", had, had).endswith("(SASS UTMALDG 4 to 4)")
+    assert restored("tensor-descriptors", had, Made(gone)) == ""
+    assert restored("warps", had, had) == ""
+    assert generated(had, Made(gone)) == {"SASS LDGSTS": (0, 6), "SASS UTMALDG": (4, 0)}
+
+
+TTGIR = """
+#blocked = #ttg.blocked<{sizePerThread = [1, 8]}>
+module attributes {"ttg.num-warps" = 8 : i32, ttg.target = "cuda:90"} {
+  tt.func public @k(%arg0: !tt.ptr<bf16> {tt.divisibility = 16 : i32}) {
+    %0 = tt.get_program_id x : i32
+    %1:2 = scf.for %i = %0 to %0 step %0 iter_args(%a = %0) -> (i32) : i32 {
+      %2 = ttg.async_copy_global_to_local %p, %m : tensor<64x!tt.ptr<bf16>, #blocked>
+      %3 = ttg.async_wait %2 {num = 0 : i32}
+      %4 = ttg.convert_layout %5 : tensor<8xf32, #blocked> -> tensor<8xf32, #mma>
+      scf.yield %0 : i32
+    }
+    tt.store %x, %4 : tensor<8x!tt.ptr<f32>, #blocked>
+    tt.return
+  }
+}
+"""
+
+
+def test_the_operations_of_ttgir_are_counted_and_not_its_types():
+    assert operations(TTGIR) == {
+        "tt.get_program_id": 1,
+        "scf.for": 1,
+        "ttg.async_copy_global_to_local": 1,
+        "ttg.async_wait": 1,
+        "ttg.convert_layout": 1,
+        "tt.store": 1,
+    }
+
+
+def test_what_the_compiler_restores_is_told_by_level_with_counts():
+    before = ScriptedBench().judge(GEMM)
+    copies = {"ttg.async_copy_global_to_local": 6, "tt.store": 1}
+    one, other = Made(before, copies), Made(before, {"tt.load": 2, "tt.store": 1})
+    assert restored("pipelined-loads", one, one).endswith(
+        "(TTGIR ttg.async_copy_global_to_local 6 to 6)"
+    )
+    assert restored("pipelined-loads", one, other) == ""
+    assert same_code(one, one).endswith("the same operations in TTGIR already")
+    assert "from another TTGIR (tt.load 0 to 2, ttg.async" in same_code(one, other)
+    assert "TTGIR" not in same_code(one, Made(before))
+    assert generated(one, other) == {
+        "TTGIR tt.load": (0, 2),
+        "TTGIR ttg.async_copy_global_to_local": (6, 0),
+    }
+    # Where a text was not kept, nothing is said of it.
+    assert generated(one, Made(before)) == {}
 
 
 def test_what_a_walk_will_ask_is_counted_before_it_asks():

@@ -86,6 +86,10 @@ class ScriptedBench:
         del state, before
         return ScriptedLook(self, source, floor)
 
+    def operations(self, report: GateReport) -> dict[str, int]:
+        del report
+        return {}
+
     def pairs(self, source: str, state: str) -> Speed | None:
         self.timed = (source, state)
         return Speed(kind=self.kind, ratio=3.0, low=2.9, high=3.1)

@@ -1,6 +1,7 @@
 """Learning from an expert: a walk backwards that survives its process, written as a session."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -27,10 +28,12 @@ from workbench.gate.candidate import read_candidate
 from workbench.gate.records import GateReport
 from workbench.lineage.bench import Looked
 from workbench.lineage.records import Ended, Termination, WalkLimits
+from workbench.lineage.restored import operations
 from workbench.lineage.walk import Walk
 from workbench.measure.records import Speed
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.problems.records import Problem
+from workbench.session.code import read as read_code
 from workbench.session.journal import Journal
 from workbench.session.lock import EngineLock
 from workbench.session.names import check_name, fresh_name
@@ -167,7 +170,7 @@ def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:
         store.recover()
         workplace = SessionWorkplace(store, settings, given, tell)
         before = walked(walk_path(store))
-        bench = _Bench(workplace, interruption)
+        bench = _Bench(store, workplace, interruption)
         walk = Walk(bench, limits, noting(journal, listen), before)
         try:
             ended = walk.run(*given)
@@ -196,7 +199,10 @@ def _nothing_learned(fault: WorkbenchError, path: Path) -> WorkbenchError:
 class _Bench:
     """The session's own gate, as a walk asks it; a signal gives up what is being judged."""
 
-    def __init__(self, workplace: SessionWorkplace, interruption: Interruption) -> None:
+    def __init__(
+        self, store: SessionStore, workplace: SessionWorkplace, interruption: Interruption
+    ) -> None:
+        self._store = store
         self._workplace = workplace
         self._may = interruption.interruptible
 
@@ -207,6 +213,16 @@ class _Bench:
     def look(self, source: str, state: str, before: GateReport, floor: float | None) -> Looked:
         with self._may():
             return _Looked(self._workplace.beside(source, state, before, floor), self._may)
+
+    def operations(self, report: GateReport) -> Mapping[str, int]:
+        names = [launch.code_sha256 for launch in report.launches]
+        kept = read_code(self._store.git, names)
+        if not all(name in kept and kept[name].ttgir for name in names):
+            return {}
+        found: Counter[str] = Counter()
+        for name in names:
+            found.update(operations(kept[name].ttgir))
+        return found
 
     def pairs(self, source: str, state: str) -> Speed | None:
         with self._may():

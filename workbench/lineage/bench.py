@@ -1,6 +1,6 @@
 """What a walk asks of a gate, and what an answer costs: none is begun that would not fit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Protocol
 
@@ -39,6 +39,10 @@ class Bench(Protocol):
         It may be no slower than `floor` of the state, which the paired decision finds out; without
         a floor it may be as slow as it likes, and one run of pairs tells how slow.
         """
+
+    def operations(self, report: GateReport) -> Mapping[str, int]:
+        """What the compiler's TTGIR of a judged kernel consists of, over all launches; empty where
+        its text was not kept. See `restored.operations`."""
 
     def pairs(self, source: str, state: str) -> Speed | None:
         """How many times faster one kernel is than another, in one run of pairs, without a word

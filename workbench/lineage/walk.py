@@ -39,7 +39,7 @@ from workbench.lineage.records import (
     WalkLimits,
 )
 from workbench.lineage.removals import removable
-from workbench.lineage.restored import generated, restored, same_code
+from workbench.lineage.restored import Made, generated, restored, same_code
 from workbench.lineage.uncovered import Uncovered, failed_gate, nothing_to_remove, uncovered
 from workbench.measure.records import Kind, Speed
 from workbench.session.records import Cost
@@ -179,6 +179,7 @@ class Walk:
         inverse, kernel, found = what
         began = time.monotonic()
         looked = self._bench.look(found.source, state, before, None)
+        made = [Made(one, self._bench.operations(one)) for one in (before, looked.report)]
         said = Attempt(
             state=number,
             category=inverse.category,
@@ -189,12 +190,12 @@ class Walk:
             parameters=dict(found.parameters),
             source=found.source,
             predecessor=looked.report,
-            generated=generated(before, looked.report),
+            generated=generated(*made),
             accepted=False,
             cost=_cost_of(0.0, began),
         )
         compiled = looked.report.verdict is Verdict.ACCEPTED
-        if compiled and (nothing := _not_taken_out(said, before)):
+        if compiled and (nothing := _not_taken_out(inverse.category, *made)):
             return _rejected(said, *nothing)
         try:
             forward = put_back(said.source, kernel, inverse.edit, said.parameters)
@@ -275,13 +276,12 @@ def put_back(source: str, kernel: str, edit: str, parameters: Mapping[str, Param
     return EDITS[edit].apply(source, kernel, dict(parameters)).source
 
 
-def _not_taken_out(said: Attempt, before: GateReport) -> tuple[str, str] | None:
+def _not_taken_out(category: str, before: Made, after: Made) -> tuple[str, str] | None:
     """Why the compiler's code says that nothing was taken out: code and sentence."""
-    if same_code(before, said.predecessor):
-        return "lineage.same-code", "the compiler makes the same code without it"
-    if groups := restored(said.category, before, said.predecessor):
-        why = f"the compiler has put it back: as much {', '.join(groups)} without it"
-        return "lineage.restored", why
+    if says := same_code(before, after):
+        return "lineage.same-code", says
+    if says := restored(category, before, after):
+        return "lineage.restored", says
     return None
 
 

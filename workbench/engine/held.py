@@ -1,0 +1,105 @@
+"""Candidates that were put aside because others went first, and which of them comes back.
+
+They are transitions like any other, so that a killed run has the same queue when it goes on.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+from workbench.engine.history import History
+from workbench.measure.records import Kind, Speed
+from workbench.search.rungs import Action, Ladder, RungResult
+from workbench.session.records import Answer, RungVisit, Transition
+
+HELD = "profile.held"
+"""Reason code of a candidate that was put aside."""
+
+
+def put_aside(transition: Transition) -> bool:
+    """Whether it is one that was looked at, found right so far, and not gated to its end."""
+    return transition.gate.code == HELD and transition.decision.answer is Answer.REJECTED
+
+
+def waiting(history: History) -> list[Transition]:
+    """Those that did not come back yet."""
+    back = {t.plan.held for t in history.transitions if t.plan is not None}
+    return [t for t in history.transitions if put_aside(t) and t.number not in back]
+
+
+def comes_back(history: History, ladder: Ladder, *, trusted: bool) -> tuple[Transition, str] | None:
+    """The one that has most to be said for it against the incumbent now, and what; None without.
+
+    What was looked at against an earlier incumbent is held against the present one by the intervals
+    of the steps between. A number that was modeled will be no other: there only a gain comes back.
+    """
+    found: list[tuple[float, int, Transition, str]] = []
+    for one in waiting(history):
+        result, base = _result(one), _base(one, history)
+        if result is None or base is None:
+            continue
+        incumbent = None if not base else _line_result(base, result)
+        standing = ladder.standing([result], incumbent=incumbent, trusted=trusted)
+        measured = result.kind is Kind.MEASURED and standing.action is Action.HOLD
+        if standing.action is Action.PROMOTE or measured:
+            found.append((-standing.score, one.number, one, standing.reason))
+    if not found:
+        return None
+    _, _, one, reason = min(found, key=lambda row: row[:2])
+    return one, reason
+
+
+def measured_speed(rungs: Sequence[RungVisit]) -> Speed | None:
+    """What pairs at a rung said of a candidate whose gate did not come to its own."""
+    speeds = [v.speed for v in rungs if v.speed is not None and v.speed.kind is Kind.MEASURED]
+    return speeds[-1] if speeds else None
+
+
+def _last(transition: Transition) -> RungVisit | None:
+    """The rung that it was put aside at."""
+    return next((v for v in reversed(transition.rungs) if v.speed is not None), None)
+
+
+def _result(transition: Transition) -> RungResult | None:
+    visit = _last(transition)
+    if visit is None or visit.speed is None:
+        return None
+    return _of(visit.rung, visit.speed, transition.gate.kernel_sha256)
+
+
+def _of(rung: str, speed: Speed, sha256: str) -> RungResult:
+    return RungResult(
+        sha256=sha256,
+        rung=rung,
+        passed=True,
+        kind=speed.kind,
+        ratio=speed.ratio,
+        low=speed.low,
+        high=speed.high,
+    )
+
+
+def _base(one: Transition, history: History) -> list[Speed] | None:
+    """What the steps gained between its parent and the incumbent; None where it is on no line with
+    it, or a step has no time of the kind that it has."""
+    incumbent, visit = history.incumbent, _last(one)
+    if incumbent is None or one.parent is None or visit is None or visit.speed is None:
+        return None
+    line = history.line(incumbent.number)
+    if one.parent not in line:
+        return None
+    speeds = [history.get(n).gate.speed for n in line[line.index(one.parent) + 1 :]]
+    known = [s for s in speeds if s is not None and s.kind is visit.speed.kind]
+    return known if len(known) == len(speeds) else None
+
+
+def _line_result(speeds: Sequence[Speed], like: RungResult) -> RungResult:
+    """The incumbent against the base that the candidate was looked at against."""
+    lows = [s.ratio if s.low is None else s.low for s in speeds]
+    highs = [s.ratio if s.high is None else s.high for s in speeds]
+    speed = Speed(
+        kind=like.kind,
+        ratio=prod(s.ratio for s in speeds),
+        low=prod(lows) if like.low is not None else None,
+        high=prod(highs) if like.high is not None else None,
+    )
+    return _of(like.rung, speed, "")

@@ -54,6 +54,7 @@ code.block_parameters    | names  |  | compile-time parameters that size some bl
 code.tunable_blocks      | number |  | how many of them have a literal value to edit
 code.invariant_loads     | number |  | loads inside a loop that do not depend on it
 code.has_constant_dims   | flag   |  | some dimension is a compile-time parameter
+code.passed_dims         | number |  | dimensions that are passed as plain arguments
 """
 
 _ANCHOR = """

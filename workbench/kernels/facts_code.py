@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from workbench.kernels.edits.blocks import tunable
+from workbench.kernels.edits.dimensions import plain_dimensions
 from workbench.kernels.edits.hoist import invariant_loads
 from workbench.kernels.edits.order import tile_order
 from workbench.kernels.source import Source
@@ -29,6 +30,8 @@ def code_facts(source: Source, kernel: JitKernel) -> Iterator[Row]:
     yield "code.tunable_blocks", len(blocks), ", ".join(blocks)
     held = invariant_loads(kernel)
     yield "code.invariant_loads", len(held), _lines(a.line for a in held)
+    passed = plain_dimensions(kernel)
+    yield "code.passed_dims", len(passed), ", ".join(passed)
 
 
 def _lines(lines: Iterator[int]) -> str:

@@ -14,7 +14,7 @@ from workbench.kernels.source_kernel import JitKernel
 _CDIV = frozenset({"triton.cdiv", "tl.cdiv"})
 
 
-def _dimensions(kernel: JitKernel) -> list[str]:
+def plain_dimensions(kernel: JitKernel) -> list[str]:
     """Parameters that are surely whole numbers and not yet constants: bounds of masks and loops."""
     plain = {p.name for p in kernel.parameters if not p.constexpr and p.argument.annotation is None}
     found: set[str] = set()
@@ -38,7 +38,7 @@ def _dimensions(kernel: JitKernel) -> list[str]:
 
 
 def _find_constants(source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
-    found = _dimensions(kernel)
+    found = plain_dimensions(kernel)
     if not found:
         raise EditRefused("no dimension is passed as a plain argument")
     if any(launch.starred for launch in source.launches_of(kernel.name)):
@@ -50,7 +50,7 @@ def _change_constants(source: Source, kernel: JitKernel, _: dict[str, Parameter]
     _find_constants(source, kernel)
     splice = Splice(source)
     constexpr = spelled(source, "tl.constexpr")
-    for name in _dimensions(kernel):
+    for name in plain_dimensions(kernel):
         parameter = kernel.parameter(name)
         if parameter is not None:
             splice.replace(parameter.argument, f"{name}: {constexpr}")

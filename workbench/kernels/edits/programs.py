@@ -145,12 +145,21 @@ def _persist(source: Source, kernel: JitKernel, parameters: dict[str, Parameter]
     for call in every:
         splice.replace(call, total if total.isidentifier() else f"({total})")
     start, step = spelled(source, "tl.program_id"), spelled(source, "tl.num_programs")
-    ranged = spelled(source, "tl.range")
-    _with_loop(splice, kernel, found, names, f"{ranged}({start}(0), {total}, {step}(0))")
+    ranged, merged = spelled(source, "tl.range"), _merged(kernel, parameters)
+    _with_loop(splice, kernel, found, names, f"{ranged}({start}(0), {total}, {step}(0){merged})")
     for _, grid in found.launches:
         extent = grid.extents[0]
         splice.replace(extent, f"min({programs}, {splice.text(extent)})")
     return splice.result()
+
+
+def _merged(kernel: JitKernel, parameters: dict[str, Parameter]) -> str:
+    """The option that lets the compiler merge the loop over tiles with the one inside it."""
+    if not parameters["flatten"]:
+        return ""
+    if len(kernel.loops) != 1:
+        raise EditRefused("the work is not one loop, with which a loop over tiles could be merged")
+    return ", flatten=True"
 
 
 def _chunk(source: Source, kernel: JitKernel, parameters: dict[str, Parameter]) -> str:
@@ -191,6 +200,13 @@ PERSISTENT = Edit(
             kind="int",
             default=132,
             grid=(132, 264, 528),
+        ),
+        EditParameter(
+            name="flatten",
+            says="merge the loop over tiles with the loop inside it",
+            kind="flag",
+            default=False,
+            grid=(False, True),
         ),
     ),
     find=_find,

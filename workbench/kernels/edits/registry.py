@@ -33,6 +33,7 @@ from workbench.kernels.edits.masks import DROP_MASKS
 from workbench.kernels.edits.nests import FUSED_LOOPS, SQUARE_TILES
 from workbench.kernels.edits.online_softmax import ONLINE_SOFTMAX
 from workbench.kernels.edits.order import GROUP_ORDER
+from workbench.kernels.edits.part_on_chip import PART_ON_CHIP
 from workbench.kernels.edits.pointers import POINTERS
 from workbench.kernels.edits.policies import CACHE_MODIFIER, EVICTION
 from workbench.kernels.edits.precision import DOT_PRECISION
@@ -55,6 +56,7 @@ EDITS: dict[str, Edit] = {
         NUM_WARPS,
         NUM_STAGES,
         ROW_ON_CHIP,
+        PART_ON_CHIP,
         LOOP_TO_TILE,
         ONLINE_SOFTMAX,
         COUNT_TO_SORT,

@@ -68,7 +68,8 @@ def _rereads(kernel: JitKernel, loops: list[Loop]) -> bool:
     return any(read[i] & read[j] for i in range(len(read)) for j in range(i))
 
 
-def _check(kernel: JitKernel, found: Passes) -> None:
+def check_passes(kernel: JitKernel, found: Passes) -> None:
+    """Refuse loops whose bodies could not be told apart from one pass over a whole block."""
     if in_grid(kernel, found.block):
         raise EditRefused(f"programs stand `{found.block}` apart: they share a row")
     nodes = {loop.node for loop in found.loops}
@@ -104,9 +105,9 @@ def _check_masked(kernel: JitKernel, access: Access, loop: Loop, found: Passes) 
 
 def _find(source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
     found = passes(kernel)
-    _check(kernel, found)
+    check_passes(kernel, found)
     for launch in source.launches_of(kernel.name):
-        _length(source, kernel, launch, found)
+        row_length(source, kernel, launch, found)
     return (
         Anchor(
             lines=tuple(loop.line for loop in found.loops),
@@ -115,7 +116,7 @@ def _find(source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
     )
 
 
-def _length(source: Source, kernel: JitKernel, launch: LaunchSite, found: Passes) -> ast.expr:
+def row_length(source: Source, kernel: JitKernel, launch: LaunchSite, found: Passes) -> ast.expr:
     """What the launch passes for the row's length."""
     given = launch.argument(kernel, found.dimension)
     if given is None or launch.starred:
@@ -127,7 +128,7 @@ def _length(source: Source, kernel: JitKernel, launch: LaunchSite, found: Passes
 
 def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter]) -> str:
     found = passes(kernel)
-    _check(kernel, found)
+    check_passes(kernel, found)
     splice = Splice(source)
     for launch in source.launches_of(kernel.name):
         _feed_whole_row(splice, kernel, launch, found)
@@ -142,7 +143,7 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
 def _feed_whole_row(splice: Splice, kernel: JitKernel, launch: LaunchSite, found: Passes) -> None:
     """Make the block the next power of two that holds the row."""
     power = spelled(splice.source, "triton.next_power_of_2")
-    length = _length(splice.source, kernel, launch, found)
+    length = row_length(splice.source, kernel, launch, found)
     text = f"{power}({splice.text(length)})"
     given = launch.argument(kernel, found.block)
     if given is None:

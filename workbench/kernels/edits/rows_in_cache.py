@@ -24,7 +24,9 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
         text = _changed(
             BLOCK_SIZE, text, kernel.name, {"block": passes(kernel).block, "value": block}
         )
-    text = _changed(PERSISTENT, text, kernel.name, {"programs": parameters["programs"]})
+    text = _changed(
+        PERSISTENT, text, kernel.name, {"programs": parameters["programs"], "flatten": False}
+    )
     if warps:
         view = read_source(text)
         again = view.kernel(kernel.name)

@@ -51,7 +51,8 @@ def main() -> None:
         layers.write(msgspec.json.encode(_confined(request, scratch)))
     (scratch / FILE).write_text(request.candidate, encoding="utf-8")
     sys.path.insert(0, str(scratch))
-    with carried_out(interpreted=request.device == "cpu", target=request.target):
+    interpreted = request.device == "cpu"
+    with carried_out(interpreted=interpreted, target=request.target, source=""):
         _call(request, drawn)
 
 

@@ -1,6 +1,7 @@
 """Which configuration stands for an autotuned kernel where nothing can be timed."""
 
 import contextlib
+import weakref
 from collections.abc import Callable, Iterator
 
 from triton.runtime.autotuner import Autotuner, Config
@@ -9,6 +10,23 @@ from workbench.kernels.untyped import Untyped
 
 Choose = Callable[[str, list[Config], Callable[[Config], Untyped]], Untyped]
 """Gets the kernel's name, its surviving configurations and what launches it with one of them."""
+
+
+_tuned: "weakref.WeakKeyDictionary[Untyped, set[tuple[str, ...]]]" = weakref.WeakKeyDictionary()
+
+
+def _new_key(tuner: Untyped, named: dict[str, Untyped]) -> bool:
+    """Whether a GPU would benchmark for this call: only then does it reset what a kernel adds to.
+
+    As triton's own `Autotuner.run` finds its key.
+    """
+    known = {name: value for name, value in named.items() if name in tuner.arg_names}
+    key = [repr(known[name]) for name in tuner.keys if name in known]
+    key += [str(value.dtype) for value in known.values() if hasattr(value, "dtype")]
+    seen = _tuned.setdefault(tuner, set())
+    fresh = tuple(key) not in seen
+    seen.add(tuple(key))
+    return fresh
 
 
 @contextlib.contextmanager
@@ -25,7 +43,7 @@ def choosing(choose: Choose) -> Iterator[None]:
 
         def launch(config: Config) -> Untyped:
             named = {**self.nargs, **kwargs, **config.all_kwargs()}
-            if len(self.configs) > 1:
+            if len(self.configs) > 1 and _new_key(self, named):
                 self.pre_hook(named, reset_only=True)
             if config.pre_hook is not None:
                 config.pre_hook(named)

@@ -8,6 +8,7 @@ Those that never part do the same work on other numbers: it may stand for them. 
 of concolic execution (Godefroid, Klarlund, Sen: DART, PLDI 2005), with all programs as one input.
 """
 
+import math
 import random
 from collections.abc import Iterable
 from typing import Any
@@ -24,6 +25,8 @@ Array = NDArray[Any]
 MOST_PROGRAMS = 8192
 """Programs that are drawn and followed where there are more than twice as many, else all are
 (ours): a number of each costs ten microseconds an operation."""
+_MOST_ENDS = MOST_PROGRAMS // 8
+"""At one end of an axis that are followed each (ours)."""
 _MOST_FOLLOWED = 12_000
 """Operations of one program that are followed (ours): a fifth of a second."""
 _FEW = 8
@@ -57,7 +60,7 @@ class Everywhere:
         self.grid = grid
         total = grid[0] * grid[1] * grid[2]
         self._rng = random.Random(seed ^ 0x5EED)  # noqa: S311 - keyed by the judge's secret seed
-        needed, drawn = _followed(total, self._rng, [*ran, *_corners(grid)])
+        needed, drawn = _followed(total, self._rng, [*ran, *_corners(grid), *_ends(grid)])
         numbers = sorted(needed | drawn)
         self._drawn = np.array([number in drawn for number in numbers], dtype=np.bool_)
         # The needed ones stand for themselves, the drawn ones for what is left between them.
@@ -213,6 +216,23 @@ def _followed(total: int, rng: random.Random, always: Iterable[int]) -> tuple[se
         needed.update(n for n in (2**bit - 1, 2**bit, 2**bit + 1) if n < total)
     drawn = set(rng.sample(range(total), MOST_PROGRAMS - len(needed))) - needed
     return needed, drawn
+
+
+def _ends(grid: Grid) -> list[int]:
+    """Numbers of the programs at either end of an axis: their blocks may be masked, and how many
+    they are must not be guessed. None where they are too many to be followed.
+    """
+    x, y, z = (range(size) for size in grid)
+    sides = [
+        number_of((a, b, c), grid)
+        for axis in range(3)
+        if grid[axis] > 1 and math.prod(grid) // grid[axis] <= _MOST_ENDS
+        for end in (0, grid[axis] - 1)
+        for a in ((end,) if axis == 0 else x)
+        for b in ((end,) if axis == 1 else y)
+        for c in ((end,) if axis == 2 else z)
+    ]
+    return sides if len(sides) <= MOST_PROGRAMS // 2 else []
 
 
 def _corners(grid: Grid) -> list[int]:

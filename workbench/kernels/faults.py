@@ -22,13 +22,21 @@ class TooLarge(KernelFault):
     """The compiled kernel does not fit the target."""
 
     def __init__(
-        self, *, kernel: str, line: int, resource: str, required: int, limit: int, target: str
+        self,
+        *,
+        kernel: str,
+        line: int,
+        resource: str,
+        required: int,
+        limit: int,
+        target: str,
+        todo: str = "smaller blocks, or fewer stages or warps",
     ) -> None:
         super().__init__(
             f"needs {required:,} of {resource}, {target} has {limit:,}",
             kernel=kernel,
             line=line,
-            todo="smaller blocks, or fewer stages or warps",
+            todo=todo,
         )
         self.resource = resource
         self.required = required

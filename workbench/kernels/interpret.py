@@ -24,6 +24,7 @@ from workbench.kernels.interpret_following import following, most_beside, told_a
 from workbench.kernels.interpret_language import language
 from workbench.kernels.records import LaunchTrace
 from workbench.kernels.standin import standing_in
+from workbench.kernels.standin_tensors import on_host
 from workbench.kernels.target import Target, target
 from workbench.kernels.trace_launch import (
     Grid,
@@ -75,6 +76,7 @@ class Trace:
         """Interpret one `kernel[grid](...)`; triton's executor hands its call over."""
         function = executor.fn
         bound = bind(function, args, named)
+        _refuse_host_tensors(bound)
         for hook in executor.pre_run_hooks:
             hook(*bound.values())
         asked = executor.grid(bound) if callable(executor.grid) else executor.grid
@@ -209,6 +211,7 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     programs: Mapping[int, Sequence[Grid]] | None = None,
     watch: type[LaunchWatch] = LaunchWatch,
     book: Book | None = None,
+    source: str = "",
 ) -> Iterator[Trace]:
     """Interpret every launch on CPU tensors until the block ends.
 
@@ -221,6 +224,7 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     picks an autotuned kernel's configuration by index, else that of number `config`, counted
     around. `book` notes which memory holds final values although a sample ran; the last program of
     each launch then runs too. `programs`, with a book, are the only ones to run, by launch.
+    `source` is the candidate's file: tensors that it makes on no device are the host's.
 
     Raises CannotJudge where the interpreter would be wrong, KernelRaised where the kernel itself
     fails. Import the candidate inside the block or after one was entered: libdevice functions are
@@ -246,8 +250,17 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
         book=book,
     )
     trace = Trace(settings)
-    with language(trace.launch), standing_in(stands_for or target("sm90")), choosing(trace.choose):
+    stands = standing_in(stands_for or target("sm90"), source=source)
+    with language(trace.launch), stands, choosing(trace.choose):
         yield trace
+
+
+def _refuse_host_tensors(bound: Mapping[str, object]) -> None:
+    """As triton does: a kernel cannot reach the host's memory."""
+    for place, value in enumerate(bound.values()):
+        if isinstance(value, torch.Tensor) and on_host(value):
+            says = f"Pointer argument (at {place}) cannot be accessed from Triton (cpu tensor?)"
+            raise ValueError(says)
 
 
 @contextlib.contextmanager

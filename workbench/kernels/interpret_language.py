@@ -5,6 +5,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -13,12 +14,13 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter as triton_interpreter
+from triton.runtime.jit import JITFunction
 
 from workbench.kernels import interpret_reduce
 from workbench.kernels.faults import CannotJudge
 from workbench.kernels.interpret_builder import TracedBuilder
 from workbench.kernels.interpret_rewrite import KernelRewriter, TracedSemantic
-from workbench.kernels.trace_launch import candidate_line
+from workbench.kernels.trace_launch import candidate_line, is_library
 from workbench.kernels.untyped import Untyped
 
 Launch = Callable[[Untyped, tuple[Any, ...], dict[str, Any]], None]
@@ -50,6 +52,7 @@ def language(launch: Launch) -> Iterator[None]:
         rewrite = interpreter.FunctionRewriter._compile_and_exec  # noqa: SLF001
         scope.set_attr(interpreter.FunctionRewriter, "_compile_and_exec", _with_closure(rewrite))
         scope.set_attr(interpreter.InterpretedFunction, "__call__", _call_device_function)
+        scope.set_attr(interpreter, "InterpretedFunction", _Kernel)
         scope.set_attr(
             interpreter.GridExecutor,
             "__call__",
@@ -80,6 +83,23 @@ def _whole_number(tensor: Untyped) -> int:
 def _call_device_function(function: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
     """A jit function called by another: the language is patched already."""
     return function.rewrite()(*args, **named)
+
+
+class _Kernel(triton_interpreter.InterpretedFunction):  # type: ignore[misc]
+    """What `triton.jit` makes: to a candidate that asks, a kernel like any compiled one."""
+
+    @property  # type: ignore[misc]  # it cannot be set
+    def __class__(self) -> type:
+        caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001 - no public walk up
+        return type(self) if is_library(caller) else JITFunction
+
+    def __repr__(self) -> str:
+        return f"JITFunction({self.fn.__module__}:{self.fn.__qualname__})"
+
+    def warmup(self, *_: object, **__: object) -> None:
+        """What host code may go by, such as registers: nothing is compiled here."""
+        what = "host code that goes by what compiling gives (warmup)"
+        raise CannotJudge(what, kernel=self.fn.__name__, line=candidate_line())
 
 
 def _with_closure(compile_and_exec: Untyped) -> Untyped:

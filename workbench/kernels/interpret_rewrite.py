@@ -8,12 +8,16 @@ comparisons, which silently drop a mask or fail on blocks.
 import ast
 import functools
 from collections.abc import Callable, Iterator
+from types import ModuleType
 
 import triton.language as tl
 from triton.language.semantic import TritonSemantic
 
+from workbench.kernels.faults import CannotJudge
+from workbench.kernels.trace_launch import candidate_line
 from workbench.kernels.untyped import Untyped
 
+_INSTEAD = {"min": "builtin", "max": "builtin", "isinstance": "asked", "hasattr": "asked"}
 _SEMANTIC = "interpreter_semantic"
 """A name that triton's interpreter puts into the globals of every kernel it rewrites."""
 
@@ -65,6 +69,17 @@ class TracedSemantic(TritonSemantic):  # type: ignore[misc]
             return function(*args, **named)
         return functools.reduce(tl.maximum if function is max else tl.minimum, args)
 
+    def asked(self, function: Untyped, value: Untyped, *rest: Untyped) -> Untyped:
+        """`isinstance` and `hasattr` in a kernel: constants are objects to the compiler alone."""
+        if function not in (isinstance, hasattr) or isinstance(value, tl.dtype | ModuleType):
+            return function(value, *rest)
+        watch = self.builder.watch
+        raise CannotJudge(
+            f"{function.__name__}, which tells it from the compiler",
+            kernel=watch.kernel,
+            line=candidate_line(),
+        )
+
     def ranged(self, function: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
         """A loop's range, noted; where programs are told apart its variable is followed in all."""
         if function not in (range, tl.range) or not 1 <= len(args) <= 3:
@@ -98,9 +113,10 @@ class KernelRewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """`max(a, b)` becomes `interpreter_semantic.builtin(max, a, b)`."""
         self.generic_visit(node)
-        if not isinstance(node.func, ast.Name) or node.func.id not in {"min", "max"}:
+        name = _INSTEAD.get(node.func.id) if isinstance(node.func, ast.Name) else None
+        if name is None:
             return node
-        call = _call("builtin", node.func, *node.args)
+        call = _call(name, node.func, *node.args)
         call.keywords = node.keywords
         return ast.copy_location(call, node)
 

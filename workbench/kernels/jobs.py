@@ -38,6 +38,7 @@ from workbench.kernels.requests import (
     Traced,
     TraceRequest,
 )
+from workbench.kernels.standin_tensors import move_to_gpu
 from workbench.kernels.target import target
 from workbench.kernels.trace_closure import Closure
 from workbench.kernels.trace_values import Book
@@ -136,7 +137,9 @@ def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) 
         host.touched = book.touched
 
     def preparing(call: Callable[[], None]) -> None:
-        with tracing(ghost=True, stands_for=wanted, configs=asked.configs, book=book) as made:
+        with tracing(
+            ghost=True, stands_for=wanted, configs=asked.configs, book=book, source=str(file)
+        ) as made:
             traces.append(made)
             call()
 
@@ -148,6 +151,7 @@ def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) 
             stands_for=wanted,
             configs=asked.configs,
             book=book,
+            source=str(file),
         ) as made:
             traces.append(made)
             if book is not None:
@@ -183,6 +187,7 @@ def _closed(call: "_TwoCalls", called: Called, book: Book, asked: TraceRequest) 
             configs=asked.configs,
             book=own,
             programs=closure.programs,
+            source=str(call.file),
         ) as made:
             if call.again() is not None:
                 break
@@ -204,7 +209,7 @@ class _TwoCalls:
         self, asked: LaunchRequest, file: Path, host: LazyHost, contents: Contents | None = None
     ) -> None:
         self._asked = asked
-        self._file = file
+        self.file = file
         self.host = host
         self._contents = contents
         self._models: list[torch.nn.Module] = []
@@ -218,9 +223,10 @@ class _TwoCalls:
         modules: list[Untyped] = []
 
         def build_and_call() -> None:
-            module = _load(self._file)
+            module = _load(self.file)
             modules.append(module)
             models.append(module.ModelNew(*(_value(spec) for spec in self._asked.init)))
+            move_to_gpu(models[0])
             if self._contents is not None:
                 self._contents.put_state(models[0], self.host)
             models[0](*self._inputs)

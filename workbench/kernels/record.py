@@ -17,6 +17,7 @@ from triton.runtime.errors import OutOfResources, PTXASError
 from workbench.errors import WorkbenchError
 from workbench.kernels.autotune import choosing
 from workbench.kernels.blame import KernelErrors, line_in
+from workbench.kernels.faults import TooLarge
 from workbench.kernels.generated import kept, machine_code_sha256
 from workbench.kernels.ptxas_log import keeping_logs, read_log
 from workbench.kernels.records import (
@@ -36,6 +37,8 @@ from workbench.kernels.untyped import Untyped
 
 Grid = tuple[int, int, int]
 
+_MOST_PROGRAMS = (2**31 - 1, 65_535, 65_535)
+"""guide: of a grid along each axis, for every compute capability (CUDA guide, table of limits)."""
 _WIDEST = 256
 """Alignment is told up to this many bytes: what torch's CUDA allocator gives at least."""
 
@@ -60,6 +63,7 @@ class Recorder:
     ) -> None:
         """Note one launch; called by triton through the launcher that the driver gave it."""
         metadata = launcher.metadata
+        self._refuse_grid(launcher.source.fn.fn.__name__, grid)
         log = read_log(metadata)
         configs, config = self._configs
         arguments, constexprs = _bound(launcher.source, args)
@@ -89,6 +93,20 @@ class Recorder:
                 code_sha256=self._keep(kernel, cubin, metadata.hash),
             )
         )
+
+    def _refuse_grid(self, kernel: str, grid: Grid) -> None:
+        """As the driver does, which says `invalid argument`."""
+        for axis, programs, most in zip("xyz", grid, _MOST_PROGRAMS, strict=True):
+            if programs > most:
+                raise TooLarge(
+                    kernel=kernel,
+                    line=line_in(self._source, sys._getframe()),  # noqa: SLF001 - as below
+                    resource=f"programs along {axis}",
+                    required=programs,
+                    limit=most,
+                    target=self.target.name,
+                    todo="put the long axis first, or let a program do more",
+                )
 
     def _keep(self, kernel: str, cubin: bytes, made: str) -> str:
         """Keep the texts of one compilation, by triton's hash; return the code's name."""
@@ -200,7 +218,7 @@ def recording(target: Target, *, source: str = "", host: str = "cpu") -> Iterato
     listener = knobs.compilation.listener
     with (
         keeping_logs(),
-        standing_in(target, host=host, driver=_Driver(target)),
+        standing_in(target, host=host, driver=_Driver(target), source=source),
         choosing(recorder.choose),
         KernelErrors(source, target.name),
     ):

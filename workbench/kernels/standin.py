@@ -10,15 +10,15 @@ import types
 from collections.abc import Callable, Iterator
 
 import torch
-from torch.overrides import TorchFunctionMode
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.runtime.driver import driver as triton_driver
 
+from workbench.kernels.faults import CannotJudge
+from workbench.kernels.standin_tensors import CUDA as _CUDA
+from workbench.kernels.standin_tensors import HostDevice
 from workbench.kernels.target import Target
 from workbench.kernels.untyped import Untyped
-
-_CUDA = torch.device("cuda", 0)
 
 
 class StandInDriver(DriverBase):  # type: ignore[misc]
@@ -79,44 +79,13 @@ class _Utils:
             "multiprocessor_count": target.sms,
             "warpSize": 32,
             "sm_clock_rate": target.clock_mhz * 1000,
+            # Any pair that gives the sheet's bandwidth: 2 * clock * width, in kHz and bits.
+            "mem_clock_rate": int(target.dram_peak_gbps * 1e6 * 8 / (2 * _BUS_BITS)),
+            "mem_bus_width": _BUS_BITS,
         }
 
 
-class _HostDevice(TorchFunctionMode):
-    """Tensors say they are on `cuda:0`; whatever is asked of `cuda` is done on the host device."""
-
-    def __init__(self, host: torch.device) -> None:
-        super().__init__()
-        self._host = host
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Untyped],
-        types: Untyped,
-        args: tuple[Untyped, ...] = (),
-        kwargs: dict[str, Untyped] | None = None,
-    ) -> Untyped:
-        if func in _DEVICE_GETTERS:
-            return _CUDA if func == _GET_DEVICE else True
-        if func == torch.Tensor.cuda:
-            return args[0]
-        moves = func == torch.Tensor.to
-        args = tuple(self._redirect(a, moves) for a in args)
-        kwargs = {k: self._redirect(v, k == "device") for k, v in (kwargs or {}).items()}
-        return func(*args, **kwargs)
-
-    def _redirect(self, value: Untyped, may_be_text: bool) -> Untyped:
-        if isinstance(value, torch.device) and value.type == "cuda":
-            return self._host
-        if may_be_text and isinstance(value, str) and value.split(":")[0] == "cuda":
-            return self._host
-        if may_be_text and isinstance(value, int) and not isinstance(value, bool):
-            return self._host
-        return value
-
-
-_GET_DEVICE = torch.Tensor.device.__get__
-_DEVICE_GETTERS = (_GET_DEVICE, vars(torch._C.TensorBase)["is_cuda"].__get__)  # noqa: SLF001
+_BUS_BITS = 6144
 
 
 _CUDA_VERSION = "13.0"
@@ -141,6 +110,12 @@ def _cuda_build() -> Iterator[None]:
 
 class _Properties(types.SimpleNamespace):
     """As `torch.cuda.get_device_properties` answers."""
+
+    def __getattr__(self, name: str) -> object:
+        """What is not known of a GPU that is not there must not tell that it is not."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise CannotJudge(f"what host code does by the GPU's {name}")
 
 
 def _properties(target: Target) -> _Properties:
@@ -204,11 +179,12 @@ def _always(value: object) -> Callable[..., object]:
 
 @contextlib.contextmanager
 def standing_in(
-    target: Target, *, host: str = "cpu", driver: StandInDriver | None = None
+    target: Target, *, host: str = "cpu", driver: StandInDriver | None = None, source: str = ""
 ) -> Iterator[None]:
     """Let host code believe it runs on `target` until the block ends; then all is as before.
 
-    `host` is the device that tensors asked for on `cuda` really get: `cpu` or `meta`.
+    `host` is the device that tensors asked for on `cuda` really get: `cpu` or `meta`. `source` is
+    the candidate's file: what it makes without naming a device is told from what lies on the GPU.
     """
     answers = _answers(target)
     before = {name: getattr(torch.cuda, name) for name in answers}
@@ -217,7 +193,7 @@ def standing_in(
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
     try:
-        with _HostDevice(torch.device(host)), _cuda_build():
+        with HostDevice(torch.device(host), source), _cuda_build():
             yield
     finally:
         for name, function in before.items():

@@ -27,6 +27,7 @@ from workbench.gate.correctness.layout import (
     guarded_bytes,
     inside,
     overlap,
+    shared_before,
     write_over,
 )
 from workbench.gate.correctness.memory import uninitialised
@@ -48,6 +49,7 @@ from workbench.isolation.context import JobContext
 from workbench.isolation.tensors import from_blob, to_blob
 from workbench.isolation.wire import Blob
 from workbench.kernels.host_state import CallCounter, host_state
+from workbench.kernels.standin_tensors import move_to_gpu, on_host
 
 FILE = "kernel.py"
 
@@ -123,11 +125,13 @@ def open_candidate(
     clock = clock_of(bench)
     try:
         # Inside: the interpreter's libdevice functions are bound when the file imports them.
-        with carried_out(interpreted=bench.device == "cpu", target=message.target):
+        interpreted = bench.device == "cpu"
+        with carried_out(interpreted=interpreted, target=message.target, source=str(file)):
             module = _load(file)
-        torch.manual_seed(message.build_seed)
-        model: nn.Module = applied(module.ModelNew, init)
+            torch.manual_seed(message.build_seed)
+            model: nn.Module = applied(module.ModelNew, init)
         model = model.to(bench.device)
+        move_to_gpu(model)
         loaded = Loaded(model, file, clock, bench.device, message.target)
         entries = tuple(entry(name, tensor) for name, tensor in loaded.state().items())
     except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
@@ -197,6 +201,7 @@ def call(
                     message.mode,
                     interpreted=loaded.interpreted,
                     target=loaded.target,
+                    source=str(loaded.file),
                     order_seed=message.order_seed,
                     config=message.config,
                 )
@@ -323,12 +328,15 @@ def _facts(loaded: Loaded, nest: Nest, tensors: list[torch.Tensor]) -> tuple[Out
     return tuple(
         OutputFacts(
             entry=entry(path, tensor),
-            device=str(tensor.device),
+            device="the host" if on_host(tensor) else str(tensor.device),
             storage_bytes=tensor.untyped_storage().nbytes(),
             offset_bytes=int(tensor.storage_offset()) * tensor.element_size(),
             overlaps=tuple(dict.fromkeys(n for n, t in owners if overlap(tensor, t))),
+            beside=beside,
         )
-        for path, tensor in zip(tensor_paths(nest), tensors, strict=True)
+        for path, tensor, beside in zip(
+            tensor_paths(nest), tensors, shared_before(tensors), strict=True
+        )
     )
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from torch import nn
 
 from workbench.gate.correctness.choices import Choice, Choices
+from workbench.gate.correctness.layout import shared_before
 from workbench.gate.correctness.nest import Nest, flatten
 from workbench.kernels.operators import OperatorMode
 
@@ -27,6 +28,8 @@ class Answer(Struct, frozen=True):
     """After the call."""
     aliased: list[bool]
     """Per output: shares storage with an input, a parameter or a buffer."""
+    beside: list[tuple[int, ...]]
+    """Per output: the outputs before it with which it shares an element."""
     choices: list[Choice]
     """Operators of the run that returned places."""
 
@@ -87,6 +90,7 @@ def run_reference(
             inputs=[t.detach() for t in inputs],
             state={name: t.detach().clone() for name, t in state.items()},
             aliased=[t.untyped_storage().data_ptr() in owned for t in outputs],
+            beside=shared_before(outputs),
             choices=choices.made,
         )
 

@@ -25,13 +25,15 @@ def carried_out(
     *,
     interpreted: bool,
     target: str,
+    source: str,
     order_seed: int = 0,
     config: int = 0,
 ) -> Iterator[Launched]:
     """Run the body's launches in `mode`, autotuned kernels in configuration `config`.
 
     The interpreter checks every access against the tensor that its pointer came from and raises
-    the faults of `workbench.kernels.faults`; `target` is the GPU that host code believes in.
+    the faults of `workbench.kernels.faults`; `target` is the GPU that host code believes in, and
+    `source` the candidate's file.
     """
     launched = Launched()
     if interpreted:
@@ -47,6 +49,7 @@ def carried_out(
             stands_for=known(target),
             config=config,
             watch=ApartWatch if apart else PatientWatch,
+            source=source,
         ) as trace:
             yield launched
             launched.count = len(trace.launches)

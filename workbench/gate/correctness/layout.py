@@ -1,5 +1,7 @@
 """Where a tensor's bytes lie: windows, exact copies, guards around them. Runs in workers only."""
 
+from collections.abc import Sequence
+
 import torch
 
 from workbench.gate.correctness.protocol import TensorEntry
@@ -10,6 +12,9 @@ GUARD_BYTES = 4096
 
 PAD = 3
 """Elements between rows of a padded tensor: few vectors of any width divide it (ours)."""
+
+_MOST_COMPARED = 1 << 22
+"""Elements of two outputs whose addresses are compared (ours)."""
 
 _GUARD = 0xA5
 """Fills the guards; as fp32 -2.9e-16, as an index out of everything."""
@@ -59,6 +64,33 @@ def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
     end_a = a.data_ptr() + window(a).numel() * a.element_size()
     end_b = b.data_ptr() + window(b).numel() * b.element_size()
     return a.data_ptr() < end_b and b.data_ptr() < end_a
+
+
+def shared_before(tensors: Sequence[torch.Tensor]) -> list[tuple[int, ...]]:
+    """Of each tensor, which before it hold one of its elements; interleaved ones do not."""
+    if any(t.is_meta for t in tensors):  # nobody's memory
+        return [() for _ in tensors]
+    return [
+        tuple(i for i in range(place) if overlap(tensors[i], t) and _meet(tensors[i], t))
+        for place, t in enumerate(tensors)
+    ]
+
+
+def _meet(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors have an element's address in common; no where there are too many."""
+    if max(a.numel(), b.numel()) > _MOST_COMPARED:
+        return a.data_ptr() == b.data_ptr()
+    places = (_addresses(a), _addresses(b))
+    return bool(torch.isin(*places).any())
+
+
+def _addresses(x: torch.Tensor) -> torch.Tensor:
+    """Of its elements, in bytes."""
+    found = torch.tensor([x.data_ptr()])
+    for size, stride in zip(x.shape, x.stride(), strict=True):
+        steps = torch.arange(size) * (stride * x.element_size())
+        found = (found[:, None] + steps).reshape(-1)
+    return found
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:

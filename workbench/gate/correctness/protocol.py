@@ -100,6 +100,8 @@ class Expected(Struct, frozen=True, kw_only=True):
     entry: TensorEntry
     aliased: bool
     """The reference returns an input, parameter or buffer, or a view of one, here."""
+    beside: tuple[int, ...] = ()
+    """Outputs before it with which the reference's shares memory."""
 
 
 class Made(Struct, frozen=True, kw_only=True):
@@ -279,6 +281,8 @@ class OutputFacts(Struct, frozen=True, kw_only=True):
     offset_bytes: int
     overlaps: tuple[str, ...]
     """Whose bytes it shares: `input 0`, `parameter weight`, `output 1 of an earlier call`."""
+    beside: tuple[int, ...] = ()
+    """Outputs of the same call before it whose bytes it shares."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):

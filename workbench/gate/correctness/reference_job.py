@@ -236,8 +236,13 @@ def reference_of(bench: JobContext) -> Bench:
 
 
 def _expected(native: Answer) -> tuple[Expected, ...]:
-    places = zip(tensor_paths(native.nest), native.outputs, native.aliased, strict=True)
-    return tuple(Expected(entry=entry(p, t), aliased=aliased) for p, t, aliased in places)
+    told = zip(native.aliased, native.beside, strict=True)
+    return tuple(
+        Expected(entry=entry(path, tensor), aliased=aliased, beside=beside)
+        for path, tensor, (aliased, beside) in zip(
+            tensor_paths(native.nest), native.outputs, told, strict=True
+        )
+    )
 
 
 def travelling(reference: Bench, tensors: list[torch.Tensor]) -> list[Blob]:

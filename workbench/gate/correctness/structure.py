@@ -29,6 +29,7 @@ def check_structure(
     places = aligned(made.outputs, returned.outputs)
     if len(returned.facts) != len(places) or len(blobs) < len(places):
         return [_finding("wrong-structure", "the outputs did not all arrive")]
+    numbers = {place: number for number, place in enumerate(places)}
     for number, (expected, place) in enumerate(zip(made.expected, places, strict=True)):
         facts, blob = returned.facts[place], blobs[place]
         if facts.device != device:
@@ -36,6 +37,8 @@ def check_structure(
             findings.append(_finding("wrong-device", says, value=facts.device, bound=device))
         else:
             findings += _check_one(number, expected, facts, blob)
+        others = {numbers.get(other, number) for other in facts.beside}
+        findings += _check_beside(number, others - {number}, made.expected)
     return findings
 
 
@@ -114,6 +117,15 @@ def _check_overlaps(output: str, expected: Expected, facts: OutputFacts) -> list
             continue  # earlier outputs overlap too then, through the input they share
         findings.append(_finding(code, f"{output} lies in the memory of {owner}"))
     return findings
+
+
+def _check_beside(number: int, others: set[int], expected: Sequence[Expected]) -> list[Finding]:
+    """Outputs of one call that lie in each other's memory, where the reference's do not."""
+    return [
+        _finding("aliases-output", f"output {number} lies in the memory of output {other}")
+        for other in sorted(others)
+        if other not in expected[number].beside and number not in expected[other].beside
+    ]
 
 
 def _finding(code: str, says: str, **evidence: str | float) -> Finding:

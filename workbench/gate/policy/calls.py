@@ -101,6 +101,9 @@ class Calls(Stories):
                 return EMPTY
             case Unknown():
                 return UNKNOWN
+            case Plain(setting=True):
+                self.refuse("policy.module-called", node)
+                return UNKNOWN
             case Plain() if not self.may_hold_tensor(given.all()):
                 self.hand_over(given.all(), node)
                 return PLAIN
@@ -290,7 +293,7 @@ class Calls(Stories):
     def launch(self, atom: Launcher, given: Arguments, node: ast.AST, frame: Frame) -> Value:
         """`kernel[grid](...)`: what the kernel gets, and the host functions called around it."""
         kernel = atom.kernel.node
-        passed = self._passed(kernel, given)
+        passed = {**self.defaults.get(kernel, {}), **self._passed(kernel, given)}
         meta = Items(kernel.args, "meta")
         self.put(meta, given.rest)
         for name, value in passed.items():

@@ -70,6 +70,7 @@ class Containers(Members):
             case Items(kind="dict" | "meta"):
                 return self.contents(atom).keys | PLAIN
             case Items():
+                self.resume(atom, frame)
                 return self.contents(atom).all()
             case Instance():
                 return self._iterate_instance(atom, node, frame)
@@ -79,6 +80,10 @@ class Containers(Members):
                 return EMPTY
         self.refuse("policy.unresolved", node)
         return UNKNOWN
+
+    def resume(self, atom: Items, frame: Frame) -> None:
+        """Go on with what makes its elements one by one; the layer of stories knows."""
+        raise NotImplementedError
 
     def _iterate_instance(self, atom: Instance, node: ast.AST, frame: Frame) -> Value:
         receiver: Value = frozenset({atom})

@@ -16,10 +16,6 @@ from workbench.gate.policy.values import (
     Value,
 )
 
-_SPECIAL = frozenset(
-    {"__call__", "__contains__", "__enter__", "__eq__", "__exit__", "__getitem__", "__hash__"}
-    | {"__init__", "__iter__", "__len__", "__next__", "__post_init__", "__repr__", "__str__"}
-)
 _BASES = (
     "abc.",
     "builtins.",
@@ -36,9 +32,6 @@ class Definitions(Statements):
 
     def define_function(self, node: ast.FunctionDef, frame: Frame) -> None:
         """`def`: decorators, defaults and annotations run now, the body when it is called."""
-        special = node.name.startswith("__") and node.name.endswith("__")
-        if special and frame.class_body is not None and node.name not in _SPECIAL:
-            self.refuse("policy.special-method", node, node.name)
         if frame.class_body is not None and node.name in self.allowed.module_internals:
             self.refuse("policy.special-method", node, node.name)
         decorators = [self.evaluate(decorator, frame) for decorator in node.decorator_list]

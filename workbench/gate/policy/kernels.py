@@ -36,6 +36,13 @@ _REFUSED = (
 )
 
 
+_MODULES = frozenset(
+    {"math", "torch", "triton", "triton.language", "triton.language.extra", "triton.language.math"}
+    | {"triton.language.extra.cuda", "triton.language.extra.libdevice", "triton.language.standard"}
+    | {"triton.language.extra.cuda.libdevice", "torch.cuda", "torch.nn", "torch.nn.functional"}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Body:
     """What a kernel's text alone tells, found once."""
@@ -47,6 +54,8 @@ class _Body:
     local: frozenset[str]
     inner: frozenset[str]
     """Names that a comprehension binds."""
+    based: frozenset[ast.AST]
+    """Names of which a member is asked for: there a namespace leads nowhere by itself."""
 
 
 class Kernels(Definitions):
@@ -76,8 +85,20 @@ class Kernels(Definitions):
         for node, path in body.asked:
             if isinstance(node, ast.Attribute):
                 self._check_attribute(node, path, bound, scope)
-            elif path is None or (path[0] not in bound and self._leads_out(path, scope)):
+            elif path is None or (
+                path[0] not in bound
+                and (
+                    self._leads_out(path, scope)
+                    or (node not in body.based and self._is_module(path[0], scope))
+                )
+            ):
                 self.refuse("policy.kernel-name", node)
+
+    def _is_module(self, name: str, scope: Scope) -> bool:
+        """Whether a name may be a whole module, which another name of the kernel must not hide."""
+        return any(
+            isinstance(atom, Known) and atom.path in _MODULES for atom in self._resolve(name, scope)
+        )
 
     def _resolve_outer(self, name: str, scope: Scope) -> Value:
         outer: Scope | None = scope
@@ -164,6 +185,7 @@ def _body(kernel: ast.FunctionDef, *, comprehensions: bool) -> _Body:
                 asked.append((node, _dotted(node)))
             elif isinstance(node, _REFUSED):
                 asked.append((node, None))
+    based = frozenset(node.value for node, _ in asked if isinstance(node, ast.Attribute))
     inner = frozenset(
         name.id
         for node in (walk(kernel) if comprehensions else ())
@@ -171,7 +193,7 @@ def _body(kernel: ast.FunctionDef, *, comprehensions: bool) -> _Body:
         for name in walk(node.target)
         if isinstance(name, ast.Name)
     )
-    return _Body(count, tuple(asked), local_names(kernel), inner)
+    return _Body(count, tuple(asked), local_names(kernel), inner, based)
 
 
 def _dotted(node: ast.expr) -> tuple[str, ...] | None:

@@ -11,6 +11,7 @@ from workbench.gate.policy.values import (
     BUFFER,
     EMPTY,
     PLAIN,
+    SETTING,
     STATE,
     UNKNOWN,
     Arguments,
@@ -250,7 +251,7 @@ class Members(State):
             return BUFFER
         if _STATE_NAMES.fullmatch(name):
             return STATE
-        return frozenset({atom}) if _PARTS.fullmatch(name) else PLAIN
+        return frozenset({atom}) if _PARTS.fullmatch(name) else SETTING
 
     def _container_member(self, atom: Items | Tuple, name: str, node: ast.AST) -> Value:
         if isinstance(atom, Items) and atom.kind == "record" and not name.startswith("_"):

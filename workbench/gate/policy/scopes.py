@@ -10,6 +10,11 @@ from workbench.gate.policy.state import Frame, Names
 from workbench.gate.policy.tree import own_nodes, survey
 from workbench.gate.policy.values import EMPTY, UNKNOWN, Atom, Function, Known, Scope, Value, join
 
+SPECIAL_METHODS = frozenset(
+    {"__call__", "__contains__", "__enter__", "__eq__", "__exit__", "__getitem__", "__hash__"}
+    | {"__init__", "__iter__", "__len__", "__next__", "__post_init__", "__repr__", "__str__"}
+)
+"""Methods that Python calls by itself, and that are followed."""
 _FREE_DUNDERS = frozenset(
     {"__all__", "__annotations__", "__author__", "__constants__", "__doc__", "__match_args__"}
     | {"__slots__", "__version__"}
@@ -147,6 +152,8 @@ class Scopes(Calls):
     def _bind_dunder(self, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
         if frame.class_body is None or not any(isinstance(atom, Function) for atom in value):
             self.refuse("policy.patches-object", node, name)
+        elif name not in SPECIAL_METHODS:
+            self.refuse("policy.special-method", node, name)
 
     def _outer(self, name: str, scope: Scope) -> Scope:
         outer = scope.parent

@@ -7,6 +7,7 @@ from workbench.gate.policy.names import Allowed
 from workbench.gate.policy.refusals import finding, spelled
 from workbench.gate.policy.values import (
     EMPTY,
+    Arguments,
     Atom,
     Contents,
     Function,
@@ -80,6 +81,9 @@ class State:
             tuple[FunctionNode, Scope, Phase], dict[tuple[tuple[str, Value], ...], Activation]
         ] = {}
         """Activations of each function by the values of its parameters: equal ones behave alike."""
+        self.pending: dict[ast.AST, tuple[str, Arguments]] = {}
+        """Iterators made before any input existed: the library function and its arguments."""
+        self.resuming: set[ast.AST] = set()
         self.implied: dict[ast.AST, ast.Call] = {}
         self.loaded: dict[ast.AST, ast.expr] = {}
         self.reached: set[ast.AST] = set()

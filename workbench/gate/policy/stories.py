@@ -18,6 +18,7 @@ from workbench.gate.policy.values import (
     Holder,
     Instance,
     Items,
+    Kernel,
     Known,
     Nothing,
     Partial,
@@ -29,6 +30,12 @@ from workbench.gate.policy.values import (
     join,
 )
 
+_LAZY = frozenset(
+    {f"builtins.{name}" for name in ("enumerate", "filter", "iter", "map", "reversed", "zip")}
+    | {"itertools.chain", "itertools.chain.from_iterable", "itertools.product"}
+    | {"itertools.repeat", "itertools.zip_longest"}
+)
+"""Give their elements one by one: functions among their arguments run when they are asked."""
 _WEIGHTS = ("weight", "bias")
 """How the numbered parameters of recurrent modules begin: `weight_ih_l0`."""
 Story = Callable[[Library, Arguments, ast.Call, Frame], Value]
@@ -40,7 +47,20 @@ class Stories(Library):
     def tell(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value | None:
         """What calling `path` gives; None where the rules say it."""
         story = _STORIES.get(path)
+        if path in _LAZY and frame.phase is Phase.SETUP:
+            self.pending[node] = path, arguments
         return None if story is None else story(self, arguments, node, frame)
+
+    def resume(self, atom: Items, frame: Frame) -> None:
+        """An iterator that was made before any input existed, and gives elements now."""
+        pending = self.pending.get(atom.site)
+        if pending is None or frame.phase is Phase.SETUP or not isinstance(atom.site, ast.Call):
+            return
+        path, arguments = pending
+        if atom.site not in self.resuming:
+            self.resuming.add(atom.site)
+            _STORIES[path](self, arguments, atom.site, frame)
+            self.resuming.discard(atom.site)
 
 
 def _collect(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -133,10 +153,30 @@ def _setattr(library: Library, arguments: Arguments, node: ast.Call, frame: Fram
 
 
 def _hasattr(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    del arguments, frame
-    if _name_of_member(node).startswith("__"):
+    del frame
+    name = _name_of_member(node)
+    if name.startswith("__"):
         library.refuse("policy.private-name", node)
+    kernels = any(isinstance(atom, Kernel) for atom in arguments.get(0, "object"))
+    if kernels and name not in _OF_AUTOTUNERS:
+        library.refuse("policy.forbidden-name", node)
     return PLAIN
+
+
+def _isinstance(library: Library, arguments: Arguments, node: ast.Call, _: Frame) -> Value:
+    kinds = arguments.get(1, "classinfo")
+    for atom in kinds | library.iterate_containers(kinds):
+        if isinstance(atom, Known) and atom.path in _CPU_TENSORS:
+            library.refuse("policy.forbidden-name", node, atom.path)
+    return PLAIN
+
+
+_OF_AUTOTUNERS = ("best_config", "configs", "fn")
+"""Tell an autotuned kernel from a plain one, and nothing of what runs them."""
+_CPU_TENSORS = frozenset(
+    f"torch.{kind}Tensor" for kind in ("BFloat16", "Float", "Half", "Int", "Long")
+)
+"""Types that no tensor on a GPU is of."""
 
 
 def _name_of_member(node: ast.Call) -> str:
@@ -164,6 +204,8 @@ def _type(library: Library, arguments: Arguments, node: ast.Call, _: Frame) -> V
     if len(arguments.positional) != 1:
         library.refuse("policy.dynamic-code", node, "type")
         return UNKNOWN
+    if any(isinstance(atom, Kernel) for atom in arguments.positional[0]):
+        library.refuse("policy.forbidden-name", node, "type(kernel)")
     own = [Class(a.node) for a in arguments.positional[0] if isinstance(a, Instance)]
     return frozenset(own) or PLAIN
 
@@ -214,6 +256,7 @@ def _record_class(_: Library, arguments: Arguments, node: ast.Call, frame: Frame
 
 def _field(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     keywords = dict(arguments.keywords)
+    library.hand_over(keywords.get("default_factory", EMPTY), node)
     made = library.call(keywords.get("default_factory", EMPTY), Arguments(), node, frame)
     return made | keywords.get("default", EMPTY)
 
@@ -261,6 +304,7 @@ def _set_allocator(library: Library, arguments: Arguments, node: ast.Call, _: Fr
 
 def _default(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     items = Items(node, "dict")
+    library.hand_over(arguments.get(0, "factory"), node)
     library.put(items, library.call(arguments.get(0, "factory"), Arguments(), node, frame))
     return frozenset({items})
 
@@ -279,6 +323,7 @@ _STORIES: dict[str, Story] = {
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
     "builtins.hasattr": _hasattr,
+    "builtins.isinstance": _isinstance,
     "builtins.super": _super,
     "builtins.print": _print,
     "builtins.type": _type,

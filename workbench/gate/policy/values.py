@@ -36,6 +36,8 @@ class Plain:
 
     address: bool = False
     """From `data_ptr()`: harmless as a number, a replay when it is the key of a cache."""
+    setting: bool = False
+    """Of a library module: to be read. Called, it would be one of the module's methods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +209,7 @@ Value = frozenset[Atom]
 EMPTY: Value = frozenset()
 PLAIN: Value = frozenset({Plain()})
 ADDRESS: Value = frozenset({Plain(address=True)})
+SETTING: Value = frozenset({Plain(setting=True)})
 NOTHING: Value = frozenset({Nothing()})
 FRESH: Value = frozenset({Tensor("fresh")})
 INPUT: Value = frozenset({Tensor("input")})

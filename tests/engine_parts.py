@@ -136,6 +136,7 @@ class ScriptedWorkplace:
     """Proposes `steps` candidates; every third is wrong, the others get faster."""
 
     talks = None
+    beam = 1
 
     def __init__(
         self,

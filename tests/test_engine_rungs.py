@@ -139,7 +139,9 @@ def shop():
         yield made
 
 
-def sitting(shop, modeled: float | None, go_on, *, trusted: bool = True) -> SessionSitting:
+def sitting(
+    shop, modeled: float | None, go_on, *, trusted: bool = True, **doors: object
+) -> SessionSitting:
     """An honest candidate that is modeled at so many microseconds; its parent at 100."""
     task = problem(ADD_RELU)
     facts = inspect_problem(task, shop)
@@ -159,6 +161,7 @@ def sitting(shop, modeled: float | None, go_on, *, trusted: bool = True) -> Sess
         go_on=go_on,
         modeled=lambda _sitting: time,
         completed=lambda report: report,
+        **doors,
     )
     judge = Sitting(candidate_of(HONEST), task, lambda: facts, settings, shop, ear)
     return SessionSitting(judge, ear, procedure, Climb(Ladder.load(), trusted=trusted))

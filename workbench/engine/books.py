@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import structs
+
 from workbench.engine import events as ev
 from workbench.engine.budget import exhausted, price, room, too_little
 from workbench.engine.goal import reached_words
@@ -29,7 +31,9 @@ class Books:
         self._emit = emit
         self.history = history
         """What has been committed so far."""
-        self._spending = Spending(budget, history.steps + self.rounds, self.cost)
+        # Of dollars, which models alone cost, each reply tells as it comes.
+        told = budget if talks is None else structs.replace(budget, usd=None)
+        self._spending = Spending(told, history.steps + self.rounds, self.cost)
 
     # -- writing ----------------------------------------------------------------------------
 
@@ -51,6 +55,10 @@ class Books:
         commit = self._store.decide(transition.number, decision, best=best)
         self._remember(transition, commit, decided=True)
         return commit
+
+    def source(self, number: int) -> str:
+        """`kernel.py` of a transition."""
+        return self._store.source(number)
 
     def _is_best(self, transition: Transition) -> bool:
         best = self.history.plus(transition).best
@@ -112,8 +120,9 @@ class Books:
     def tell_budget(self) -> None:
         """Say what is spent, and which share of a limit that has passed."""
         cost = self.cost
-        self._emit(ev.BudgetSpent(steps=self.history.steps, cost=cost))
-        for says in self._spending.news(self.history.steps + self.rounds, cost):
+        steps = self.history.steps + self.rounds
+        self._emit(ev.BudgetSpent(steps=steps, cost=cost))
+        for says in self._spending.news(steps, cost):
             self._emit(ev.Note(level="warning", says=says))
 
     def goal(self) -> str:

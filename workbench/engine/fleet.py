@@ -177,9 +177,11 @@ def open_fleet(
     """The GPUs that a session's settings name; `home` computes on the first. In a beam candidates
     are looked at before any is gated to its end. Raises WorkbenchError where CUDA_VISIBLE_DEVICES
     names too few."""
-    first = settings.device_index
+    first, every = settings.device_index, settings.device_indices
+    # Whoever works for the session elsewhere, as `verify` does, has put its own device there.
+    indices = every if first in every else () if first is None else (first,)
     stations = []
-    for index in settings.device_indices or (() if first is None else (first,)):
+    for index in indices:
         workshop = home
         if index != first:
             workshop = Workshop(device_index=index, preload=preload, share_device_memory=True)

@@ -10,6 +10,7 @@ from workbench.engine.climbing import Climb, Cost
 from workbench.engine.completing import Completing
 from workbench.engine.draws import seed_for, session_secret
 from workbench.engine.fleet import Fleet, Station
+from workbench.engine.held import comes_back
 from workbench.engine.history import History
 from workbench.engine.measuring import profiler_of, timer_of
 from workbench.engine.sittings import Ear, Procedure, SessionSitting
@@ -100,6 +101,11 @@ class Gatehouse:
         climb = Climb(self._ladder, trusted=self._trusted)
         sitting = self._sitting(candidate, asked)
         return SessionSitting(sitting, asked.ear, procedure, climb, asked.numbered.call)
+
+    def held(self, history: History) -> tuple[Transition, str] | None:
+        """The version put aside that has most to be said for it now, and what."""
+        ladder = self._ladder if self._fleet.measures else self._ladder.without_gpu()
+        return comes_back(history, ladder, trusted=self._trusted)
 
     def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
         """The gate's whole report on a candidate, judged on fresh draws and by no ladder."""

@@ -8,12 +8,18 @@ from msgspec import structs
 
 from workbench.agents.records import NoCandidate
 from workbench.engine import events as ev
+from workbench.engine.beaming import Beam, Opened
 from workbench.engine.books import Books
+from workbench.engine.held import HELD
+from workbench.engine.history import History
 from workbench.engine.lookahead import Begun, Lookahead, Step
 from workbench.engine.parts import Judged, Sitting, Workplace
+from workbench.engine.stopping import gain
 from workbench.engine.workclock import WorkClock, now
 from workbench.errors import WorkbenchError
+from workbench.search.ladder import load_ladder
 from workbench.search.records import NoProposal, Proposal
+from workbench.search.stops import at_rest
 from workbench.session.records import Answer, Cost, Decision, Transition
 from workbench.skills.records import Plan
 
@@ -29,6 +35,8 @@ class Gating:
         self._emit = emit
         self._clock = WorkClock()
         self._ahead = Lookahead(workplace, self._clock, emit, workplace.depth)
+        width = workplace.beam
+        self._beam = Beam(workplace, width, load_ladder().search) if width > 1 else None
 
     async def seed(self) -> tuple[Transition, str, str]:
         """The seed's transition, its source, and where that came from."""
@@ -41,12 +49,67 @@ class Gating:
         made = self._made(number, None, None, judged, origin, within=True)
         return made, source, origin
 
-    async def propose(self) -> Proposal | NoProposal | NoCandidate:
-        """The next step from the incumbent."""
+    async def propose(self) -> Proposal | NoProposal | NoCandidate | None:
+        """The next step from the incumbent; None where candidates were looked at, and none of them
+        is one: then limits and wishes are to be heard before more are opened."""
+        if self._beam is not None:
+            with self._clock.work():
+                found, worked = await self._first_of(self._beam)
+            if found is not None or worked:
+                return found
         # What a model takes is counted with its talk.
         counted = self._clock.work() if self._workplace.talks is None else nullcontext()
         with counted:
             return await asyncio.to_thread(self._workplace.propose, self._books.history)
+
+    async def _first_of(self, beam: Beam) -> tuple[Proposal | None, bool]:
+        """The candidate of a beam that goes first, if any, and whether anything was done.
+
+        When the run stands still, one that was put aside goes before more are opened.
+        """
+        history = self._books.history
+        now = "nothing" if history.incumbent is None else f"v{history.incumbent.number}"
+        late = await beam.overtaken(history)
+        for one in late:
+            await self._put_aside(one, f"{now} went first")
+        if not beam.goes_on and self._stands_still(history):
+            back = await asyncio.to_thread(self._workplace.held, self._books.history)
+            if back is not None:
+                return back, True
+        room = self._books.room() + 1
+        fresh = await beam.fill(self._books.history, room)
+        losers = beam.losers()
+        for one in losers:
+            await self._put_aside(one, "others go first")
+        best = beam.best()
+        await beam.write_down(best)
+        if best is not None:
+            return best.proposal, True
+        if fresh or losers or late:
+            return None, True
+        back = await asyncio.to_thread(self._workplace.held, self._books.history)
+        return back, back is not None
+
+    def _stands_still(self, history: History) -> bool:
+        """Whether the last steps gained nothing, by the ladder's plateau."""
+        gains = [gain(t) for t in history.transitions if t.parent is not None]
+        return bool(at_rest(gains, load_ladder().search))
+
+    async def _put_aside(self, one: Opened, why: str) -> None:
+        """Commit a candidate that goes no further now, with what its rungs said."""
+        number, plan, look = self._books.history.next_number, one.step.plan, one.look
+        parent = one.step.parent.number
+        self._emit(ev.PlanMade(number=number, parent=parent, plan=plan))
+        one.sitting.called(number)
+        one.sitting.attend()
+        if look.action == "prune":
+            judged = await asyncio.to_thread(one.sitting.finish, self._books.history)
+        else:
+            says = f"put aside: {look.reason}; {why}"
+            judged = await asyncio.to_thread(one.sitting.put_aside, HELD, says)
+        made = self._made(number, parent, plan, judged, f"edit {plan.edit}")
+        decision = Decision(answer=Answer.REJECTED, by="gate", reason=made.gate.says, at=now())
+        self._books.commit(structs.replace(made, decision=decision), one.step.source)
 
     async def step(
         self, source: str, plan: Plan, origin: str, *, alone: bool = False
@@ -57,31 +120,45 @@ class Gating:
         if parent is None:
             raise WorkbenchError("the session has no accepted kernel to start from")
         self._emit(ev.PlanMade(number=number, parent=parent.number, plan=plan))
+        opened = None if self._beam is None else self._beam.take(parent.number, source)
         begun = self._ahead.take(number, parent.number, source)
         running = Step(number=number, parent=parent, source=source, plan=plan, history=history)
         with self._clock.work():
-            sitting = begun.sitting if begun is not None else self._sitting(running)
+            sitting = self._sitting_of(opened, begun, running)
             sitting.attend()
             if not alone:
                 self._ahead.expect_refused(running, history, self._books.room())
             if begun is not None and not await self._ahead.ready(begun):
                 begun, sitting = None, self._sitting(running)
                 sitting.attend()
-            judged = await self._finished(sitting, begun)
+            judged = await self._finished(sitting, begun or opened)
         return self._made(number, parent.number, plan, judged, origin)
 
     def while_waiting(self, transition: Transition) -> None:
         """Begin what follows if a person says yes."""
         self._ahead.expect_accepted(transition, self._books.history, self._books.room())
 
+    def resume(self) -> None:
+        """Open the candidates again that were open when an engine last worked here."""
+        if self._beam is not None:
+            self._beam.restore(self._books.history, self._books.source)
+
     async def close(self) -> None:
         """Give up what was begun, and wait for its end."""
         await self._ahead.close()
+        if self._beam is not None:
+            await self._beam.close()
+
+    def _sitting_of(self, opened: Opened | None, begun: Begun | None, running: Step) -> Sitting:
+        if opened is not None:
+            opened.sitting.called(running.number)
+            return opened.sitting
+        return begun.sitting if begun is not None else self._sitting(running)
 
     def _sitting(self, one: Step) -> Sitting:
         return self._workplace.sit(one.source, one.history, one.number, one.plan)
 
-    async def _finished(self, sitting: Sitting, begun: Begun | None) -> Judged:
+    async def _finished(self, sitting: Sitting, begun: Begun | Opened | None) -> Judged:
         if begun is None:
             await asyncio.to_thread(sitting.begin)
         return await asyncio.to_thread(sitting.finish, self._books.history)

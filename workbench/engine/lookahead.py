@@ -116,7 +116,7 @@ class Lookahead:
     def expect_refused(self, running: Step, history: History, room: int) -> None:
         """Begin what follows if the running candidate is refused; `room` steps at most."""
         if not self._chains:
-            after = history.plus(_as_if_refused(running))
+            after = history.plus(as_if_refused(running))
             self._chains = [_Chain(after, {running.number: running.source})]
         self._go_on(self._chains[0], room)
 
@@ -179,7 +179,7 @@ class Lookahead:
                 plan=proposal.plan,
                 history=chain.history,
             )
-            chain.history = chain.history.plus(_as_if_refused(step))
+            chain.history = chain.history.plus(as_if_refused(step))
             chain.drafts = {**chain.drafts, step.number: step.source}
             chain.begun.append(self._begin(step))
 
@@ -241,7 +241,7 @@ def _is(begun: Begun, number: int, parent: int, source: str) -> bool:
     return (step.number, step.parent.number, step.source) == (number, parent, source)
 
 
-def _as_if_refused(step: Step) -> Transition:
+def as_if_refused(step: Step) -> Transition:
     """A transition as it would be if its candidate were right and no faster; never committed.
 
     Most refused candidates are that. What the proposer looks at depends on nothing else of it.

@@ -157,6 +157,7 @@ class Engine:
             pending = self.history.pending
             if pending is not None:
                 await self._ask(pending)
+            self._gating.resume()
             while True:
                 ended = await self._step()
                 # A move that was asked for in the last step may open a way on.
@@ -223,10 +224,10 @@ class Engine:
         if isinstance(proposal, NoCandidate):
             self._emit(ev.Note(level="warning", says=proposal.says))
             self._books.tell_budget()
-            return None
-        plan = proposal.plan
-        origin = f"model, {plan.method}" if plan.method else f"edit {plan.edit}"
-        await self._settle(await self._gating.step(proposal.source, plan, origin), proposal.source)
+        elif proposal is not None:
+            source, plan = proposal.source, proposal.plan
+            origin = f"model, {plan.method}" if plan.method else f"edit {plan.edit}"
+            await self._settle(await self._gating.step(source, plan, origin), source)
         return None
 
     def _over(self) -> ev.RunEnded | None:

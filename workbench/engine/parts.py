@@ -1,7 +1,7 @@
 """What the loop needs of everything around it: store, workplace, purse."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -10,6 +10,7 @@ from workbench.engine.history import History
 from workbench.gate.records import GateReport
 from workbench.search.records import NoProposal, Proposal
 from workbench.session.moves import Move
+from workbench.session.queue import Queued
 from workbench.session.records import Cost, Decision, RungVisit, Transition
 from workbench.skills.records import Plan
 
@@ -78,6 +79,16 @@ class Judged(Struct, frozen=True, kw_only=True):
     """How far it came on the ladder."""
 
 
+class Look(Struct, frozen=True, kw_only=True):
+    """What ranks a candidate beside others."""
+
+    action: Literal["promote", "hold", "prune"]
+    """`prune`: to be finished, which costs no more; `hold`: to be put aside."""
+    reason: str
+    score: float
+    """`search.rungs.Standing.score`."""
+
+
 class GivenUp(Exception):
     """Nobody waits for this candidate any more."""
 
@@ -94,6 +105,15 @@ class Sitting(Protocol):
     def finish(self, history: History) -> Judged:
         """What became of it, with what is committed by now. Raises WorkbenchError when no worker
         can start."""
+
+    def called(self, number: int) -> None:
+        """It becomes that transition, whatever it was begun as; before it is attended."""
+
+    def look(self) -> Look:
+        """After `begin`, what ranks it; in place of the rest of its gate, which may follow."""
+
+    def put_aside(self, code: str, says: str) -> Judged:
+        """After `look`: what became of it, when others go first."""
 
     def give_up(self) -> None:
         """Let it end soon; from any thread."""
@@ -116,6 +136,19 @@ class Workplace(Protocol):
     @property
     def depth(self) -> int:
         """Candidates that may be begun beside the running one; 0: no looking ahead."""
+
+    @property
+    def beam(self) -> int:
+        """Candidates that are looked at before the best of them is gated; 1: no beam."""
+
+    def keep_queue(self, queue: Sequence[Queued]) -> None:
+        """Write down which candidates are open; durable when it returns."""
+
+    def queue(self) -> Sequence[Queued]:
+        """Those that were open when an engine last wrote them down."""
+
+    def held(self, history: History) -> Proposal | None:
+        """A candidate that was put aside and comes back when nothing else helps."""
 
     def sit(self, source: str, history: History, number: int, plan: Plan | None) -> Sitting:
         """A candidate before the gate, against the incumbent unless it is a seed, which has no

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from workbench.engine.climbing import Climb, Found, pruned_by
 from workbench.engine.history import History, modeled_speed
-from workbench.engine.parts import GivenUp, Judged
+from workbench.engine.parts import GivenUp, Judged, Look
 from workbench.engine.refusing import refused
 from workbench.engine.twins import same_work, twin_of
 from workbench.gate.judge import Sitting, Told
@@ -151,13 +151,19 @@ class SessionSitting:
         """It becomes that transition, whatever it was begun as."""
         self._called(number)
 
-    def look(self) -> RungVisit:
+    def look(self) -> Look:
         """What ranks it beside others, after `begin`: the lowest rung that says anything."""
         if self._pruned is None and self._report is None and not self._refused_already():
             self._smoke()
         if self._report is not None:
             self._climb.gated(self._report, needs_gpu=self._procedure.needs_gpu)
-        return self._climb.visits[-1]
+        visit = self._climb.visits[-1]
+        action = visit.action
+        if self._report is not None and action == "hold":
+            action = "prune"  # its gate is over, and could not tell
+        elif action == "hold" and visit.speed is None:
+            action = "promote"  # what smoke could not judge, the whole gate has to
+        return Look(action=action, reason=visit.reason, score=visit.score)
 
     def finish(self, history: History) -> Judged:
         """What is left of it. Its twin is looked for now: work that was begun beside it is known.
@@ -183,7 +189,7 @@ class SessionSitting:
         return self._judged(report, own=self._report.gpu_seconds, rungs=self._climb.visits)
 
     def put_aside(self, code: str, says: str) -> Judged:
-        """What became of a candidate that was looked at, and that others went before."""
+        """What became of a candidate that was looked at, when others go first."""
         self._climb.held(says)
         return self._cut(Stage.PROFILE, Finding(code=code, says=says))
 

@@ -5,7 +5,7 @@ from workbench.gate.records import Finding, GateReport, Outcome, Stage
 from workbench.session.records import Answer, Transition
 from workbench.skills.records import Plan
 
-_SPEED = ("profile.not-faster", "profile.slower")
+_SPEED = ("profile.not-faster", "profile.slower", "profile.pruned-smoke")
 """Refusals that say how fast it is, and nothing else against it."""
 
 

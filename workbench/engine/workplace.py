@@ -1,7 +1,7 @@
 """Everything that runs candidates for one session: problem, workshop, gate, proposer, seeds."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import structs
@@ -42,6 +42,9 @@ from workbench.problems.records import Problem
 from workbench.search.ladder import load_ladder
 from workbench.search.proposer import NoProposal, Proposal, ProposerState, propose
 from workbench.session.code import keep
+from workbench.session.queue import Queued
+from workbench.session.queue import keep as keep_queue
+from workbench.session.queue import read as read_queue
 from workbench.session.records import SessionSettings, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.library import Library, load_library
@@ -185,6 +188,14 @@ class SessionWorkplace:
     def beam(self) -> int:
         """Candidates that are looked at side by side; a model writes one at a time."""
         return 1 if self._settings.proposer == "llm" else self._settings.beam
+
+    def keep_queue(self, queue: Sequence[Queued]) -> None:
+        """Write down which candidates are open beside each other."""
+        keep_queue(self._store.git, queue)
+
+    def queue(self) -> Sequence[Queued]:
+        """Those that were open when an engine last ran."""
+        return read_queue(self._store.git)
 
     def held(self, history: History) -> Proposal | None:
         """A candidate that was put aside, as a step from the incumbent."""

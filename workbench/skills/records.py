@@ -108,6 +108,8 @@ class Admission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     held_out: bool
     accepted: bool
     effect_observed: bool
+    kind: Literal["", "modeled", "measured"] = ""
+    """Of the times that decided; empty in trials from before it was kept."""
     session: str = ""
     commit: str = ""
 
@@ -207,6 +209,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Of a step that a model wrote: the skill it chose, a card's id or a method of the policy."""
     repairs: int | None = None
     """The refused version that this one mends."""
+    held: int | None = None
+    """The version that is this very candidate, looked at and put aside when another went first."""
     first: tuple[str, ...] = ()
     """Cards whose edits were made before this one's in the same step: they provide what the card
     requires, and lose by themselves."""

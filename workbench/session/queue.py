@@ -1,0 +1,63 @@
+"""The candidates that a run has open beside each other, so that a killed one goes on with them.
+
+`git show refs/session/queue:queue.json` prints them. No version's commit has them, and no bundle:
+what became of a candidate is its transition.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from workbench.session.complaints import DamagedError
+from workbench.session.objects import blob, tree
+from workbench.session.plumbing import NO_REF, Plumbing, Update
+from workbench.skills.records import Plan
+
+QUEUE = "refs/session/queue"
+_FILE = "queue.json"
+
+
+class Queued(Struct, frozen=True, kw_only=True):
+    """A candidate before its turn."""
+
+    parent: int
+    """Number of the kernel that it was made from."""
+    plan: Plan
+    source: str
+    action: str = ""
+    """`promote`, `hold` or `prune`, once it was looked at."""
+    reason: str = ""
+    score: float = 0.0
+    first: bool = False
+    """Whether it was the one whose turn had come."""
+
+
+def keep(git: Plumbing, queue: Sequence[Queued]) -> None:
+    """Write the queue in place of the one before it; on disk when this returns.
+
+    Raises WorkbenchError when the disk refuses; then nothing has changed.
+    """
+    made = blob(msgspec.json.format(msgspec.json.encode(tuple(queue)), indent=1))
+    root = tree({_FILE: made.id})
+    was = git.ids(QUEUE).get(QUEUE, NO_REF)
+    if root.id != was:
+        git.store([made, root])
+        git.move([Update(QUEUE, root.id, was)], "queue")
+
+
+def read(git: Plumbing) -> tuple[Queued, ...]:
+    """The queue as it was kept; empty where there is none.
+
+    Raises DamagedError for one that this program would not have written.
+    """
+    if QUEUE not in git.ids(QUEUE):
+        return ()
+    ids = git.files(QUEUE)
+    if list(ids) != [_FILE]:
+        raise DamagedError(git.folder, f"the files of {QUEUE} are {', '.join(sorted(ids))}")
+    (data,) = git.blobs([ids[_FILE]])
+    try:
+        return msgspec.json.decode(data, type=tuple[Queued, ...])
+    except msgspec.DecodeError as fault:
+        raise DamagedError(git.folder, f"{QUEUE} cannot be read: {fault}") from fault

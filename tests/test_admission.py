@@ -8,8 +8,9 @@ from msgspec import structs
 
 from workbench.bench.leaps import Ground, leap, ordered
 from workbench.bench.roundtrip import WITHOUT, stripped
-from workbench.engine.admitting import grounds
+from workbench.engine.grounds import ground_of, held_out_grounds, step_of
 from workbench.engine.verifying import Standing, verify_card
+from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.target import target
@@ -170,11 +171,30 @@ def test_an_ablation_takes_one_part_from_a_card_and_leaves_the_others(part):
     assert less.card.carrier.grid["value"] == (64,)
 
 
-def test_a_card_is_held_out_on_problems_that_it_has_no_evidence_from():
-    found = grounds(card("pipelined", "num-stages", grid="value = [3]"))
-    assert "top_k_unsorted" not in found
-    assert len(found) == 2
-    assert grounds(LOOKS) == ()  # only the kernel that it was learned from has such a search
+def test_a_card_is_held_out_on_kernels_of_problems_that_it_has_no_evidence_from():
+    piped = card("pipelined", "num-stages", grid="value = [3]")
+    found = held_out_grounds(piped)
+    names = {ground.name for ground in found}
+    assert {"linear_relu_div", "conv2d/expert-without-pipelined-loads"} <= names
+    assert not any(ground.problem == "top_k_unsorted" for ground in found)
+    assert held_out_grounds(LOOKS) == ()  # only the kernel that it was learned from has that search
+    for ground in found[:4]:
+        assert ground_of(ground.name) == ground
+        assert step_of(piped, ground, "") is not None
+
+
+def test_a_ground_that_is_not_shipped_is_refused_by_name():
+    with pytest.raises(WorkbenchError, match="gelu ships no kernel 'gone'"):
+        ground_of("gelu/gone")
+
+
+def test_what_a_card_requires_is_tried_with_it_where_its_provider_is_at_hand():
+    first = card("looks", "two-bits-a-look", extra='provides = ["looks"]')
+    then = card("exit", "stop-when-settled", extra='requires = ["looks"]')
+    ground = ground_of("top_k_unsorted")
+    (alone_, with_) = (step_of(then, ground, "sort", here) for here in ((), (first, then)))
+    assert (alone_.plan.first, with_.plan.first) == ((), ("looks",))
+    assert alone_.source != with_.source
 
 
 def test_a_trial_whose_lineage_is_not_here_is_not_counted_as_holding(tmp_path):

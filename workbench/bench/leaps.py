@@ -8,22 +8,16 @@ times choose between the values of one card where no recorded step is near, and 
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from msgspec import Struct, structs
 
-from workbench.engine.measuring import flavors
-from workbench.gate.candidate import candidate_of
-from workbench.gate.judge import JOB_MODULES, GateSettings, judge
-from workbench.gate.problem.inspect import inspect_problem
+from workbench.engine.looking import Look
 from workbench.gate.records import GateReport, Verdict
-from workbench.isolation.workshop import Workshop
 from workbench.kernels.edits.base import Anchor, Edit, EditRefused
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import Target
-from workbench.problems.records import Problem
 from workbench.search.line import line_of
 from workbench.search.proposer import consider
 from workbench.search.ranking import Choice
@@ -31,9 +25,6 @@ from workbench.search.records import ProposerState, Tried
 from workbench.skills.card import Skill
 from workbench.skills.library import Library
 from workbench.skills.records import Parameter
-
-Look = Callable[[str], GateReport]
-"""What the CPU path says of a source: policy, compile, modeled time."""
 
 _VALUES = 3
 """Of one card that are compared by their modeled times; ours."""
@@ -70,24 +61,6 @@ class Leap(Struct, frozen=True, kw_only=True):
     """Cards whose kernels the CPU path refused, with its code."""
     idle: tuple[str, ...]
     """Cards of the way that had nothing to do: no place, or a condition that does not hold."""
-
-
-@contextmanager
-def looking(problem: Problem, gpu: Target) -> Iterator[Look]:
-    """A look at kernels for a GPU that need not be there; each is asked about once."""
-    settings = GateSettings(target=gpu.name, rung=0)
-    said: dict[str, GateReport] = {}
-    with Workshop(device_index=None, preload=JOB_MODULES) as workshop:
-        workshop.warm(*flavors(None))
-        facts = inspect_problem(problem, workshop)
-
-        def look(source: str) -> GateReport:
-            sha = normalized_sha256(source)
-            if sha not in said:
-                said[sha] = judge(candidate_of(source), problem, lambda: facts, settings, workshop)
-            return said[sha]
-
-        yield look
 
 
 def leap(ground: Ground, naive: str, number: int, most: int) -> Leap:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from workbench.bench.leaps import Ground, Leap, leap, looking
+from workbench.bench.leaps import Ground, Leap, leap
 from workbench.bench.roundtrip import FLOOR, Cards, Trial, lacking, learned_library, uncarded
 from workbench.engine import events as ev
 from workbench.engine.create import RunRequest, create_session
 from workbench.engine.lineages import line_of
+from workbench.engine.looking import looking
 from workbench.engine.serve import serve_session
 from workbench.engine.workplace import SessionWorkplace
 from workbench.errors import WorkbenchError

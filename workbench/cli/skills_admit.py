@@ -27,7 +27,9 @@ def admit(
     on: Annotated[
         list[str] | None,
         typer.Option(
-            "--on", help="A problem to try it on, again for more; `auto`: where its edit fits."
+            "--on",
+            help="A problem, or PROBLEM/FORM of a shipped kernel, to try it on, again for more; "
+            "`auto`: where it has most to do by a look on the CPU.",
         ),
     ] = None,
     lineage: Annotated[
@@ -80,16 +82,19 @@ def admit(
         target=target,
         sessions=folder,
     )
-    admitted: set[str] = set()
+    admitted: dict[str, str] = {}
+    held: set[str] = set()
     for skill, trial in admissions(ask, hear):
         emit.json(trial) if json else emit.text(f"{skill.card.id:<32} {_line(trial)}")
         one = trial.admission
+        if one.held_out:
+            held.add(skill.card.id)
         if one.held_out and one.accepted and one.effect_observed:
-            admitted.add(skill.card.id)
+            admitted[skill.card.id] = one.kind
         if write and trial.applied:
             add_evidence(skill.path, [], [one])
     if not json:
-        emit.text(f"{len(admitted)} of {len(chosen)} cards admitted")
+        _foot(chosen, held, admitted)
     if len(admitted) < len(chosen):
         raise typer.Exit(Exit.NO)
 
@@ -106,6 +111,19 @@ def _chosen(card: str, folder: Path | None) -> "list[Skill]":
     if not theirs.skills:
         raise WorkbenchError("there are no cards in this folder", where=str(folder))
     return list(theirs.skills.values())
+
+
+def _foot(chosen: "list[Skill]", held: set[str], admitted: dict[str, str]) -> None:
+    for skill in chosen:
+        if skill.card.id not in held:
+            emit.text(
+                f"{skill.card.id:<32} {'not tried':<10} held out   no kernel that it was not "
+                "learned from has a place for it, or there was no time"
+            )
+    by = " and ".join(sorted({kind for kind in admitted.values() if kind}))
+    emit.text(f"{len(admitted)} of {len(chosen)} cards admitted{f', {by}' if by else ''}")
+    if "modeled" in admitted.values():
+        emit.text("modeled: the gate judged the kernels right, and no GPU has said that they gain")
 
 
 def _line(trial: "Trial") -> str:

@@ -6,31 +6,33 @@ mechanism; held out, on a problem that the card has no evidence from, the card's
 gate against its baseline and show the effect it claims. Only the second admits a card.
 """
 
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from workbench.engine import events as ev
 from workbench.engine.create import RunRequest, create_session
+from workbench.engine.devices import choose_place
+from workbench.engine.grounds import Ground, alone, ground_of, outlooks
 from workbench.engine.history import History
 from workbench.engine.serve import serve_session
 from workbench.engine.workplace import SessionWorkplace
 from workbench.gate.records import Verdict
 from workbench.kernels.inverses.registry import INVERSES
 from workbench.kernels.source import normalized_sha256, read_source
-from workbench.lineage.instances import Instance, instances
-from workbench.problems.load import load_problem, shipped_problems
+from workbench.kernels.target import target
+from workbench.lineage.instances import Instance, steps_of
 from workbench.search.proposer import NoProposal
 from workbench.session.names import fresh_name
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Budget, Mode, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.card import Skill
-from workbench.skills.library import Library
 from workbench.skills.records import Admission, Effect
 
 FLOOR = 0.99
@@ -54,7 +56,7 @@ class Ask(Struct, frozen=True, kw_only=True):
 
     skills: tuple[Skill, ...]
     problems: tuple[str, ...]
-    """Held out; `auto` stands for `grounds`."""
+    """Held out: names of grounds (`engine.grounds`); `auto` stands for those that are found."""
     lineages: tuple[Path, ...]
     jobs: int
     """Trials side by side; only timings take turns on a GPU."""
@@ -72,12 +74,13 @@ def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial]]:
     """
     until = None if ask.seconds is None else time.monotonic() + ask.seconds
     tasks: list[tuple[Skill, Callable[[], list[Trial]]]] = []
+    named = [ground_of(name) for name in ask.problems if name != "auto"]
     for skill in ask.skills:
         tasks += [(skill, partial(_all_roundtrips, skill, one, tell)) for one in ask.lineages]
-        named = [p for p in ask.problems if p != "auto"]
-        named += grounds(skill) if "auto" in ask.problems else ()
-        for problem in dict.fromkeys(named):
-            tasks.append((skill, partial(_one_held_out, skill, problem, ask, tell)))
+        tasks += [(skill, partial(_one_held_out, skill, ground, ask, tell)) for ground in named]
+    tasks += [
+        (skill, partial(_one_held_out, skill, ground, ask, tell)) for skill, ground in _found(ask)
+    ]
     side = ThreadPoolExecutor(max_workers=ask.jobs)
     try:
         running = [(skill, side.submit(_in_time, until, work)) for skill, work in tasks]
@@ -89,6 +92,16 @@ def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial]]:
         side.shutdown(cancel_futures=True)
 
 
+def _found(ask: Ask) -> Iterator[tuple[Skill, Ground]]:
+    """Where cards are tried that nobody named a ground for, the best look first."""
+    if "auto" not in ask.problems:
+        return
+    skills = {skill.card.id: skill for skill in ask.skills}
+    gpu = target(choose_place(ask.device, ask.target).target)
+    for one in outlooks(ask.skills, gpu, ask.jobs):
+        yield skills[one.card], one.ground
+
+
 def _in_time(until: float | None, work: Callable[[], list[Trial]]) -> list[Trial]:
     return work() if until is None or time.monotonic() < until else []
 
@@ -97,69 +110,39 @@ def _all_roundtrips(skill: Skill, lineage: Path, tell: Tell) -> list[Trial]:
     return list(roundtrips(skill, lineage, tell))
 
 
-def _one_held_out(skill: Skill, problem: str, ask: Ask, tell: Tell) -> list[Trial]:
+def _one_held_out(skill: Skill, ground: Ground, ask: Ask, tell: Tell) -> list[Trial]:
     made = held_out(
-        skill, problem, device=ask.device, target=ask.target, sessions=ask.sessions, tell=tell
+        skill,
+        ground,
+        device=ask.device,
+        target=ask.target,
+        sessions=ask.sessions,
+        tell=tell,
+        providers=ask.skills,
     )
     return [made]
 
 
-def alone(skill: Skill) -> Library:
-    """A library of one card, asked for, since drafts are not chosen otherwise.
-
-    Of its scope only the platforms count: whether it holds in another family is the question.
-    """
-    scope = structs.replace(skill.card.scope, families=("*",), after=(), not_after=())
-    freed = structs.replace(skill, card=structs.replace(skill.card, scope=scope, requires=()))
-    return Library({skill.card.id: freed}, pinned=frozenset({skill.card.id}))
-
-
-MOST_GROUNDS = 2
-"""Problems that a card is tried on where nobody names any; ours."""
-
-
-def grounds(skill: Skill) -> tuple[str, ...]:
-    """Shipped problems that a card has no evidence from, and whose seed its edit finds a place in.
-
-    Those of the families that it was seen in come first; at most `MOST_GROUNDS`.
-    """
-    edit = skill.edit
-    tried = {row.problem for row in skill.card.evidence}
-    if edit is None:
-        return ()
-    found = []
-    for name in shipped_problems():
-        problem = load_problem(name)
-        if name in tried or problem.seed is None:
-            continue
-        text = problem.seed.read_text(encoding="utf-8")
-        if any(edit.anchors(text, kernel) for kernel in read_source(text).launched):
-            found.append((problem.family not in skill.card.scope.families, name))
-    return tuple(name for _, name in sorted(found)[:MOST_GROUNDS])
-
-
 def held_out(
-    skill: Skill, problem: str, *, device: str, target: str, sessions: Path, tell: Tell
+    skill: Skill,
+    ground: Ground,
+    *,
+    device: str,
+    target: str,
+    sessions: Path,
+    tell: Tell,
+    providers: Sequence[Skill] = (),
 ) -> Trial:
-    """Run one step of the card on a problem from its seed, in a session that is kept.
+    """Run one step of the card from a kernel that it was not learned from, in a session that is
+    kept; cards that provide what it requires are carried out with it.
 
     Raises WorkbenchError when the problem or the device cannot be used.
     """
-    name = fresh_name(f"admit-{skill.card.id}-{problem}", sessions)
-    path = create_session(
-        RunRequest(
-            problem=problem,
-            kernel=None,
-            mode=Mode.AUTO,
-            device=device,
-            target=target,
-            budget=Budget(steps=1),
-            proposer="skills",
-            name=name,
-            sessions=sessions,
-        )
-    )
-    library = alone(skill)
+    with tempfile.TemporaryDirectory(prefix="workbench-admit-") as scratch:
+        kernel = Path(scratch) / "kernel.py"
+        kernel.write_text(ground.source, encoding="utf-8")
+        path = _session(skill, ground, kernel, device, target, sessions)
+    library = alone(skill, providers)
     ended = serve_session(
         path,
         listen=tell,
@@ -167,20 +150,41 @@ def held_out(
             store, settings, seed, emit, library=library
         ),
     )
-    tried = problem in {row.problem for row in skill.card.evidence}
-    for step in instances([SessionReader(path)]):
-        return _judged(skill, step, held_out=not tried)
+    tried = ground.problem in {row.problem for row in skill.card.evidence}
+    for step in steps_of(SessionReader(path)):
+        return _judged(skill, step, ground, held_out=not tried)
     why = ended.says if ended.how == "failed" else ""
-    return _nothing(skill, f"{problem} on {device}", name, held_out=not tried, why=why)
+    return _nothing(skill, f"{ground.name} on {device}", path.name, held_out=not tried, why=why)
 
 
-def _judged(skill: Skill, step: Instance, *, held_out: bool) -> Trial:
+def _session(
+    skill: Skill, ground: Ground, kernel: Path, device: str, target: str, sessions: Path
+) -> Path:
+    """The trial's session, which holds the kernel."""
+    name = f"admit-{skill.card.id}-{ground.problem}"
+    return create_session(
+        RunRequest(
+            problem=ground.problem,
+            kernel=kernel,
+            mode=Mode.AUTO,
+            device=device,
+            target=target,
+            budget=Budget(steps=1),
+            proposer="skills",
+            name=fresh_name(name, sessions),
+            sessions=sessions,
+        )
+    )
+
+
+def _judged(skill: Skill, step: Instance, ground: Ground, *, held_out: bool) -> Trial:
     missed = [_effect_words(e) for e in skill.card.effect if not shows(e, step)]
     says = step.says if not missed else f"{step.says}; not seen: {', '.join(missed)}"
     return Trial(
         admission=Admission(
-            target=f"{step.problem} on {step.device}",
+            target=f"{ground.name} on {step.device}",
             held_out=held_out,
+            kind="measured" if step.measured else "modeled",
             accepted=step.accepted,
             effect_observed=step.accepted and not missed,
             session=step.session,
@@ -288,6 +292,7 @@ def _roundtrip(
         admission=Admission(
             target=target,
             held_out=False,
+            kind="modeled" if settings.device_index is None else "measured",
             accepted=accepted,
             effect_observed=accepted and has,
             session=settings.name,

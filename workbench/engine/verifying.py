@@ -9,6 +9,7 @@ from msgspec import Struct, structs
 from workbench.engine.admitting import Tell, Trial, held_out, roundtrips
 from workbench.engine.devices import choose_place
 from workbench.engine.events import AnyEvent
+from workbench.engine.grounds import ground_of
 from workbench.engine.workplace import SessionWorkplace
 from workbench.gate.candidate import candidate_of
 from workbench.gate.records import GateReport, Outcome, Stage, Verdict
@@ -91,8 +92,8 @@ def _again(
 ) -> Trial | None:
     """The same trial once more; None where its lineage is not here."""
     if trial.held_out:
-        problem = trial.target.partition(" on ")[0]
-        return held_out(skill, problem, device=device, target=target, sessions=sessions, tell=tell)
+        ground = ground_of(trial.target.partition(" on ")[0])
+        return held_out(skill, ground, device=device, target=target, sessions=sessions, tell=tell)
     lineage = sessions / trial.session
     if not lineage.is_dir():
         return None

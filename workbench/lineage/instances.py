@@ -59,6 +59,8 @@ class Instance(Struct, frozen=True, kw_only=True):
     """Of a lineage's step: 0 just above naive, 1 at the expert; None in a run."""
     requires: tuple[str, ...] = ()
     """Features that steps before it put there which do not pay without it; see `leaping`."""
+    first: tuple[str, ...] = ()
+    """Of a run: cards that were carried out before it in the same step."""
     losing: bool = False
     """Whether it is such a step itself."""
 
@@ -79,7 +81,8 @@ class Instance(Struct, frozen=True, kw_only=True):
 def instances(stores: Iterable[SessionReader]) -> Iterator[Instance]:
     """Every step of lineages and runs that was made by an edit, in the order of the sessions."""
     for store in stores:
-        yield from leaps(_instances(store))
+        # A step of several cards says nothing of any one.
+        yield from leaps(one for one in steps_of(store) if not one.first)
 
 
 def leaps(steps: Iterable[Instance]) -> Iterator[Instance]:
@@ -101,7 +104,9 @@ def leaps(steps: Iterable[Instance]) -> Iterator[Instance]:
         yield structs.replace(one, requires=found, losing=place in losing)
 
 
-def _instances(store: SessionReader) -> Iterator[Instance]:
+def steps_of(store: SessionReader) -> Iterator[Instance]:
+    """Every step of a session that an edit made, also where others were made before it in the same
+    step; without what steps of a lineage owe each other."""
     settings, family = store.settings(), family_of(store.problem().sidecar)
     commits = {version.number: version.commit for version in store.overview().versions}
     read = {n: (store.transition(n), store.source(n)) for n in sorted(commits)}
@@ -116,10 +121,9 @@ def _instances(store: SessionReader) -> Iterator[Instance]:
 
 
 def _is_step(transition: Transition, settings: SessionSettings) -> bool:
-    """Whether it went forward by one edit; a removal that failed is no step forward, and a step
-    of several cards says nothing of any one."""
+    """Whether it went forward by an edit; a removal that failed is no step forward."""
     plan = transition.plan
-    if plan is None or not plan.edit or plan.first or transition.decision.answer is Answer.PENDING:
+    if plan is None or not plan.edit or transition.decision.answer is Answer.PENDING:
         return False
     return settings.kind == "run" or transition.decision.answer is Answer.ACCEPTED
 
@@ -166,6 +170,7 @@ def _instance(
         family=family,
         target=settings.target,
         accepted=accepted,
+        first=plan.first,
     )
 
 

@@ -1,5 +1,6 @@
 """Lawful transitions and sessions for tests, and the records of any shape for properties."""
 
+import subprocess
 import types
 import typing
 from enum import Enum
@@ -121,3 +122,37 @@ _PLAIN = {
     str: st.text(max_size=12),
     type(None): st.none(),
 }
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What a person with only git does and sees."""
+    command = ["git", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def write_object(folder: Path, kind: str, data: bytes) -> None:
+    """Put an object of any content into a repository, as a stranger's tool could."""
+    subprocess.run(
+        ["git", "hash-object", "-w", "-t", kind, "--literally", "--stdin"],
+        cwd=folder, input=data, capture_output=True, check=True,
+    )  # fmt: skip
+
+
+def seeded(folder: Path) -> SessionStore:
+    """v0 seed, v1 waits."""
+    store = new_store(folder)
+    store.record(transition(0, None), kernel(0))
+    store.record_pending(transition(1, 0, Answer.PENDING), kernel(1))
+    return store
+
+
+def stepped(folder: Path) -> SessionStore:
+    """v0 seed, v1 accepted, v2 rejected (from v1), v3 waits (from v1)."""
+    made = new_store(folder)
+    made.record(transition(0, None), kernel(0))
+    made.record(transition(1, 0), kernel(1), best=True)
+    made.record(transition(2, 1, Answer.REJECTED), kernel(2))
+    made.record_pending(transition(3, 1, Answer.PENDING), kernel(3))
+    return made

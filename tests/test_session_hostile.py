@@ -1,13 +1,11 @@
 """A session's folder may come from anywhere: nothing in it is run, nothing outside is touched."""
 
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from session_kit import PROBLEM, kernel, new_store, settings, transition
+from session_kit import git, kernel, seeded, transition, write_object
 
 from workbench.errors import WorkbenchError
 from workbench.session import plumbing
@@ -22,20 +20,6 @@ HOOKS = (
     "reference-transaction", "pre-commit", "post-commit", "post-checkout", "post-index-change",
     "pre-auto-gc", "update", "post-update", "fsmonitor-watchman", "pre-receive", "post-rewrite",
 )  # fmt: skip
-
-
-def git(folder: Path, *arguments: str) -> str:
-    command = ["git", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def seeded(folder: Path) -> SessionStore:
-    store = new_store(folder)
-    store.record(transition(0, None), kernel(0))
-    store.record_pending(transition(1, 0, Answer.PENDING), kernel(1))
-    return store
 
 
 def use_everything(folder: Path, out: Path) -> None:
@@ -222,19 +206,12 @@ def test_a_tree_with_anything_but_plain_files_is_refused(tmp_path: Path, mode: s
     bad = good._replace(data=good.data.replace(name, mode.encode() + b" kernel.py\0"))
     node = commit(bad.id, [], "a <a@b> 1 +0000", "a <a@b> 1 +0000", message(store))
     for item in (made, bad, node):
-        write(store.folder, item.type, item.data)
+        write_object(store.folder, item.type, item.data)
     git(store.folder, "update-ref", "refs/attempts/0000", node.id)
     for read in (store.source, store.transition):
         with pytest.raises(WorkbenchError, match="no plain file"):
             read(0)
     assert any("no plain file" in fault.says for fault in check_session(store)) or mode == "40000"
-
-
-def write(folder: Path, kind: str, data: bytes) -> None:
-    subprocess.run(
-        ["git", "hash-object", "-w", "-t", kind, "--literally", "--stdin"],
-        cwd=folder, input=data, capture_output=True, check=True,
-    )  # fmt: skip
 
 
 def message(store: SessionStore) -> str:
@@ -348,190 +325,6 @@ def test_a_session_inside_another_repository_stays_itself(tmp_path: Path) -> Non
         SessionStore.open(store.folder)
 
 
-# What can be wrong with the machine or the folder
-
-
-def test_git_that_is_not_installed_is_said_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(WorkbenchError, match="git is not installed") as told:
-        new_store(tmp_path)
-    assert told.value.todo == "install git 2.34 or newer and try again"
-
-
-def test_git_that_is_too_old_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = tmp_path / "git"
-    old.write_text("#!/bin/sh\necho git version 2.17.1\n")
-    old.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(WorkbenchError, match=r"git is too old: git version 2\.17\.1"):
-        new_store(tmp_path)
-
-
-def test_folders_that_are_no_session_are_each_told_apart(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    git(tmp_path, "init", "-q", "foreign")
-    (tmp_path / "file").write_text("")
-    said = {}
-    for name in ("none", "file", "empty", "foreign"):
-        with pytest.raises(WorkbenchError) as told:
-            SessionStore.open(tmp_path / name)
-        said[name] = told.value.what
-    assert said["none"] == said["file"] == "there is no such session"
-    assert said["empty"] == "this is not a session of the workbench: .git is not a folder in it"
-    assert said["foreign"].endswith(".git/workbench is not a folder in it")
-    (tmp_path / "foreign/.git/workbench").mkdir()
-    with pytest.raises(WorkbenchError, match="it has no refs/session/start"):
-        SessionStore.open(tmp_path / "foreign")
-
-
-@pytest.mark.parametrize("there", ["folder", "file", "symlink"])
-def test_a_new_session_overwrites_nothing(tmp_path: Path, there: str) -> None:
-    path = tmp_path / "softmax-1"
-    if there == "folder":
-        path.mkdir()
-        (path / "mine").write_text("precious")
-    elif there == "file":
-        path.write_text("precious")
-    else:
-        path.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(WorkbenchError, match="already something with the new session's name"):
-        new_store(tmp_path)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["softmax-1"]
-
-
-def test_a_folder_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(WorkbenchError, match="the session cannot be created: File exists"):
-        SessionStore.create(tmp_path / "file" / "a-1", settings("a-1"), PROBLEM)
-
-
-ON_A_SMALL_DISK = """
-set -e
-mount -t tmpfs -o size=900k none {folder}
-exec {python} - <<'END'
-import sys
-sys.path.insert(0, {tests!r})
-from pathlib import Path
-from session_kit import kernel, new_store, transition
-from workbench.errors import WorkbenchError
-from workbench.session.check import check_session
-from workbench.session.store import SessionStore
-folder = Path({folder!r})
-store = new_store(folder)
-store.record(transition(0, None), kernel(0))
-recorded = 0
-try:
-    while True:
-        store.record(transition(recorded + 1, recorded), kernel(recorded))
-        recorded += 1
-except WorkbenchError as fault:
-    print(fault.what)
-again = SessionStore.open(store.folder)
-assert len(again.summaries()) == recorded + 1 > 3, recorded
-faults = check_session(again)
-assert faults == (), faults
-(store.folder / "kernel.py").unlink()
-{then}
-END
-"""
-
-
-def small_disk(tmp_path: Path, then: str) -> str:
-    """What a session says on a disk of its own that fills up; skips where none can be mounted."""
-    (tmp_path / "disk").mkdir()
-    script = ON_A_SMALL_DISK.format(
-        folder=str(tmp_path / "disk"), python=sys.executable, tests=str(Path(__file__).parent),
-        then=then,
-    )  # fmt: skip
-    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-    probe = subprocess.run([*command, f"mount -t tmpfs none {tmp_path}/disk"], check=False)
-    if probe.returncode != 0:
-        pytest.skip("this machine lets nobody mount a disk in a namespace of their own")
-    done = subprocess.run([*command, script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_full_disk_refuses_the_step_and_keeps_the_rest(tmp_path: Path) -> None:
-    assert small_disk(tmp_path, "") == "the disk is full; the session was not changed\n"
-
-
-def test_a_read_only_disk_can_be_read_and_refuses_a_step(tmp_path: Path) -> None:
-    said = small_disk(
-        tmp_path,
-        """
-import subprocess
-subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
-again = SessionStore.open(store.folder)
-assert again.source(0) == kernel(0)
-print(again.restore_worktree().says.partition(":")[0])
-try:
-    again.record(transition(90, 0), kernel(90))
-except WorkbenchError as fault:
-    print(fault.what)
-""",
-    )
-    assert said.splitlines()[1:] == [
-        "the files in the folder could not be updated",
-        "the session's folder cannot be written; it was not changed",
-    ]
-
-
-DAMAGE = {
-    "a truncated object": lambda path: os.truncate(path, 10),
-    "an empty object": lambda path: os.truncate(path, 0),
-    "noise for an object": lambda path: path.write_bytes(b"noise" * 9),
-    "a missing object": lambda path: path.unlink(),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("which", ["main", "main^{tree}", "main:transition.toml"])
-def test_damaged_objects_are_one_clear_error(tmp_path: Path, damage: str, which: str) -> None:
-    store = seeded(tmp_path)
-    id_ = git(store.folder, "rev-parse", which).strip()
-    path = store.folder / ".git/objects" / id_[:2] / id_[2:]
-    path.chmod(0o644)
-    DAMAGE[damage](path)
-    assert check_session(store) != ()
-    with pytest.raises(WorkbenchError, match="history is damaged") as told:
-        store.record_of(0)
-    assert str(store.folder) in told.value.where
-    assert "fsck" in told.value.todo
-
-
-@pytest.mark.parametrize("content", ["", "nonsense\n", "0" * 40 + "\n", "1" * 40 + "\n"])
-def test_a_damaged_reference_is_one_clear_error(tmp_path: Path, content: str) -> None:
-    store = seeded(tmp_path)
-    (store.folder / ".git/refs/attempts/0000").write_text(content)
-    with pytest.raises(WorkbenchError, match=r"damaged|no version v0"):
-        store.transition(0)
-    assert check_session(store) != ()
-
-
-def test_a_commit_that_is_no_transition_is_named(tmp_path: Path) -> None:
-    store = seeded(tmp_path)
-    node = commit(
-        git(store.folder, "rev-parse", "main^{tree}").strip(), [],
-        "a <a@b> 1 +0000", "a <a@b> 1 +0000", "by hand\n",
-    )  # fmt: skip
-    write(store.folder, "commit", node.data)
-    git(store.folder, "update-ref", "refs/attempts/0007", node.id)
-    with pytest.raises(WorkbenchError, match="its trailer 'Decision' is missing") as told:
-        store.overview()
-    assert "refs/attempts/0007" in told.value.where
-
-
-def test_names_in_our_folders_that_are_not_numbers_are_ignored(tmp_path: Path) -> None:
-    store = seeded(tmp_path)
-    for name in ("refs/attempts/mine", "refs/attempts/00001", "refs/tags/v1", "refs/heads/mine"):
-        git(store.folder, "update-ref", name, "main")
-    assert [version.number for version in store.summaries()] == [0, 1]
-    assert store.next_number() == 2
-
-
 def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
     store = seeded(tmp_path)
     data = b"format = 2\nname = 'softmax-1'\n"
@@ -540,42 +333,3 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
     git(store.folder, "update-ref", "refs/session/start", root.id)
     with pytest.raises(WorkbenchError, match="written in format 2; this workbench reads up to 1"):
         SessionStore.open(store.folder)
-
-
-def test_locks_left_by_a_killed_git_are_removed_by_the_next_owner(tmp_path: Path) -> None:
-    store = seeded(tmp_path)
-    locks = [".git/refs/heads/main.lock", ".git/packed-refs.lock", ".git/refs/attempts/0002.lock"]
-    for name in locks:
-        (store.folder / name).write_text("")
-    with pytest.raises(WorkbenchError, match="another git command is writing"):
-        store.record(transition(2, 0), kernel(2))
-    assert len(store.recover()) == 3
-    store.record(transition(2, 0), kernel(2))
-    assert store.overview().main == 2
-
-
-@pytest.mark.parametrize("done", [1, 2, 3])
-def test_a_transaction_that_was_cut_short_is_finished(tmp_path: Path, done: int) -> None:
-    store = seeded(tmp_path)
-    pending = store.commit_of(1)
-    decided = store.decide(1, Decision(answer=Answer.ACCEPTED, by="person"), best=True)
-    # What a power cut after the first, second or third of its moves would have left.
-    git(store.folder, "update-ref", "refs/pending/0001", pending)
-    if done < 3:
-        git(store.folder, "update-ref", "-d", "refs/attempts/0001")
-    if done < 2:
-        git(store.folder, "update-ref", "refs/heads/best", "refs/attempts/0000")
-    seen = SessionStore.open(store.folder).overview()
-    assert (seen.main, seen.versions[1].commit) == (1, decided)
-    assert store.recover()
-    assert store.commit_of(1) == decided
-    assert check_session(store) == ()
-    assert store.recover() == ()
-
-
-def test_a_session_whose_folder_went_away_is_not_called_damaged(tmp_path: Path) -> None:
-    store = seeded(tmp_path)
-    store.folder.rename(tmp_path / "there")
-    with pytest.raises(WorkbenchError, match="folder is gone"):
-        store.source(0)
-    assert not check_session(SessionStore.open(tmp_path / "there"))

@@ -37,13 +37,17 @@ def sessions(sessions: options.Sessions = None, json: options.Json = False) -> N
     if not rows:
         emit.text(f"no sessions in {folder}; workbench run softmax makes one")
         return
+    states = [r.state.partition(": ") for r in rows]
     cells = [
-        (r.name, r.state, r.problem, r.device, str(r.versions), r.best, r.created[:16])
-        for r in rows
+        (r.name, state, r.problem, r.device, str(r.versions), r.best, r.created[:16])
+        for r, (state, _, _) in zip(rows, states, strict=True)
     ]
     emit.text(
         emit.table(("name", "state", "problem", "device", "versions", "best", "created"), cells)
     )
+    for row, (state, _, why) in zip(rows, states, strict=True):
+        if why:
+            emit.text(f"{row.name} is {state}: {why}")
 
 
 def status(

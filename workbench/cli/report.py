@@ -10,6 +10,7 @@ from workbench.engine.funnel import funnel
 from workbench.engine.goal import goal_of
 from workbench.engine.telling import stage_line
 from workbench.engine.view import Snapshot, Talk, Version, unwritten_lines
+from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Verdict
 from workbench.kernels.target import TARGETS
 from workbench.lineage.lanes import draw
@@ -37,6 +38,7 @@ def status_text(snapshot: Snapshot) -> str:
         f"mode      {snapshot.mode}",
         *_size(snapshot),
         f"versions  {len(snapshot.versions)}, {_kept(snapshot)} accepted",
+        *(f"unread    {says}" for says in snapshot.unread),
         f"rungs     {' > '.join(f'{rung.name} {rung.count}' for rung in funnel(snapshot))}",
         f"best      {version_line(best) if best else 'none yet'}",
         *_bar(snapshot.baselines),
@@ -277,9 +279,16 @@ def _reasons(client: "SessionClient", snapshot: Snapshot, word: str, answer: Ans
     lines = []
     for version in snapshot.versions:
         if version.answer is answer:
-            record = client.transition(version.number)
-            lines.append(f"  v{version.number:<4} {version.title}: {_why(record)}")
+            why = _why_of(client, version.number)
+            lines.append(f"  v{version.number:<4} {version.title}: {why}")
     return [word, *lines, ""] if lines else []
+
+
+def _why_of(client: "SessionClient", number: int) -> str:
+    try:
+        return _why(client.transition(number))
+    except WorkbenchError as fault:
+        return fault.what
 
 
 def _why(record: Transition) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli import emit, options
+from workbench.cli.say import note
 
 
 def register(app: typer.Typer) -> None:
@@ -28,11 +29,13 @@ def export_session(
     from workbench.engine.sessions import export, find_session, sessions_folder
 
     path = find_session(session, sessions_folder(sessions))
-    export(path, file)
+    left_out = export(path, file)
     if json:
-        emit.json({"session": str(path), "file": str(file)})
+        emit.json({"session": str(path), "file": str(file), "left_out": left_out})
     else:
         emit.text(f"{file} holds session {path.name}; workbench import {file} opens it elsewhere")
+    for says in left_out:
+        note(f"left out, because it cannot be read: {says}")
 
 
 def import_session(

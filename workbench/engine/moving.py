@@ -12,8 +12,9 @@ from workbench.engine.opening import events_path, lock_path
 from workbench.engine.wishes import AnyMove, Undo
 from workbench.errors import WorkbenchError
 from workbench.session.journal import Journal
+from workbench.session.layout import attempt_ref
 from workbench.session.lock import EngineLock
-from workbench.session.moves import Move
+from workbench.session.moves import MOVES, Move
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Transition
 from workbench.session.store import SessionStore
@@ -37,10 +38,50 @@ class Moved(Struct, frozen=True, kw_only=True):
 
 
 def read_history(reader: SessionReader) -> History:
-    """Every transition as it stands, and where `main` is."""
+    """Every transition as it stands, and where `main` is; what cannot be read is named.
+
+    Raises WorkbenchError where that leaves unknown what the session stands on: a version of the
+    accepted line, or how a person moved `main`.
+    """
     overview = reader.overview()
-    return History(
-        transitions=reader.transitions(), main=overview.main, undone=frozenset(overview.undone)
+    transitions, faults = reader.transitions(overview)
+    history = History(
+        transitions=transitions,
+        main=overview.main,
+        undone=frozenset(overview.undone),
+        taken=reader.next_number() - 1,
+        unread=tuple(f"{one.ref} is left out: {one.says}" for one in (*overview.unread, *faults)),
+    )
+    for one in overview.unread:
+        if one.damaged and one.ref.startswith(f"{MOVES}/"):
+            raise _damaged(reader, f"{one.ref}, a move of main: {one.says}", one.ref)
+    incumbent = overview.main if overview.main is not None else max(history.kept, default=None)
+    if incumbent is not None:
+        for number in missing(history, incumbent):
+            says = next((u.says for u in faults if u.ref == attempt_ref(number)), "it is not there")
+            raise _damaged(reader, f"v{number}, on the accepted line: {says}", "")
+    return history
+
+
+def missing(history: History, number: int) -> list[int]:
+    """The version that a line cannot do without and that is not there; empty for a whole line."""
+    there = {transition.number: transition.parent for transition in history.transitions}
+    at: int | None = number
+    while at is not None:
+        if at not in there:
+            return [at]
+        at = there[at]
+    return []
+
+
+def _damaged(reader: SessionReader, what: str, ref: str) -> WorkbenchError:
+    todo = "import a bundle of the session under a new name"
+    if ref:
+        todo += f", or forget that move: `git update-ref -d {ref}` there"
+    return WorkbenchError(
+        f"the session can be looked at and not gone on with: {what}",
+        where=str(reader.folder),
+        todo=todo,
     )
 
 
@@ -82,6 +123,8 @@ def _branch(history: History, main: int, wish: AnyMove) -> Move:
     stands = target.decision.answer is Answer.ACCEPTED or wish.number in history.undone
     if not stands:
         raise _not_accepted(target)
+    if gone := missing(history, wish.number):
+        raise WorkbenchError(f"v{gone[0]}, which v{wish.number} was made from, cannot be read")
     restored = tuple(n for n in history.line(wish.number) if n in history.undone)
     return Move(kind="branch", before=main, to=wish.number, best=main, restored=restored)
 

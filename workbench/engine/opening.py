@@ -110,6 +110,7 @@ class Opened:
             baselines=self._baselines_of(overview),
             best=overview.best,
             incumbent=overview.main,
+            unread=tuple(f"{one.ref}: {one.says}" for one in overview.unread),
             unwritten=unwritten(self.store) if self._settings.kind == "lineage" else 0,
             pending=pending,
             steps=max(snapshot.steps, sum(1 for s in summaries if s.parent is not None)),

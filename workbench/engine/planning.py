@@ -16,7 +16,7 @@ from workbench.agents.situation import Situation
 from workbench.agents.step import next_prompt
 from workbench.engine.create import noted_seed
 from workbench.engine.events import AnyEvent
-from workbench.engine.history import History
+from workbench.engine.moving import read_history
 from workbench.engine.talks import refused_of
 from workbench.engine.workplace import SessionWorkplace
 from workbench.errors import WorkbenchError
@@ -54,8 +54,7 @@ def plan_next(path: Path, role: str = "") -> Planned:
     """
     store = SessionStore.open(path)
     settings = store.settings()
-    numbers = [version.number for version in store.overview().versions]
-    history = History(transitions=tuple(store.transition(n) for n in numbers))
+    history = read_history(store)
     if history.incumbent is None:
         raise WorkbenchError(
             "the session has no kernel to plan from", todo=f"workbench resume {path.name}"

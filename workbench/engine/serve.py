@@ -129,6 +129,8 @@ class _Service:
             for says in await asyncio.to_thread(self._store.recover):
                 self._publish(ev.Note(level="info", says=says))
             history = await asyncio.to_thread(read_history, self._store)
+            for says in history.unread:
+                self._publish(ev.Note(level="warning", says=says))
             self._engine = Engine(
                 store=self._store,
                 workplace=workplace,

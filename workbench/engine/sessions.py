@@ -127,8 +127,10 @@ def _touched(path: Path) -> float:
     return max(times)
 
 
-def export(path: Path, file: Path) -> None:
-    """Write the session as one git bundle. Raises WorkbenchError when it cannot.
+def export(path: Path, file: Path) -> tuple[str, ...]:
+    """Write the session as one git bundle; what of it cannot be read and is left out.
+
+    Raises WorkbenchError when it cannot be written.
 
     A walk that was cut off before its chain was in git gets it now, from its journal.
     """
@@ -139,7 +141,7 @@ def export(path: Path, file: Path) -> None:
 
     if unwritten(SessionReader(path)):
         finish(path)
-    export_bundle(SessionReader(path), file)
+    return export_bundle(SessionReader(path), file)
 
 
 def import_file(file: Path, folder: Path, name: str) -> Path:

@@ -111,6 +111,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """`lineage`: an expert taken apart by `learn`."""
     unwritten: int = 0
     """Of a lineage whose chain is not whole in git: removals that its walk has judged."""
+    unread: tuple[str, ...] = ()
+    """What git has under the session's names and cannot be used, a sentence each."""
     problem: str
     size: str = ""
     """Where the problem was made smaller than its file: the values it is judged at."""

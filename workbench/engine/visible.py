@@ -1,0 +1,14 @@
+"""Text from a model, a kernel or a stranger's bundle, made safe to print on a terminal."""
+
+import re
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+"""Control characters but newline and tab, and what turns or hides text: an escape sequence could
+clear the screen, and text that runs from right to left shows code that is not there."""
+
+
+def visible(text: str) -> str:
+    """The text with every such character as its escape, in letters: `\\x1b`, `\\u202e`."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

@@ -21,12 +21,14 @@ from workbench.errors import WorkbenchError
 from workbench.session import toml
 from workbench.session.check import check_session
 from workbench.session.code import CODE, coded
+from workbench.session.complaints import DamagedError
 from workbench.session.creation import settle, skeleton, taken, write_start
 from workbench.session.journal import sync_folder
 from workbench.session.layout import BEST, MAIN, START_FILES, numbered, on_main
+from workbench.session.mending import mended
 from workbench.session.moves import MOVES, move_number
 from workbench.session.names import check_name
-from workbench.session.plumbing import NO_REF, DamagedError, Plumbing, Update, check_git
+from workbench.session.plumbing import NO_REF, Plumbing, Update, check_git
 from workbench.session.reader import SessionReader
 from workbench.session.store import SessionStore
 
@@ -42,8 +44,9 @@ _HEAD = re.compile(rb"([0-9a-f]{40}) (\S+)\n")
 _HARMLESS = (b"@object-format=sha1\n",)
 
 
-def export_bundle(store: SessionReader, file: Path) -> None:
-    """Write the whole lineage to a new file; complete or not there at all.
+def export_bundle(store: SessionReader, file: Path) -> tuple[str, ...]:
+    """Write the whole lineage to a new file; complete or not there at all. Returns what of the
+    session cannot be read and is left out, a sentence each.
 
     WorkbenchError when the file exists, cannot be written, or the session has no version yet.
     """
@@ -54,25 +57,29 @@ def export_bundle(store: SessionReader, file: Path) -> None:
             todo="choose another name, or move the file away",
         )
     refs = store.git.ref_ids("refs/attempts", "refs/pending", MOVES, CODE, MAIN, BEST)
-    names = [name for name in refs if _ours(name)]
+    left_out = {one.ref: one.says for one in store.overview().unread}
+    left_out |= {name: "its file is damaged" for name, id_ in refs.items() if not id_}
+    names = [name for name in refs if _ours(name) and name not in left_out]
     if not any(map(numbered, names)):
         raise WorkbenchError(
             "the session has no version yet, so there is nothing to export", where=str(store.folder)
         )
-    if MAIN in refs and store.overview().main is None:
+    if MAIN in names and store.overview().main is None:
         raise WorkbenchError(
             "`main` was moved by hand, and a bundle would carry what is not the session's",
             where=str(store.folder),
             todo="keep your commit on a branch of its own and point `main` at a version again",
         )
     # With HEAD in it, plain `git clone` checks out `main`; a person's own branch stays here.
-    head = ["HEAD"] if MAIN in refs and on_main(store.git.git_dir) else []
+    head = ["HEAD"] if MAIN in names and on_main(store.git.git_dir) else []
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
         draft.touch(exist_ok=False)
-        feed = "".join(f"{name}\n" for name in [*head, *names]).encode()
-        path = str(draft.resolve())
-        store.git.run("bundle", "create", "--quiet", path, "--stdin", feed=feed)
+        try:
+            _bundle(store.git, [*head, *names], draft)
+        except DamagedError:
+            left_out |= _unreadable(store)
+            _bundle(store.git, [*head, *(n for n in names if n not in left_out)], draft)
         draft.rename(file)
         sync_folder(file.resolve().parent)
     except OSError as fault:
@@ -83,6 +90,18 @@ def export_bundle(store: SessionReader, file: Path) -> None:
         ) from fault
     finally:
         draft.unlink(missing_ok=True)
+    return tuple(f"{name}: {says}" for name, says in left_out.items())
+
+
+def _bundle(git: Plumbing, names: list[str], draft: Path) -> None:
+    feed = "".join(f"{name}\n" for name in names).encode()
+    git.run("bundle", "create", "--quiet", str(draft.resolve()), "--stdin", feed=feed)
+
+
+def _unreadable(store: SessionReader) -> dict[str, str]:
+    """References of versions that have files which cannot be read, and why."""
+    _, faults = store.transitions(store.overview())
+    return {one.ref: one.says for one in faults}
 
 
 @contextmanager
@@ -116,6 +135,7 @@ def import_bundle(file: Path, folder: Path, name: str = "") -> SessionStore:
             git = skeleton(draft)
             _take_in(git, stream, heads)
         target = folder / check_name(_begin(git, name, file))
+        mended(SessionReader(draft))
         faults = check_session(SessionReader(draft))
         if faults:
             raise _refused(file, f"{faults[0].where}: {faults[0].says}")

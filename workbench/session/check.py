@@ -11,9 +11,10 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.session import toml, trailers
 from workbench.session.code import CODE, coded, read
+from workbench.session.complaints import DamagedError
 from workbench.session.layout import BEST, FILES, MAIN, Numbered, numbered
 from workbench.session.moves import MOVES, move_number, parse
-from workbench.session.plumbing import DamagedError, Found, Ref
+from workbench.session.plumbing import Found, Ref
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Transition
 
@@ -68,7 +69,9 @@ class _Check:
         steps: list[tuple[Ref, Numbered]] = []
         for ref in self._refs:
             row = numbered(ref.name)
-            if row is not None:
+            if ref.unread:
+                yield Fault(where=ref.name, says=ref.unread)
+            elif row is not None:
                 steps.append((ref, row))
             elif move_number(ref.name) is not None:
                 yield from self._check_move(ref)

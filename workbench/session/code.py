@@ -12,8 +12,9 @@ from msgspec import structs
 
 from workbench.kernels.code_text import LEVELS
 from workbench.kernels.records import KernelCode
+from workbench.session.complaints import DamagedError
 from workbench.session.objects import blob, tree
-from workbench.session.plumbing import NO_REF, DamagedError, Plumbing, Update
+from workbench.session.plumbing import NO_REF, Plumbing, Update
 
 CODE = "refs/code"
 _ABOUT = "about.json"

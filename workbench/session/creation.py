@@ -27,13 +27,15 @@ def skeleton(folder: Path) -> Plumbing:
     return Plumbing(folder)
 
 
-def write_start(git: Plumbing, settings: SessionSettings, problem: str, sidecar: str) -> None:
-    """The files that every version of the session will carry."""
+def write_start(
+    git: Plumbing, settings: SessionSettings, problem: str, sidecar: str, old: str = NO_REF
+) -> None:
+    """The files that every version of the session will carry; `old` is what they replace."""
     texts = (toml.encode_settings(settings), utf8(problem), utf8(sidecar))
     blobs = {name: blob(data) for name, data in zip(START_FILES, texts, strict=True)}
     root = tree({name: item.id for name, item in blobs.items()})
     git.store([*blobs.values(), root])
-    git.move([Update(START, root.id, NO_REF)], "session started")
+    git.move([Update(START, root.id, old)], "session started")
 
 
 def settle(draft: Path, folder: Path) -> None:

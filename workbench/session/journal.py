@@ -176,7 +176,11 @@ def _open_plain(path: Path) -> int:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise WorkbenchError("a journal is not a plain file", where=str(path))
+        raise WorkbenchError(
+            "a journal of the session is not a plain file",
+            where=str(path),
+            todo="move it away; every version is in git, and needs no journal",
+        )
     return fd
 
 

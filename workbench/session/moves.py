@@ -104,17 +104,25 @@ def parse(ref: Ref) -> Move:
             Move,
         )
     except (KeyError, ValueError, msgspec.ValidationError) as fault:
+        why = f"its trailer {fault} is missing" if isinstance(fault, KeyError) else str(fault)
         raise WorkbenchError(
-            f"commit {ref.id[:10]} is not a move of the workbench: {fault}",
+            f"commit {ref.id[:10]} is not a move of the workbench: {why}",
             where=ref.name,
             todo="if you made it by hand, keep it on a branch of your own (`git branch mine`)",
         ) from fault
 
 
-def read_moves(refs: Iterable[Ref]) -> tuple[Move, ...]:
-    """Those among the references, oldest first."""
+def read_moves(refs: Iterable[Ref]) -> tuple[tuple[Move, ...], dict[str, str]]:
+    """Those among the references, oldest first, and why others under their names are none."""
     named = sorted((number, ref) for ref in refs if (number := move_number(ref.name)) is not None)
-    return tuple(parse(ref) for _, ref in named)
+    found: list[Move] = []
+    faults: dict[str, str] = {}
+    for _, ref in named:
+        try:
+            found.append(parse(ref))
+        except WorkbenchError as fault:
+            faults[ref.name] = ref.unread or fault.what
+    return tuple(found), faults
 
 
 def undone_by(moves: Sequence[Move]) -> dict[int, Move]:

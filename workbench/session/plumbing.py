@@ -10,12 +10,13 @@ starts a program switched off on the command line, where it wins over the reposi
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from subprocess import PIPE
 from typing import BinaryIO, NamedTuple
 
 from workbench.errors import WorkbenchError
+from workbench.session.complaints import DamagedError, explained
 from workbench.session.objects import FILE_MODE, GitObject, Person, pack, parse_tree
 
 OLDEST_GIT = (2, 34)
@@ -64,6 +65,7 @@ _SURROUNDINGS = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_PAGER": "cat",
     "GIT_EDITOR": "false",
+    "LC_ALL": "C",  # what git says is read
 }
 _KEPT = {"GIT_EXEC_PATH", "GIT_SSL_CAINFO"}
 """Where this machine's git lives; everything else that starts with GIT_ is taken away."""
@@ -74,11 +76,19 @@ class Ref(NamedTuple):
 
     name: str
     id: str
+    """Empty where the reference's own file is damaged."""
     tree: str = ""
     parent: str = ""
     authored: str = ""
     """Author's date, ISO 8601."""
     message: str = ""
+
+    @property
+    def unread(self) -> str:
+        """Why its commit is not known, in a clause; empty where it is."""
+        if not self.id:
+            return "the file of this reference is damaged"
+        return "" if self.tree else f"{self.id[:10]}, which it names, cannot be read as a commit"
 
 
 class Found(NamedTuple):
@@ -99,19 +109,6 @@ class Update(NamedTuple):
     old: str
 
 
-class DamagedError(WorkbenchError):
-    """A repository that git or we cannot read."""
-
-    def __init__(self, folder: Path, detail: str) -> None:
-        what = f"the session's history is damaged: {detail}"
-        todo = "run `git fsck` there, or import a bundle of the session under a new name"
-        if not folder.exists():
-            what = "the session's folder is gone: somebody moved or deleted it"
-            todo = "if it was moved, `workbench resume FOLDER` goes on where it is now"
-        super().__init__(what, where=str(folder), todo=todo)
-        self.detail = detail
-
-
 class Plumbing:
     """Git commands on one repository. Stateless: safe to use from several threads."""
 
@@ -124,6 +121,18 @@ class Plumbing:
 
         `feed` is its input: bytes, or an unbuffered file from where it stands.
         """
+        return self._told(*arguments, feed=feed)[0]
+
+    def _told(self, *arguments: str, feed: bytes | BinaryIO = b"") -> tuple[bytes, str]:
+        """As `run`, with what git complained of although it did as it was told."""
+        status, out, complaint = self._executed(arguments, feed)
+        if status != 0:
+            raise explained(arguments[0], complaint, self.folder)
+        return out, complaint
+
+    def _executed(
+        self, arguments: Sequence[str], feed: bytes | BinaryIO = b""
+    ) -> tuple[int, bytes, str]:
         place = {
             "GIT_DIR": str(self.git_dir),
             "GIT_COMMON_DIR": str(self.git_dir),
@@ -131,20 +140,55 @@ class Plumbing:
             "GIT_INDEX_FILE": str(self.git_dir / "index"),
             "GIT_OBJECT_DIRECTORY": str(self.git_dir / "objects"),
         }
-        status, out, complaint = _execute(arguments, place, feed)
-        if status != 0:
-            raise _explained(arguments[0], complaint, self.folder)
-        return out
+        return _execute(arguments, place, feed)
+
+    def unreachable(self) -> list[str]:
+        """Commits that no reference leads to; finds them in a damaged repository too."""
+        _, out, _ = self._executed(("fsck", "--unreachable", "--no-reflogs", "--no-progress"))
+        return re.findall(r"^unreachable commit ([0-9a-f]{40})$", out.decode(), re.MULTILINE)
 
     def refs(self, *patterns: str) -> list[Ref]:
-        """References under the patterns with their commits, in one git call, sorted by name."""
-        fields = ("refname", "objectname", "tree", "parent", "authordate:iso-strict", "contents")
-        layout = "%00".join(f"%({field})" for field in fields) + "%00"
-        text = self.run("for-each-ref", f"--format={layout}", *patterns).decode("utf-8", "replace")
+        """References under the patterns with their commits, sorted by name: in one git call, where
+        every commit can be read. `Ref.unread` says of the others why not.
+        """
+        try:
+            found, broken = self._refs(patterns)
+        except DamagedError:
+            ids = self.ref_ids(*patterns)
+            found = self._refs_apart(ids, [name for name, id_ in ids.items() if id_])
+            broken = [name for name, id_ in ids.items() if not id_]
+        return sorted([*found, *(Ref(name, "") for name in broken)])
+
+    def _refs(self, patterns: Sequence[str]) -> tuple[list[Ref], list[str]]:
+        layout = "%00".join(f"%({field})" for field in _FIELDS) + "%00"
+        text, broken = self._listed(layout, patterns)
         # No field can hold a NUL: git ends a message at its first one.
         parts = text.split("\0")
-        rows = zip(*(parts[i :: len(fields)] for i in range(len(fields))), strict=False)
-        return [Ref(row[0].lstrip("\n"), *row[1:]) for row in rows]
+        rows = zip(*(parts[i :: len(_FIELDS)] for i in range(len(_FIELDS))), strict=False)
+        return [Ref(row[0].lstrip("\n"), *row[1:]) for row in rows], broken
+
+    def _refs_apart(self, ids: Mapping[str, str], names: Sequence[str]) -> list[Ref]:
+        """As `_refs`; halves that hold an unreadable commit are asked for again, half by half."""
+        try:
+            return self._refs(names)[0] if names else []
+        except DamagedError:
+            if len(names) == 1:
+                return [Ref(names[0], ids[names[0]])]
+            middle = len(names) // 2
+            return [
+                *self._refs_apart(ids, names[:middle]),
+                *self._refs_apart(ids, names[middle:]),
+            ]
+
+    def _listed(self, layout: str, patterns: Sequence[str]) -> tuple[str, list[str]]:
+        """What git prints of the references, and the names of those whose files are damaged."""
+        out, complaint = self._told("for-each-ref", f"--format={layout}", *patterns)
+        broken = [
+            name
+            for name in _BROKEN.findall(complaint)
+            if any(name == one or name.startswith(f"{one}/") for one in patterns)
+        ]
+        return out.decode("utf-8", "replace"), broken
 
     def ids(self, *names: str) -> dict[str, str]:
         """What these references name, leaving out those that are not there; finds each by its name,
@@ -154,9 +198,11 @@ class Plumbing:
         return {n: line for n, line in zip(names, lines, strict=True) if _OBJECT_ID.fullmatch(line)}
 
     def ref_ids(self, *patterns: str) -> dict[str, str]:
-        """Names and ids of all references under the patterns; reads no object."""
-        lines = self.run("for-each-ref", "--format=%(objectname) %(refname)", *patterns).decode()
-        return {name: id_ for id_, _, name in (line.partition(" ") for line in lines.splitlines())}
+        """Names and ids of all references under the patterns, empty for one whose file is damaged;
+        reads no object."""
+        text, broken = self._listed("%(objectname) %(refname)", patterns)
+        rows = (line.partition(" ") for line in text.splitlines())
+        return dict.fromkeys(broken, "") | {name: id_ for id_, _, name in rows}
 
     def store(self, objects: Iterable[GitObject]) -> None:
         """Write objects to disk and wait until they are there. No reference moves."""
@@ -224,7 +270,7 @@ def create_repository(folder: Path) -> None:
     status, _, complaint = _execute((*arguments, str(folder)), place, b"")
     if status == 0:
         return
-    fault = _explained("init", complaint, folder)
+    fault = explained("init", complaint, folder)
     if isinstance(fault, DamagedError):  # nothing was there that could be damaged
         raise WorkbenchError(
             f"no repository can be made there: {fault.detail}",
@@ -315,40 +361,6 @@ def _batch(out: bytes) -> Iterator[Found | None]:
             yield None
 
 
+_FIELDS = ("refname", "objectname", "tree", "parent", "authordate:iso-strict", "contents")
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
-_FULL = re.compile(r"No space left|Disk quota exceeded|File too large", re.IGNORECASE)
-_CLOSED = re.compile(
-    r"Read-only file system|Permission denied|insufficient permission", re.IGNORECASE
-)
-_HELD = re.compile(r"Unable to create '.*\.lock': File exists", re.IGNORECASE)
-_MOVED = re.compile(r"but expected|reference already exists|cannot lock ref", re.IGNORECASE)
-
-
-def _explained(command: str, complaint: str, folder: Path) -> WorkbenchError:
-    """Git's complaint as something a person can act on."""
-    lines = [line for line in complaint.splitlines() if not line.startswith(("hint:", "warning:"))]
-    last = "; ".join(lines[-2:]) or "no reason given"
-    where = f"{folder} (git {command}: {last})"
-    if _FULL.search(complaint):
-        return WorkbenchError(
-            "the disk is full; the session was not changed", where=where, todo="free some space"
-        )
-    if _CLOSED.search(complaint):
-        return WorkbenchError(
-            "the session's folder cannot be written; it was not changed",
-            where=where,
-            todo="check who owns the folder and whether its disk is mounted read-only",
-        )
-    if _HELD.search(complaint):
-        return WorkbenchError(
-            "another git command is writing to the session; it was not changed",
-            where=where,
-            todo="try again when it has ended",
-        )
-    if _MOVED.search(complaint):
-        return WorkbenchError(
-            "the session changed in the meantime; nothing was written",
-            where=where,
-            todo="try again",
-        )
-    return DamagedError(folder, f"git {command}: {last}")
+_BROKEN = re.compile(r"^warning: ignoring broken ref (\S+)$", re.MULTILINE)

@@ -8,10 +8,12 @@ from msgspec import Struct, structs
 
 from workbench.errors import WorkbenchError
 from workbench.session import toml, trailers
+from workbench.session.complaints import DamagedError
 from workbench.session.layout import (
     BEST,
     MAIN,
     START,
+    START_FILES,
     attempt_ref,
     not_a_session,
     numbered,
@@ -19,8 +21,8 @@ from workbench.session.layout import (
     refuse_detours,
 )
 from workbench.session.moves import MOVES, Move, read_moves, undone_by
-from workbench.session.plumbing import DamagedError, Plumbing, Ref, check_git
-from workbench.session.records import SessionSettings, Transition
+from workbench.session.plumbing import Plumbing, Ref, check_git
+from workbench.session.records import Answer, SessionSettings, Transition
 from workbench.session.trailers import Summary
 
 
@@ -30,6 +32,16 @@ class ProblemFiles(NamedTuple):
     source: str
     sidecar: str
     """Empty when there is none."""
+
+
+class Unread(NamedTuple):
+    """A reference of the session that tells nothing of it."""
+
+    ref: str
+    says: str
+    """Why not, in a clause."""
+    damaged: bool
+    """What it named is broken or gone; else it names what somebody made by hand."""
 
 
 class Overview(Struct, frozen=True, kw_only=True):
@@ -42,6 +54,8 @@ class Overview(Struct, frozen=True, kw_only=True):
     best: int | None
     undone: frozenset[int] = frozenset()
     """Accepted versions that a person took back; their answer reads `vetoed`."""
+    unread: tuple[Unread, ...] = ()
+    """What is there by name and cannot be used; everything else is listed all the same."""
 
     def line(self) -> tuple[int, ...]:
         """Numbers of the accepted line, seed first."""
@@ -65,10 +79,6 @@ class Record(NamedTuple):
     """What the profile holds beside launches and traces."""
     exchange: list[dict[str, Any]]
     """Prompts and replies that led to the candidate."""
-
-
-_BEGUN = ("session.toml", "problem.py", "problem.toml")
-"""Files that a session starts from."""
 
 
 class SessionReader:
@@ -100,12 +110,17 @@ class SessionReader:
         refs = self.git.refs("refs/attempts", "refs/pending", MOVES, MAIN, BEST)
         heads = {ref.name: ref.id for ref in refs if ref.name in {MAIN, BEST}}
         versions: dict[int, Summary] = {}
+        moves, faults = read_moves(refs)
         for ref in sorted(refs, key=_authority):
-            summary = self._summary(ref)
+            try:
+                summary = self._summary(ref)
+            except WorkbenchError as fault:
+                faults[ref.name] = fault.what
+                continue
             if summary is not None:
                 versions.setdefault(summary.number, summary)
         numbers = {version.commit: number for number, version in versions.items()}
-        undone = {n: move for n, move in undone_by(read_moves(refs)).items() if n in versions}
+        undone = {n: move for n, move in undone_by(moves).items() if n in versions}
         for number, move in undone.items():
             answer, by = move.decision().answer, move.decision().by
             versions[number] = structs.replace(versions[number], answer=answer, by=by)
@@ -114,11 +129,16 @@ class SessionReader:
             main=numbers.get(heads.get(MAIN, "")),
             best=numbers.get(heads.get(BEST, "")),
             undone=frozenset(undone),
+            unread=tuple(
+                Unread(ref.name, ref.unread or faults[ref.name], damaged=bool(ref.unread))
+                for ref in refs
+                if ref.name in faults
+            ),
         )
 
     def moves(self) -> tuple[Move, ...]:
-        """How a person moved `main`, oldest first."""
-        return read_moves(self.git.refs(MOVES))
+        """How a person moved `main`, oldest first; those that can be read."""
+        return read_moves(self.git.refs(MOVES))[0]
 
     def summaries(self) -> tuple[Summary, ...]:
         """Every version by number, ascending."""
@@ -143,13 +163,23 @@ class SessionReader:
         """The full record of one version; of one that was taken back, with that decision."""
         return self._as_it_stands(self.record_of(number).transition, undone_by(self.moves()))
 
-    def transitions(self) -> tuple[Transition, ...]:
-        """The full records of all versions as they stand, by number."""
+    def transitions(self, overview: Overview) -> tuple[tuple[Transition, ...], tuple[Unread, ...]]:
+        """The full records of the listed versions as they stand, by number, and those of which no
+        record can be read."""
         undone = undone_by(self.moves())
-        numbers = sorted({row.number for row in map(numbered, self._step_refs()) if row})
-        return tuple(
-            self._as_it_stands(self.record_of(number).transition, undone) for number in numbers
-        )
+        found: list[Transition] = []
+        faults: list[Unread] = []
+        for version in overview.versions:
+            try:
+                transition = self.record_of(version.number).transition
+            except WorkbenchError as fault:
+                what = fault.detail if isinstance(fault, DamagedError) else fault.what
+                pending = version.answer is Answer.PENDING
+                ref = (pending_ref if pending else attempt_ref)(version.number)
+                faults.append(Unread(ref, what, damaged=True))
+                continue
+            found.append(self._as_it_stands(transition, undone))
+        return tuple(found), tuple(faults)
 
     def _step_refs(self) -> dict[str, str]:
         return self.git.ref_ids("refs/attempts", "refs/pending")
@@ -171,31 +201,49 @@ class SessionReader:
             if ref in found:
                 return found[ref]
         if self.git.ref_ids(attempt_ref(number), pending_ref(number)):
-            raise DamagedError(self.folder, f"the commit of v{number} is not there")
+            raise DamagedError(self.folder, f"the commit of v{number} cannot be read")
         raise WorkbenchError(
             f"the session has no version v{number}",
             where=str(self.folder),
             todo="`workbench log` lists its versions",
         )
 
-    def _start(self) -> str:
-        found = self.git.ids(START)
-        if START not in found:
-            raise not_a_session(self.folder, f"it has no {START}")
-        return found[START]
-
     def _begun(self, *names: str) -> dict[str, bytes]:
         """Files of the tree that the session starts from, read once: a tree never changes."""
-        start, (known, files) = self._start(), self._first
-        if start != known:
-            ids = self.git.files(start)
-            there = [name for name in _BEGUN if name in ids]
-            files = dict(zip(there, self.git.blobs([ids[n] for n in there]), strict=True))
-            self._first = start, files
+        start = self.git.ids(START).get(START, "")
+        if not start or start != self._first[0]:
+            self._first = start, self._beginning(start)
+        files = self._first[1]
         for name in names:
             if name not in files:
                 raise self._lacking(start, name)
         return {name: files[name] for name in names}
+
+    def _beginning(self, start: str) -> dict[str, bytes]:
+        """What is in the start; where that is gone or damaged, what the newest version carries."""
+        fault: WorkbenchError = not_a_session(self.folder, f"it has no {START}")
+        steps = sorted(self._step_refs(), key=_newest_last, reverse=True)
+        for name in ([start] if start else []) + steps:
+            try:
+                found = self._begun_in(name)
+            except DamagedError as damage:
+                fault = damage if name == start else fault
+                continue
+            if name == start or len(found) == len(START_FILES):
+                return found
+        raise fault
+
+    def _begun_in(self, name: str) -> dict[str, bytes]:
+        ids = self.git.files(name)
+        there = [part for part in START_FILES if part in ids]
+        return dict(zip(there, self.git.blobs([ids[part] for part in there]), strict=True))
+
+    def start_is_whole(self) -> bool:
+        """Whether the files that the session starts from are where they were written."""
+        try:
+            return len(self._begun_in(START)) == len(START_FILES)
+        except DamagedError:
+            return False
 
     def _lacking(self, commit: str, name: str) -> DamagedError:
         return DamagedError(self.folder, f"{commit[:10]} has no {name}")
@@ -206,6 +254,8 @@ class SessionReader:
         named = numbered(ref.name)
         if ref.name not in {MAIN, BEST} and named is None:
             return None
+        if ref.unread:
+            raise DamagedError(self.folder, f"{ref.name}: {ref.unread}")
         try:
             summary = trailers.parse(ref.message, commit=ref.id, authored=ref.authored, where=where)
         except WorkbenchError:
@@ -231,6 +281,11 @@ class SessionReader:
             return data.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as fault:
             raise DamagedError(self.folder, f"{name} is not UTF-8 text") from fault
+
+
+def _newest_last(ref: str) -> int:
+    row = numbered(ref)
+    return -1 if row is None else row.number
 
 
 def _authority(ref: Ref) -> int:

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from workbench.session.layout import BEST, MAIN, attempt_ref, lock_files, numbered
-from workbench.session.moves import MOVES, move_number, parse
+from workbench.session.moves import MOVES, read_moves
 from workbench.session.plumbing import NO_REF, Plumbing, Update
 from workbench.session.trailers import Summary
 
@@ -46,11 +46,10 @@ def unfinished_move(git: Plumbing) -> list[Update]:
     A move is written before they move. While `main` stands where the newest one came from or went
     to, nothing was accepted since, so that both must be where it says.
     """
-    refs = git.refs(MOVES)
-    newest = max(refs, key=lambda ref: move_number(ref.name) or 0, default=None)
-    if newest is None or move_number(newest.name) is None:
+    moves, _ = read_moves(git.refs(MOVES))
+    if not moves:
         return []
-    move = parse(newest)
+    move = moves[-1]
     names = (MAIN, BEST, *(attempt_ref(number) for number in (move.before, move.to, move.best)))
     now = git.ids(*names)
     if any(name not in now for name in names):

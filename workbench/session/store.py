@@ -25,11 +25,13 @@ from workbench.session.layout import (
     FILES,
     MAIN,
     START,
+    START_FILES,
     STEP_FILES,
     attempt_ref,
     not_a_session,
     pending_ref,
 )
+from workbench.session.mending import mended
 from workbench.session.moves import MOVES, Move, move_number, move_ref
 from workbench.session.names import check_name
 from workbench.session.objects import GitObject, Person, blob, commit, tree
@@ -120,12 +122,12 @@ class SessionStore(SessionReader):
 
     def _save_start(self, name: str, content: bytes, why: str) -> None:
         with self._writing:
-            old = self._start()
-            ids = self.git.files(old)
-            data = blob(content)
-            root = tree({**ids, name: data.id})
+            old = self.git.ids(START).get(START, NO_REF)
+            texts = {**self._begun(*START_FILES), name: content}
+            blobs = {part: blob(text) for part, text in texts.items()}
+            root = tree({part: data.id for part, data in blobs.items()})
             if root.id != old:
-                self.git.store([data, root])
+                self.git.store([*blobs.values(), root])
                 self.git.move([Update(START, root.id, old)], why)
 
     def record(
@@ -226,12 +228,16 @@ class SessionStore(SessionReader):
             return self.worktree
 
     def recover(self) -> tuple[str, ...]:
-        """Finish what a killed engine had begun; says what was done. Needs the engine lock."""
+        """Finish what a killed engine had begun, and put back what damage took and git still holds;
+        says what was done. Needs the engine lock."""
         scratch = self.state / "scratch"
         with self._writing:
             try:
-                done = [*drop_stale_locks(self.git.git_dir), *self._finish_moves()]
+                done = [*drop_stale_locks(self.git.git_dir), *mended(self)]
+                done += self._finish_moves()
                 shutil.rmtree(scratch, ignore_errors=True)
+                if scratch.is_file():
+                    scratch.unlink()
                 scratch.mkdir(exist_ok=True)
             except OSError as fault:
                 raise WorkbenchError(

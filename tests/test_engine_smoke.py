@@ -191,10 +191,9 @@ def test_one_put_aside_speaks_against_no_card_and_one_proven_slower_does():
 
 
 def test_work_that_smoke_proved_slower_is_not_evaluated_again():
-    known = (
-        History().plus(transition(0, None)).plus(refused_at_smoke(1, "profile.pruned-smoke", 0.9))
-    )
+    seed = History().plus(transition(0, None))
+    slower = seed.plus(refused_at_smoke(1, "profile.pruned-smoke", 0.9))
     again = structs.replace(transition(2, 0).gate, work="w")
-    assert twin_of(again, step(edit="block"), known).number == 1
+    assert twin_of(again, step(edit="block"), slower).number == 1
     held = seed.plus(refused_at_smoke(1, "profile.held", 1.1))
     assert twin_of(again, step(edit="block"), held) is None

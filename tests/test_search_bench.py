@@ -100,7 +100,7 @@ def test_the_same_recording_gives_the_same_table(recorded: list[Looked], row: Ro
 
 def test_the_ladder_ends_with_the_kernel_that_full_fidelity_ends_with_for_less(row: Row) -> None:
     """By what it skips: duplicates, losers, tools."""
-    ladder, full = row.of("ladder"), row.of("full")
+    ladder, full = row.of("the ladder"), row.of("full")
     assert row.kind is Kind.MEASURED
     assert ladder.as_fast == 1.0
     assert ladder.same == 1.0
@@ -161,6 +161,7 @@ def test_modeled_looks_are_replayed_as_modeled(recorded: list[Looked]) -> None:
     rows = table(bare, 10)
     assert rows[0].kind is Kind.MODELED
     assert "seconds (modeled, no GPU)" in summary(rows).lines[0]
+    assert "a beam of 2" not in {one.policy for one in summary(rows).policies}
 
 
 def test_intervals_widen_with_problems_that_differ(recorded: list[Looked]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from workbench.bench.search_record import RecordAsk, record
 from workbench.bench.search_records import BASE, Looked, read
 from workbench.bench.search_stream import streams
-from workbench.engine.devices import choose_place
+from workbench.engine.devices import choose_places
 from workbench.measure.gpus import list_gpus
 from workbench.measure.records import Kind
 
@@ -16,7 +16,7 @@ def recorded(file: Path, device: str, seconds: float, count: int = 2) -> tuple[l
     """What one call keeps, and what it tells."""
     said: list[str] = []
     ask = RecordAsk(problems=("gelu",), count=count, seconds=seconds, file=file)
-    return list(record(ask, choose_place(device, ""), said.append)), "\n".join(said)
+    return list(record(ask, choose_places(device, ""), said.append)), "\n".join(said)
 
 
 def test_without_a_gpu_a_stream_is_recorded_as_modeled_and_gone_on_with(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ pair is the incumbent, except in successive halving, which knows none before its
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -13,8 +14,10 @@ from workbench.bench.search_stream import Candidate, Desk
 from workbench.measure.pairs import Answer, PairRule, answer
 from workbench.measure.records import Kind
 from workbench.search.beam import Waiting, beam
+from workbench.search.chain import together
 from workbench.search.duplicates import same_as
-from workbench.search.rungs import Action, Ladder, RungResult
+from workbench.search.paying import BENCH, SMOKE, worth
+from workbench.search.rungs import Action, Ladder, RungResult, Standing
 
 Policy = Callable[[Desk, Sequence[Candidate]], Candidate]
 
@@ -90,48 +93,43 @@ def _fixed(desk: Desk, one: Candidate, base: Candidate, rung: str, pairs: int) -
 
 
 class Climbing:
-    """Our ladder, as a policy."""
+    """Our ladder: candidates wait at the bottom, and the best of them climbs on its own."""
 
-    def __init__(self, ladder: Ladder) -> None:
+    def __init__(self, ladder: Ladder, *, ahead: int | None = None, all_rungs: bool = True) -> None:
+        """`ahead` wait at once, as many as the ladder says when None; 1: they climb as they come.
+        Without `all_rungs` smoke is asked where it pays, as a run does it."""
         self._ladder = ladder
+        self._ahead = ahead
+        self._all = all_rungs
 
     def __call__(self, desk: Desk, order: Sequence[Candidate]) -> Candidate:
-        """Candidates wait at the bottom, a few at a time; the best of them climbs on its own."""
+        """Every candidate once, until none waits."""
         measured = desk.stream.kind is Kind.MEASURED
         ladder = self._ladder if measured else self._ladder.without_gpu()
-        ahead = int(ladder.file.search.ahead.value)
-        incumbent, coming = desk.stream.base, list(order)
+        ahead = self._ahead or int(ladder.file.search.ahead.value)
+        walk = Walk(ladder, desk, every=self._all or not measured)
+        coming = list(order)
         waiting: list[tuple[Candidate, RungResult]] = []
-        seen: list[RungResult] = []
         while coming or waiting:
             while coming and len(waiting) < ahead:
                 one = coming.pop(0)
-                result = desk.result(one, incumbent, ladder.rungs[0].name, _RULE)
-                if same_as(result, seen) is None:
-                    waiting.append((one, result))
-                seen.append(result)
-            chosen = self._next(ladder, desk, waiting, incumbent)
-            if chosen is None:
-                continue
-            waiting.remove(chosen)
-            if self._climbs(ladder, desk, *chosen, incumbent):
-                incumbent = chosen[0]
-        return incumbent
+                bottom = walk.bottom(one)
+                if bottom is not None:
+                    waiting.append((one, bottom))
+            chosen = self._next(walk, waiting)
+            if chosen is not None:
+                waiting.remove(chosen)
+                walk.climb(*chosen)
+        return walk.incumbent
 
     def _next(
-        self,
-        ladder: Ladder,
-        desk: Desk,
-        waiting: list[tuple[Candidate, RungResult]],
-        incumbent: Candidate,
+        self, walk: "Walk", waiting: list[tuple[Candidate, RungResult]]
     ) -> tuple[Candidate, RungResult] | None:
         """The best that waits, by the beam, None without any; those that may not climb any more
         are dropped."""
         scores: dict[str, float] = {}
         for one, result in list(waiting):
-            ratio = desk.modeled(one, incumbent, result.rung)
-            now = structs.replace(result, ratio=ratio)
-            standing = ladder.standing([now], trusted=desk.stream.trusted)
+            standing = walk.standing(one, [result])
             if standing.action is Action.PROMOTE:
                 scores[one.name] = standing.score
             else:
@@ -141,27 +139,135 @@ class Climbing:
             Waiting(sha256=name, score=score, technique=by_name[name][0].technique)
             for name, score in scores.items()
         ]
-        first = beam(queue, ladder.file.search)
+        first = beam(queue, walk.ladder.file.search)
         return by_name[first[0].sha256] if first else None
 
-    def _climbs(
-        self,
-        ladder: Ladder,
-        desk: Desk,
-        one: Candidate,
-        bottom: RungResult,
-        incumbent: Candidate,
-    ) -> bool:
-        """Whether a candidate comes out at the top."""
-        ratio = desk.modeled(one, incumbent, bottom.rung)
-        results = [structs.replace(bottom, ratio=ratio)]
+
+class Beaming:
+    """`run --beam N`: so many are looked at, the best of them climbs, the others wait for later."""
+
+    def __init__(self, ladder: Ladder, width: int) -> None:
+        self._ladder = ladder
+        self._width = width
+
+    def __call__(self, desk: Desk, order: Sequence[Candidate]) -> Candidate:
+        """Every candidate is looked at once; those put aside come back at the end."""
+        walk = Walk(self._ladder, desk, every=True)
+        coming = list(order)
+        beam_: list[_Aside] = []
+        held: list[_Aside] = []
         while True:
-            standing = ladder.standing(results, trusted=desk.stream.trusted)
+            while coming and len(beam_) < self._width:
+                self._look(walk, coming.pop(0), beam_, held)
+            if beam_:
+                best = max(beam_, key=lambda one: one.score)
+                beam_.remove(best)
+                if walk.climb(best.candidate, *best.results):
+                    held += beam_
+                    beam_ = []
+            elif not coming:
+                back = self._back(walk, held)
+                if back is None:
+                    return walk.incumbent
+                walk.climb(back.candidate, back.results[0])
+
+    def _look(
+        self, walk: "Walk", one: Candidate, beam_: "list[_Aside]", held: "list[_Aside]"
+    ) -> None:
+        """Static and smoke, and where they put it."""
+        bottom = walk.bottom(one)
+        if bottom is None or walk.standing(one, [bottom]).action is not Action.PROMOTE:
+            return
+        results = (bottom, walk.result(one, "smoke"))
+        standing = walk.standing(one, results)
+        aside = _Aside(one, results, standing.score, len(walk.gains))
+        if standing.action is Action.PROMOTE:
+            beam_.append(aside)
+        elif standing.action is Action.HOLD:
+            held.append(aside)
+
+    def _back(self, walk: "Walk", held: "list[_Aside]") -> "_Aside | None":
+        """The one put aside that has most to be said for it now; what is slower is dropped."""
+        found: list[tuple[float, _Aside]] = []
+        for one in list(held):
+            last, since = one.results[-1], walk.gains[one.base :]
+            standing = walk.ladder.standing(
+                [last], incumbent=together(since, last) if since else None
+            )
+            if standing.action is Action.PRUNE:
+                held.remove(one)
+            else:
+                found.append((standing.score, one))
+        if not found:
+            return None
+        back = max(found, key=lambda row: row[0])[1]
+        held.remove(back)
+        return back
+
+
+class _Aside(NamedTuple):
+    """A candidate that was looked at."""
+
+    candidate: Candidate
+    results: tuple[RungResult, ...]
+    score: float
+    base: int
+    """Gains before it was looked at."""
+
+
+class Walk:
+    """Candidates of one replay on their way up, against the incumbent of the moment."""
+
+    def __init__(self, ladder: Ladder, desk: Desk, *, every: bool) -> None:
+        """`every` rung is asked, or smoke only where it pays."""
+        self.ladder = ladder
+        self.incumbent = desk.stream.base
+        self.gains: list[RungResult] = []
+        """What each accepted candidate gained, in order."""
+        self._desk = desk
+        self._every = every
+        self._seen: list[RungResult] = []
+        self._costs: list[RungResult] = []
+
+    def bottom(self, one: Candidate) -> RungResult | None:
+        """The lowest rung; None for the same work as an earlier candidate's."""
+        result = self._desk.result(one, self.incumbent, self.ladder.rungs[0].name, _RULE)
+        known = same_as(result, self._seen) is not None
+        self._seen.append(result)
+        return None if known else result
+
+    def standing(self, one: Candidate, results: Sequence[RungResult]) -> Standing:
+        """What the ladder says now; a modeled ratio is told against the incumbent of the moment."""
+        bottom, *above = results
+        ratio = self._desk.modeled(one, self.incumbent, bottom.rung)
+        now = [structs.replace(bottom, ratio=ratio), *above]
+        return self.ladder.standing(now, trusted=self._desk.stream.trusted)
+
+    def result(self, one: Candidate, rung: str) -> RungResult:
+        """Ask a rung."""
+        cap = max(1, int(self.ladder.rung(rung).spec.pairs.value))
+        rule = structs.replace(_RULE, first=min(_RULE.first, cap), cap=cap)
+        found = self._desk.result(one, self.incumbent, rung, rule)
+        self._costs.append(found)
+        return found
+
+    def climb(self, one: Candidate, *results: RungResult) -> bool:
+        """Whether a candidate comes out at the top; then it is the incumbent."""
+        reached = list(results)
+        while True:
+            standing = self.standing(one, reached)
             if standing.action is not Action.PROMOTE:
                 return False
-            if not standing.rung or standing.rung not in desk.stream.rungs:
-                return not standing.rung
-            spec = ladder.rung(standing.rung).spec
-            cap = max(1, int(spec.pairs.value))
-            rule = structs.replace(_RULE, first=min(_RULE.first, cap), cap=cap)
-            results.append(desk.result(one, incumbent, standing.rung, rule))
+            if not standing.rung:
+                self.incumbent = one
+                self.gains.append(reached[-1])
+                return True
+            if standing.rung not in self._desk.stream.rungs:
+                return False
+            reached.append(self.result(one, self._asked(standing.rung)))
+
+    def _asked(self, rung: str) -> str:
+        """The rung, or the one above it where it is smoke and does not pay."""
+        if rung != SMOKE or self._every or worth(self._costs, self.ladder.file).pays:
+            return rung
+        return BENCH

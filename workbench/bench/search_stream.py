@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.bench.search_records import BASE, Looked
 from workbench.measure.pairs import Answer, PairRule, PairSummary, answer, next_look, summarize
@@ -97,9 +97,10 @@ def _stream(looked: Sequence[Looked]) -> Stream | None:
     rungs = tuple(_RUNGS if measured else _RUNGS[:_MODELED])
     # The top rung costs much the same for all, so a few stand for the others there.
     needed = rungs[-2] if measured else rungs[-1]
-    if not any(one.rung == rungs[-1] and one.passed for one in looked):
+    passed = {one.rung for one in looked if one.passed and one.candidate != BASE}
+    if not passed.issuperset(rungs):
         return None
-    every = [_candidate(own) for own in _by_candidate(looked)]
+    every = _priced([_candidate(own) for own in _by_candidate(looked)])
     base = next((one for one in every if one.name == BASE), None)
     usable = tuple(
         one
@@ -144,6 +145,31 @@ def _candidate(own: Sequence[Looked]) -> Candidate:
         setup_seconds=setup,
         pair_seconds=pair,
     )
+
+
+def _priced(every: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates with runs of one length only have the setup that the others have in the middle."""
+    known = [one.setup_seconds for one in every if _lengths(one) > 1]
+    if not known:
+        return list(every)
+    return [one if _lengths(one) > 1 else _with_setup(one, median(known)) for one in every]
+
+
+def _lengths(one: Candidate) -> int:
+    """How many lengths its runs have."""
+    return len({len(run.us["candidate"]) for look in one.looks.values() for run in look.runs})
+
+
+def _with_setup(one: Candidate, setup: float) -> Candidate:
+    """What its runs took less the setup is the pairs', none of which takes less than they say."""
+    runs = [run for look in one.looks.values() for run in look.runs]
+    if not runs:
+        return one
+    pairs = median([len(run.us["candidate"]) for run in runs])
+    whole = median([run.gpu_seconds for run in runs])
+    least = pairs * one.us * 2e-6
+    setup = max(0.0, min(setup, whole - least))
+    return structs.replace(one, setup_seconds=setup, pair_seconds=(whole - setup) / pairs)
 
 
 def _run_costs(runs: Sequence[tuple[int, float]]) -> tuple[float, float]:

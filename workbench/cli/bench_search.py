@@ -34,17 +34,17 @@ def search(  # every choice of one experiment
     seconds: Annotated[
         float, typer.Option(min=1, help="Limit of the recording, all problems together.")
     ] = 600.0,
-    count: Annotated[int, typer.Option(min=2, help="Candidates of each problem.")] = 8,
+    count: Annotated[int, typer.Option(min=2, help="Candidates of each problem.")] = 16,
     runs: Annotated[int, typer.Option(min=1, help="Replays of each problem's stream.")] = 200,
-    device: options.Device = "auto",
+    device: options.Devices = "auto",
     target: options.Target = "",
     json: options.Json = False,
 ) -> None:
-    """Replay one stream of candidates under four policies: what each cost, what each found.
+    """Replay one stream of candidates under several policies: what each cost, what each found.
 
-    The ladder, everything at full fidelity, one rung for all, and fixed successive halving, over
-    the same kept samples. `--record` makes the recording first, on a GPU or (modeled) without one.
-    Leaves with 1 where the ladder misses its goals.
+    A run as it is, beams, the ladder, everything at full fidelity, one rung for all, and fixed
+    successive halving, over the same kept samples. `--record` makes the recording first, on one
+    GPU or several, or (modeled) without one. Leaves with 1 where a run misses its goals.
     """
     from workbench.bench.search_records import read
     from workbench.bench.search_table import HEAD, cells, costs, summary, table
@@ -87,14 +87,14 @@ def _record(
     problems: tuple[str, ...], keep: Path, seconds: float, count: int, device: str, target: str
 ) -> None:
     from workbench.bench.search_record import RecordAsk, record
-    from workbench.engine.devices import choose_place
+    from workbench.engine.devices import choose_places
 
     ask = RecordAsk(problems=problems, count=count, seconds=seconds, file=keep)
-    for _ in record(ask, choose_place(device, target), note):
+    for _ in record(ask, choose_places(device, target), note):
         pass
 
 
-_WIDTHS = (16, 9, 10, 10, 10, 10, 9, 8, 8)
+_WIDTHS = (16, 9, 10, 10, 10, 10, 10, 8, 8)
 
 
 def _line(row: tuple[str, ...]) -> str:

@@ -4,10 +4,10 @@ They are transitions like any other, so that a killed run has the same queue whe
 """
 
 from collections.abc import Sequence
-from math import prod
 
 from workbench.engine.history import History
 from workbench.measure.records import Kind, Speed
+from workbench.search.chain import together
 from workbench.search.rungs import Action, Ladder, RungResult
 from workbench.session.records import Answer, RungVisit, Transition
 
@@ -34,10 +34,13 @@ def comes_back(history: History, ladder: Ladder, *, trusted: bool) -> tuple[Tran
     """
     found: list[tuple[float, int, Transition, str]] = []
     for one in waiting(history):
-        result, base = _result(one), _base(one, history)
-        if result is None or base is None:
+        result = _result(one)
+        since = None if result is None else _since(one, result, history)
+        if result is None or since is None:
             continue
-        incumbent = None if not base else _line_result(base, result)
+        incumbent = together(since, result) if since else None
+        if since and incumbent is None:
+            continue
         standing = ladder.standing([result], incumbent=incumbent, trusted=trusted)
         measured = result.kind is Kind.MEASURED and standing.action is Action.HOLD
         if standing.action is Action.PROMOTE or measured:
@@ -78,28 +81,13 @@ def _of(rung: str, speed: Speed, sha256: str) -> RungResult:
     )
 
 
-def _base(one: Transition, history: History) -> list[Speed] | None:
+def _since(one: Transition, like: RungResult, history: History) -> list[RungResult] | None:
     """What the steps gained between its parent and the incumbent; None where it is on no line with
-    it, or a step has no time of the kind that it has."""
-    incumbent, visit = history.incumbent, _last(one)
-    if incumbent is None or one.parent is None or visit is None or visit.speed is None:
-        return None
-    line = history.line(incumbent.number)
-    if one.parent not in line:
+    it, or a step was not timed."""
+    incumbent = history.incumbent
+    line = () if incumbent is None else history.line(incumbent.number)
+    if one.parent is None or one.parent not in line:
         return None
     speeds = [history.get(n).gate.speed for n in line[line.index(one.parent) + 1 :]]
-    known = [s for s in speeds if s is not None and s.kind is visit.speed.kind]
+    known = [_of(like.rung, speed, "") for speed in speeds if speed is not None]
     return known if len(known) == len(speeds) else None
-
-
-def _line_result(speeds: Sequence[Speed], like: RungResult) -> RungResult:
-    """The incumbent against the base that the candidate was looked at against."""
-    lows = [s.ratio if s.low is None else s.low for s in speeds]
-    highs = [s.ratio if s.high is None else s.high for s in speeds]
-    speed = Speed(
-        kind=like.kind,
-        ratio=prod(s.ratio for s in speeds),
-        low=prod(lows) if like.low is not None else None,
-        high=prod(highs) if like.high is not None else None,
-    )
-    return _of(like.rung, speed, "")

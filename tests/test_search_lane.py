@@ -1,0 +1,133 @@
+"""The time of a recording is spent on the GPU: nothing waits for what is slow beside it."""
+
+import random
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+from test_search_bench import run
+
+from workbench.bench.search_lane import Lane, side_by_side
+from workbench.bench.search_looks import Made
+from workbench.bench.search_record import _Share
+from workbench.bench.search_records import BASE, Looked
+from workbench.measure.records import Kind
+from workbench.search.rungs import Ladder
+
+PAIRS = {"smoke": 14, "bench": 100, "profile": 100}
+
+
+class Looks:
+    """A looker that answers at once, but for what `hangs` at the bottom rung until `go`."""
+
+    def __init__(self, *names: str, hangs: str = "", wrong: str = "", gpu: bool = True) -> None:
+        ladder = Ladder.load()
+        self.problem = SimpleNamespace(name="softmax")
+        self.place = SimpleNamespace(index=0 if gpu else None)
+        self.facts = SimpleNamespace(shapes=(1, 2))
+        self.rungs = (ladder if gpu else ladder.without_gpu()).rungs
+        self.made = [Made(name, f"# {name}\n", place) for place, name in enumerate((BASE, *names))]
+        self.hangs, self.wrong, self.go = hangs, wrong, threading.Event()
+
+    def look(self, one: Made, rung) -> Looked:
+        if rung.name == "static" and one.name == self.hangs:
+            self.go.wait(20)
+        pairs = PAIRS.get(rung.name, 0) if self.place.index is not None else 0
+        ratio = 1 + 0.1 * one.place
+        timed = (run("first", ratio, pairs, random.Random(one.place)),) if pairs else ()
+        passed = not (one.name == self.wrong and rung.name == "bench")
+        return Looked(
+            problem="softmax",
+            family="",
+            target="sm90",
+            device="a GPU",
+            source="a GPU, today",
+            kind=Kind.MEASURED if timed else Kind.MODELED,
+            candidate=one.name,
+            place=one.place,
+            sha256=one.name,
+            rung=rung.name,
+            passed=passed,
+            runs=timed if passed else (),
+            gpu_seconds=1.0,
+            wall_seconds=2.0,
+        )
+
+
+NAMES = tuple("abcdef")
+
+
+def lane(looks: Looks, *, seconds: float = 1000.0, done=(), beside: int = 2) -> Lane:
+    return Lane(looks, time.monotonic() + seconds, done, lambda _says: None, beside=beside)
+
+
+def rows(found) -> list[tuple[str, str]]:
+    return [(one.candidate, one.rung) for one in found]
+
+
+def test_every_candidate_comes_to_bench_and_a_few_to_the_other_rungs() -> None:
+    found = rows(lane(Looks(*NAMES)).looks())
+    by_rung = {rung: [name for name, at in found if at == rung] for _, rung in found}
+    assert sorted(by_rung["static"]) == sorted((BASE, *NAMES))
+    assert sorted(by_rung["bench"]) == sorted(NAMES)
+    assert len(by_rung["smoke"]) == 2
+    assert by_rung["profile"] == ["f", "e"], "the fastest first"
+    assert found.index(("f", "profile")) > found.index(("f", "bench"))
+
+
+def test_one_that_takes_long_to_trace_delays_no_other() -> None:
+    looks = Looks(*NAMES, hangs="a")
+    found: list[tuple[str, str]] = []
+    for one in lane(looks).looks():
+        found.append((one.candidate, one.rung))
+        if sum(rung == "bench" for _, rung in found) == len(NAMES) - 1:
+            looks.go.set()
+    benched = [name for name, rung in found if rung == "bench"]
+    assert benched[-1] == "a"
+    assert sorted(benched) == sorted(NAMES)
+
+
+def test_when_its_time_is_over_nobody_waits_for_what_hangs() -> None:
+    looks = Looks(*NAMES, hangs="a")
+    try:
+        found = rows(lane(looks, seconds=0.0).looks())
+        assert all(rung == "static" for _, rung in found), "nothing is begun on the GPU"
+        assert ("a", "static") not in found
+    finally:
+        looks.go.set()
+
+
+def test_time_for_the_top_rung_is_kept() -> None:
+    """By the ladder's prices at first, then by what looks took."""
+    prices = {rung.name: rung.spec.wall.value for rung in Ladder.load().rungs}
+    short = prices["profile"] + prices["bench"] - 1
+    found = rows(lane(Looks(*NAMES), seconds=short).looks())
+    assert {rung for _, rung in found} == {"static"}
+    enough = rows(lane(Looks(*NAMES), seconds=short + 30).looks())
+    assert [rung for _, rung in enough].count("profile") >= 1
+
+
+def test_what_is_wrong_is_looked_at_no_further_and_what_was_recorded_not_again() -> None:
+    looks = Looks(*NAMES, wrong="f")
+    first = list(lane(looks).looks())
+    assert ("f", "profile") not in rows(first)
+    assert [name for name, rung in rows(first) if rung == "profile"] == ["e", "d"]
+    assert rows(lane(looks, done=first).looks()) == []
+
+
+def test_without_a_gpu_every_candidate_comes_to_every_rung() -> None:
+    found = rows(lane(Looks("a", "b", gpu=False)).looks())
+    assert sorted(found) == sorted((n, r) for n in (BASE, "a", "b") for r in ("static", "smoke"))
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+def test_problems_share_the_time_that_is_left_over_the_gpus(lanes: int) -> None:
+    names = [f"p{number}" for number in range(8)]
+    share = _Share(list(names), lanes, time.monotonic() + 800.0)
+    found = [share.next() for _ in names]
+    assert [one[0] for one in found] == names
+    first = found[0][1] - time.monotonic()
+    assert first == pytest.approx(800.0 / -(-8 // lanes), abs=5.0)
+    assert share.next() is None
+    assert side_by_side(lanes) >= 1

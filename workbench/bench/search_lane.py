@@ -1,0 +1,175 @@
+"""In which order the candidates of one problem are looked at, so that its time is used.
+
+What needs no GPU is done ahead on other cores, and the GPU takes whichever candidate is through it:
+so neither waits for the other, and a candidate that takes a minute to be traced delays nobody.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from statistics import median
+
+from workbench.bench.search_looks import Looker, Made
+from workbench.bench.search_records import BASE, Looked, known
+from workbench.search.rungs import Rung
+
+Hear = Callable[[str], None]
+
+_FOR_PRICE = 2
+"""Candidates that are looked at at smoke and at the top rung, for what it costs there: of these
+the fastest is what every policy ends with, so its own cost is known."""
+_CORES = 2
+"""Of each lane, left to the GPU's own work; of the others half compile, so that no timing waits for
+a core (ours)."""
+
+
+class Lane:
+    """The candidates of one problem on their way up, until its time is over."""
+
+    def __init__(
+        self,
+        looker: Looker,
+        until: float,
+        done: Sequence[Looked],
+        hear: Hear,
+        *,
+        beside: int = 1,
+    ) -> None:
+        """`done` are looks of an earlier recording at this problem; `beside` are compiled and
+        traced at once."""
+        self._beside = beside
+        self._looker = looker
+        self._until = until
+        self._hear = hear
+        self._found = list(done)
+        self._on_gpu = looker.place.index is not None
+
+    def looks(self) -> Iterator[Looked]:
+        """New looks, as they are made."""
+        base, *above = self._looker.rungs
+        name = self._looker.problem.name
+        done = known(self._found)
+        new = [one for one in self._looker.made if (name, one.name, base.name) not in done]
+        # Before any thread asks, and so that no candidate's cost has the problem's in it.
+        shapes = len(self._looker.facts.shapes)
+        self._hear(f"{name}: {shapes} shapes, {len(self._looker.made)} candidates")
+        pool = ThreadPoolExecutor(self._beside)
+        try:
+            ahead = {pool.submit(self._looker.look, one, base) for one in new}
+            climbing = self._climb if self._on_gpu else self._each
+            yield from climbing(ahead, above)
+        finally:
+            # What is under way ends with its worker; nobody waits for it.
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    # -- orders -----------------------------------------------------------------------------
+
+    def _each(self, ahead: set[Future[Looked]], above: Sequence[Rung]) -> Iterator[Looked]:
+        """Without a GPU: every candidate that passed at every rung above."""
+        yield from self._through(ahead, wait_for_all=True)
+        for one in self._looker.made:
+            for rung in above:
+                if self._may(one, rung) and self._in_time(rung):
+                    yield self._look(one, rung)
+
+    def _climb(self, ahead: set[Future[Looked]], above: Sequence[Rung]) -> Iterator[Looked]:
+        """On a GPU: bench for all, smoke for the first few, the top rung for the fastest."""
+        smoke, bench, top = above
+        while True:
+            yield from self._through(ahead)
+            following = next((one for one in self._looker.made if self._may(one, bench)), None)
+            if following is None:
+                if not ahead or self._over():
+                    break
+                wait(ahead, timeout=max(0.0, self._left()), return_when=FIRST_COMPLETED)
+                continue
+            if not self._in_time(bench):
+                break
+            if self._count(smoke) < _FOR_PRICE and self._may(following, smoke):
+                yield self._look(following, smoke)
+            if self._in_time(bench):
+                yield self._look(following, bench)
+        for one in self._by_speed():
+            if self._count(top) < _FOR_PRICE and self._may(one, top) and self._in_time(top):
+                yield self._look(one, top)
+
+    def _through(
+        self, ahead: set[Future[Looked]], *, wait_for_all: bool = False
+    ) -> Iterator[Looked]:
+        """Those that are through what needs no GPU, each once."""
+        if wait_for_all:
+            wait(ahead, timeout=max(0.0, self._left()))
+        for future in [one for one in ahead if one.done()]:
+            ahead.discard(future)
+            yield self._told(future.result())
+
+    # -- looks ------------------------------------------------------------------------------
+
+    def _look(self, one: Made, rung: Rung) -> Looked:
+        return self._told(self._looker.look(one, rung))
+
+    def _told(self, looked: Looked) -> Looked:
+        self._found.append(looked)
+        word = "passed" if looked.passed else looked.code
+        cost = f"{looked.gpu_seconds:.1f} GPU-s, {looked.wall_seconds:.1f} s"
+        self._hear(f"{looked.problem}: {looked.candidate}: {looked.rung} {word}, {cost}")
+        return looked
+
+    def _may(self, one: Made, rung: Rung) -> bool:
+        """Whether a candidate is still to be looked at: nothing was found against it, and it is no
+        seed, which is the parent of all pairs."""
+        own = {look.rung: look for look in self._found if look.candidate == one.name}
+        right = self._looker.rungs[0].name in own and all(look.passed for look in own.values())
+        timed = one.name != BASE or not self._on_gpu
+        below = rung is not self._looker.rungs[-1] or not self._on_gpu
+        return timed and right and rung.name not in own and (below or _timed(own))
+
+    def _count(self, rung: Rung) -> int:
+        """Looks that passed there."""
+        return sum(one.rung == rung.name and one.passed for one in self._found)
+
+    def _in_time(self, rung: Rung) -> bool:
+        """Whether one more is likely to end before this problem's time does.
+
+        Time for one look at the top rung is kept: without its price nothing can be replayed.
+        """
+        top = self._looker.rungs[-1]
+        kept = 0.0 if rung is top or self._count(top) else self._costs(top)
+        costs = self._costs(rung) + kept
+        if costs <= self._left():
+            return True
+        says = f"no time for {rung.name}, {costs:.0f} s with what comes after"
+        self._hear(f"{self._looker.problem.name}: {says}")
+        return False
+
+    def _costs(self, rung: Rung) -> float:
+        """Seconds of one look, by those that there were."""
+        seen = [one.wall_seconds for one in self._found if one.rung == rung.name]
+        return median(seen) if seen else rung.spec.wall.value
+
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+    def _over(self) -> bool:
+        return self._left() <= 0
+
+    def _by_speed(self) -> list[Made]:
+        """Those that were timed, the fastest first."""
+        ratios = {
+            one.candidate: median(one.runs[0].us["candidate"]) / median(one.runs[0].us["parent"])
+            for one in self._found
+            if one.runs
+        }
+        timed = [one for one in self._looker.made if one.name in ratios]
+        return sorted(timed, key=lambda one: ratios[one.name])
+
+
+def _timed(own: dict[str, Looked]) -> bool:
+    return any(look.runs for look in own.values())
+
+
+def side_by_side(lanes: int) -> int:
+    """Candidates that each of several lanes compiles and traces at once on this machine."""
+    cores = len(os.sched_getaffinity(0)) // lanes
+    return max(1, (cores - _CORES) // 2)

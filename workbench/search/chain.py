@@ -1,0 +1,27 @@
+"""Speedups one after the other as one: what was found against an earlier base, told of now."""
+
+from collections.abc import Sequence
+from math import prod
+
+from workbench.search.rungs import RungResult
+
+
+def together(gains: Sequence[RungResult], like: RungResult) -> RungResult | None:
+    """What several steps gained in all, as a result at the rung of `like`, or None where one has no
+    ratio of its kind. The ends multiply: the interval holds at least as often as each step's own
+    allows together (Bonferroni), and is wider than it need be."""
+    if any(one.ratio is None or one.kind is not like.kind for one in gains):
+        return None
+    measured = like.low is not None or like.high is not None
+    ratios = [one.ratio for one in gains if one.ratio is not None]
+    lows = [r if one.low is None else one.low for one, r in zip(gains, ratios, strict=True)]
+    highs = [r if one.high is None else one.high for one, r in zip(gains, ratios, strict=True)]
+    return RungResult(
+        sha256="",
+        rung=like.rung,
+        passed=True,
+        kind=like.kind,
+        ratio=prod(ratios),
+        low=prod(lows) if measured else None,
+        high=prod(highs) if measured else None,
+    )

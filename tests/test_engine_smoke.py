@@ -27,7 +27,7 @@ NOT = Worth(pays=False, reason="not asked: it takes 9.0 GPU-s of each and spares
 
 
 def looked(ratio: float, *, wrong: bool = False, unproven: bool = False) -> GateReport:
-    """What the gate's lowest rung says with a few pairs that decide nothing."""
+    """What smoke finds when the smallest shape is compared before its pairs."""
     base = transition(1, 0, Answer.REJECTED).gate
     correct = passed(Stage.CORRECTNESS)
     if wrong or unproven:
@@ -50,6 +50,17 @@ def looked(ratio: float, *, wrong: bool = False, unproven: bool = False) -> Gate
         gpu_seconds=2.0,
         gpu="cuda:1 GPU-1",
     )
+
+
+def pairs_only(code: str) -> GateReport:
+    """What it finds when pairs come first, and end with a finding of the timer's."""
+    finding = Finding(code=code, says="the timed output is not the answer")
+    stage = StageReport(
+        stage=Stage.PROFILE, outcome=Outcome.FAILED, says=finding.says, findings=(finding,)
+    )
+    stages = (passed(Stage.POLICY), passed(Stage.COMPILE), stage)
+    report = structs.replace(looked(1.0), code=code, stages=stages, rung=0)
+    return structs.replace(report, speed=None, time=None)
 
 
 def whole(sitting_) -> GateReport:
@@ -116,6 +127,15 @@ def test_what_is_wrong_at_the_smallest_shape_is_refused_as_wrong(shop):
 def test_what_smoke_could_not_judge_goes_on(shop):
     judged = climbed(shop, looked(0.0, unproven=True), whole).finish(History())
     assert judged.report.verdict is Verdict.ACCEPTED
+
+
+def test_what_the_timer_met_before_anything_was_compared_is_the_whole_gates_to_say(shop):
+    one = climbed(shop, pairs_only("profile.crashed"), whole)
+    judged = one.finish(History())
+    assert judged.report.verdict is Verdict.ACCEPTED
+    smoke = next(v for v in judged.rungs if v.rung == "smoke")
+    assert (smoke.action, smoke.gpu_seconds) == ("hold", 2.0)
+    assert "could not judge" in smoke.reason
 
 
 def test_where_it_does_not_pay_it_is_not_asked_and_the_reason_is_recorded(shop):

@@ -68,12 +68,12 @@ class Looker:
 
     def look(self, one: Made, rung: Rung) -> Looked:
         """One candidate at one rung, through the gate."""
-        index = None if rung.spec.gate == 0 else self.place.index
+        index = None if rung.place == 0 else self.place.index
         settings = GateSettings(
             target=self.place.target,
             device="cpu" if index is None else self.place.device,
             device_index=index,
-            rung=rung.spec.gate,
+            rung=0 if index is not None and rung.spec.pairs_first else rung.spec.gate,
             seed=self._seed,
         )
         top = rung is self.rungs[-1]

@@ -29,6 +29,8 @@ class Found(Struct, frozen=True, kw_only=True):
     gpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     """Of this rung alone."""
+    undecided: bool = False
+    """Whatever it met, the rungs above are to say what that means."""
 
 
 class Cost:
@@ -61,7 +63,8 @@ class Climb:
                 sha256=found.report.kernel_sha256,
                 rung=rung,
                 passed=_nothing_against(found.report),
-                unproven=any(s.outcome is Outcome.UNPROVEN for s in found.report.stages),
+                unproven=found.undecided
+                or any(s.outcome is Outcome.UNPROVEN for s in found.report.stages),
                 cubin=found.report.work,
                 kind=Kind.MODELED if speed is None else speed.kind,
                 ratio=None if speed is None else speed.ratio,

@@ -155,7 +155,7 @@ class Gatehouse:
         )
 
     def _smoke(self, asked: _Asked, sitting: Sitting) -> GateReport:
-        """The smallest shape compared and a few pairs, on draws of its own; accepts nothing."""
+        """A few pairs, before or after the smallest shape is compared; it accepts nothing."""
         if asked.parent is None:
             raise RuntimeError("smoke asks about a gain over a parent")
         return self._fleet.work(asked.ear, partial(self._few, asked, sitting, asked.parent))
@@ -168,7 +168,7 @@ class Gatehouse:
         settings = structs.replace(
             asked.settings,
             device_index=station.index,
-            rung=rung.spec.gate,
+            rung=0 if rung.spec.pairs_first else rung.spec.gate,
             seed=seed.to_bytes(SEED_BYTES, "big"),
         )
         timer = timer_of(

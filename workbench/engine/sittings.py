@@ -95,7 +95,7 @@ class Procedure(Struct, frozen=True, kw_only=True):
     """Whether the gate goes on to its end before its turn: where that needs no GPU, or another one
     than the running candidate has."""
     smoke: Callable[[Sitting], GateReport] | None = None
-    """A few pairs, after the smallest shape; None where there is no such rung beside the gate's."""
+    """A few pairs; None where there is no such rung beside the gate's own."""
     worth: Callable[[History], Worth] | None = None
     """Whether smoke is worth what it takes."""
 
@@ -232,6 +232,7 @@ class SessionSitting:
             time=report.time,
             gpu_seconds=report.gpu_seconds,
             wall_seconds=time.monotonic() - began,
+            undecided=report.speed is None and not self._is_wrong(),
         )
         visit = self._climb.reached("smoke", found)
         if visit.action == "prune" and not self._is_wrong():

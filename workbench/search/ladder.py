@@ -16,7 +16,7 @@ PATH = Path(__file__).with_name("ladder.toml")
 YOURS = "your ladder.toml"
 """Source of a bare number in a person's own file."""
 
-_MAY_STAND = ("needs_gpu", "use")
+_MAY_STAND = ("needs_gpu", "use", "pairs_first")
 """Keys of a rung that have a default, so that the shipped file need not have them."""
 _ROUNDING = 1e-6
 """Of shares that are written as decimals."""
@@ -40,6 +40,7 @@ class RungSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     gate: Literal[0, 1, 2, 3]
     """What the gate is asked: `GateSettings.rung`."""
     use: Literal["always", "never", "pays"] = "always"
+    pairs_first: bool = False
     needs_gpu: bool = False
     gpu: Number
     """Seconds."""

@@ -5,6 +5,7 @@ leaping`). Tried alone it would be refused; so it is carried out with the one th
 the gate judges the two as one step.
 """
 
+from collections.abc import Sequence
 from itertools import product
 
 from msgspec import Struct, structs
@@ -16,6 +17,7 @@ from workbench.search.records import ProposerState
 from workbench.search.retrieval import Place, outside
 from workbench.skills.card import Skill
 from workbench.skills.library import Library
+from workbench.skills.records import Parameter
 
 
 class Prepared(Struct, frozen=True):
@@ -76,6 +78,11 @@ def _elsewhere(skill: Skill, state: ProposerState) -> bool:
     return bool(outside(structs.replace(free, scope=scope), place))
 
 
+def _plain(kind: str, values: Sequence[Parameter]) -> tuple[Parameter, ...]:
+    """The values that need no facts: an expression stands for a number that is not known here."""
+    return tuple(v for v in values if kind != "int" or not isinstance(v, str))
+
+
 def _carried_out(skill: Skill, kernel: str, source: str) -> str:
     """What a card's first values make of a source; empty where they make nothing of it."""
     edit, grid = skill.edit, skill.card.carrier.grid
@@ -85,7 +92,7 @@ def _carried_out(skill: Skill, kernel: str, source: str) -> str:
         if any(n in grid and value not in grid[n] for n, value in anchor.parameters.items()):
             continue
         axes = {
-            one.name: grid.get(one.name, one.grid)
+            one.name: _plain(one.kind, grid.get(one.name, one.grid)) or (one.default,)
             for one in edit.parameters
             if one.name not in anchor.parameters and (one.grid or one.name in grid)
         }

@@ -110,6 +110,45 @@ def test_the_ladder_ends_with_the_kernel_that_full_fidelity_ends_with_for_less(r
     assert row.of("full").same == row.of("full again").same == 1.0
 
 
+def test_a_beam_saves_more_than_a_run_where_gains_follow_one_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of several gains only the best pays for the top rung; the same kernel is found."""
+    monkeypatch.setitem(COSTS, "smoke", (0.2, 4.0))
+    found = looks(BASE, 0, 1.0)
+    for place, ratio in enumerate((0.8, 1.1, 0.9, 1.25, 1.4, 0.7, 1.6, 0.95), start=1):
+        found += looks(f"t{place} x", place, ratio)
+    rows = table(found, 40)
+    told = {one.policy: one for one in summary(rows).policies}
+    run, beam = told["a run"], told["a beam of 4"]
+    assert beam.saved.share > run.saved.share > told["one rung"].saved.share
+    assert beam.wall.share > told["one rung"].wall.share
+    assert run.as_fast.share == beam.as_fast.share == 1.0
+    assert rows[0].of("a beam of 4").gpu_seconds < rows[0].of("full").gpu_seconds / 3
+
+
+def test_a_run_asks_smoke_by_what_it_cost_in_that_run(recorded: list[Looked]) -> None:
+    """The same streams, with a smoke rung that costs as much as bench."""
+    dear = [
+        structs.replace(one, gpu_seconds=one.gpu_seconds + 30.0) if one.rung == "smoke" else one
+        for one in recorded
+    ]
+    row = table(dear, 20)[0]
+    assert row.of("a run").gpu_seconds < row.of("the ladder").gpu_seconds
+    assert row.of("a run").as_fast == 1.0
+
+
+def test_a_run_of_one_length_is_priced_with_the_setup_of_the_others(
+    recorded: list[Looked],
+) -> None:
+    """Else its first pairs would seem to cost nothing."""
+    alone = [one for one in recorded if one.candidate != "warps 4" or one.rung != "smoke"]
+    alone = [one for one in alone if one.candidate != "warps 4" or one.rung != "profile"]
+    found = {one.name: one for one in streams(alone)[0].candidates}
+    assert found["warps 4"].setup_seconds == pytest.approx(SETUP, rel=0.05)
+    assert found["warps 4"].pair_seconds == pytest.approx(PAIR, rel=0.1)
+
+
 def test_a_wrong_candidate_wins_nowhere_and_costs_what_refusing_it_cost(
     recorded: list[Looked],
 ) -> None:

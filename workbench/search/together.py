@@ -92,7 +92,8 @@ def _carried_out(skill: Skill, kernel: str, source: str) -> str:
         if any(n in grid and value not in grid[n] for n, value in anchor.parameters.items()):
             continue
         axes = {
-            one.name: _plain(one.kind, grid.get(one.name, one.grid)) or (one.default,)
+            one.name: _plain(one.kind, grid.get(one.name, one.grid))
+            or _plain(one.kind, (one.default,))
             for one in edit.parameters
             if one.name not in anchor.parameters and (one.grid or one.name in grid)
         }

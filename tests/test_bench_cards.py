@@ -13,6 +13,7 @@ from workbench.bench.card_current import outdated
 from workbench.bench.card_risks import risks_of
 from workbench.bench.card_states import kept_in, states_of
 from workbench.bench.card_trials import Trial, evidence_of, keep, read_trials
+from workbench.bench.cards import shared
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
 from workbench.kernels.edits.registry import EDITS
@@ -220,3 +221,23 @@ def test_kept_trials_decode_as_they_were_written(tmp_path):
     keep(file, made)
     assert read_trials(file) == [made]
     assert msgspec.json.decode(file.read_bytes().strip(), type=Trial) == made
+
+
+@pytest.mark.parametrize("share", ["0/4", "5/4", "2", "a/4", "1/", "-1/4"])
+def test_what_is_no_share_is_told(share):
+    done = workbench("gelu", "--part", share, expected=2)
+    assert f"`--part {share}` is no share" in done.stderr
+
+
+def test_shares_of_several_gpus_cover_everything_once():
+    wanted = [f"candidate {number}" for number in range(11)]
+    shares = [shared(wanted, (mine, 4)) for mine in (1, 2, 3, 4)]
+    assert sorted(one for share in shares for one in share) == sorted(wanted)
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_states_are_made_for_cards_that_there_are():
+    cards = set(load_library().skills)
+    for name in shipped_problems():
+        for state in states_of(load_problem(name)):
+            assert set(state.cards) <= cards, state.name

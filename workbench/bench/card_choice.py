@@ -58,29 +58,32 @@ def choose(
     """Candidates: the first of every card, those of the poorest before, then the second of each.
 
     A card is poor that no kept row speaks for, then one that was tried on fewer than `each`
-    problems; others are left out unless `every`. Of the states that fit, one of each problem is
-    taken, new problems first, until the card would have been tried on `each`.
+    problems; others are left out unless `every` or a state was made for them. Of the states that
+    fit, one of each problem is taken, those made for the card first, then new problems, until the
+    card would have been tried on `each`. Among equals what moves fewer bytes is judged sooner.
     """
     only = set(cards)
     kind = "modeled" if place.index is None else "measured"
     skills = [_freed(s) for s in library.skills.values() if s.edit is not None]
     free = Library({s.card.id: s for s in skills}, pinned=frozenset(s.card.id for s in skills))
     fits = _fits(bases, free, place)
-    rows: list[tuple[tuple[int, bool, int, int], Wanted]] = []
+    rows: list[tuple[tuple[int, bool, int, float, int], Wanted]] = []
     for skill in skills:
         if only and skill.card.id not in only:
             continue
         known = [row for row in heard(skill.card.evidence) if row.kind in {kind, "measured"}]
         tried = {row.problem for row in known if row.problem}
         kept = any(row.verdict == "accepted" for row in known)
-        if kept and len(tried) >= each and not every:
+        own = fits.get(skill.card.id, ())
+        asked = every or (not kept and any(skill.card.id in b.state.cards for b in own))
+        if len(tried) >= each and (kept or place.index is not None) and not asked:
             continue
         # What was kept on a problem need not be tried there again.
         done = tried if kept and not every else set()
         most = each - len(done)
-        made = _made(skill, fits.get(skill.card.id, ()), free, place, tried, done, most)
-        for turn, one in enumerate(made):
-            rows.append(((turn, kept, len(tried), skill.card.order), one))
+        made = _made(skill, own, free, place, tried, done, most)
+        for turn, (moved, one) in enumerate(made):
+            rows.append(((turn, kept, len(tried), moved, skill.card.order), one))
     return [one for _, one in sorted(rows, key=lambda row: row[0])]
 
 
@@ -109,18 +112,22 @@ def _made(
     tried: set[str],
     done: set[str],
     most: int,
-) -> list[Wanted]:
-    """Candidates of a card on `most` problems at most: those where it was not `tried` come first,
-    none where it is `done`."""
-    made: list[Wanted] = []
+) -> list[tuple[float, Wanted]]:
+    """Candidates of a card on `most` problems at most, each with the bytes that its problem has to
+    move: first on states made for it, then where it was not `tried`, none where it is `done`."""
+    made: list[tuple[float, Wanted]] = []
     here = set(done)
-    for base in sorted(bases, key=lambda base: base.problem.name in tried):
+
+    def place_of(base: Base) -> tuple[bool, bool]:
+        return skill.card.id not in base.state.cards, base.problem.name in tried
+
+    for base in sorted(bases, key=place_of):
         if base.problem.name in here or len(made) >= most:
             continue
         wanted = _proposed(skill, base, free, place)
         if wanted is not None:
             here.add(base.problem.name)
-            made.append(wanted)
+            made.append((base.floor.bytes if base.floor else 0.0, wanted))
     return made
 
 

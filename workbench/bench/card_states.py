@@ -27,6 +27,8 @@ class State(Struct, frozen=True, kw_only=True):
     name: str
     """`seed`, `expert`, the name of another plain form, of one that edits made, or of a session."""
     source: str
+    cards: tuple[str, ...] = ()
+    """Cards that it was made for: they are tried on it before all others."""
 
 
 class _Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,6 +47,8 @@ class _Made(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str
     base: str = "seed"
     """A state of the same problem, or `PROBLEM/STATE`."""
+    cards: tuple[str, ...] = ()
+    """Cards that have something to do there, by what they are for."""
     step: tuple[_Step, ...] = ()
 
 
@@ -129,7 +133,7 @@ def _made(problem: Problem, texts: dict[str, str]) -> Iterator[State]:
         for step in made.step:
             text = _applied(text, step, made)
         known[made.name] = text
-        yield State(problem=problem.name, name=made.name, source=text)
+        yield State(problem=problem.name, name=made.name, source=text, cards=made.cards)
 
 
 def _foreign(problem: Problem, name: str) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct, structs
 
@@ -23,6 +24,7 @@ from workbench.problems.load import load_problem, shipped_problems
 from workbench.skills.library import Library, load_library
 
 Hear = Callable[[str], None]
+T = TypeVar("T")
 _BESIDE = 8
 """Candidates that are compared side by side at most: more share one GPU in vain (ours)."""
 _RECORDED_BESIDE = 24
@@ -49,6 +51,9 @@ class CardsAsk(Struct, frozen=True, kw_only=True):
     """Problems that a card is tried on."""
     wall_seconds: float | None = None
     """After so long nothing more is tried: no timing begins."""
+    part: tuple[int, int] = (1, 1)
+    """Of what there is to try, every so-manieth from the first, counted from 1: so that several
+    GPUs share it, each with a process of its own."""
     timers: int = 1
     """Timings whose sides are opened beside each other; the pairs of each have the GPU alone."""
 
@@ -77,6 +82,7 @@ def try_cards(ask: CardsAsk, place: Place, hear: Hear) -> Iterator[Trial]:
         ThreadPoolExecutor(ask.timers) as timers,
     ):
         wanted = _repeated(ask) if ask.again else _chosen(ask, place, library, judge, told)
+        wanted = shared(wanted, ask.part)
         told(f"{len(wanted)} candidates to judge")
         some = _SOME if place.index is not None else max(len(wanted), 1)
         for first in range(0, len(wanted), some):
@@ -88,6 +94,12 @@ def try_cards(ask: CardsAsk, place: Place, hear: Hear) -> Iterator[Trial]:
             if right:
                 told(f"{len(right)} are right and wait for their pairs")
             yield from _timed(right, judge, timers, over, told)
+
+
+def shared(wanted: Sequence[T], part: tuple[int, int]) -> list[T]:
+    """The share of one of several processes; all shares together are everything once."""
+    mine, parts = part
+    return list(wanted[mine - 1 :: parts])
 
 
 def beside() -> int:

@@ -46,6 +46,9 @@ def cards(
     timers: Annotated[
         int, typer.Option(min=1, help="Timings that are set up side by side; 4 keep a GPU busy.")
     ] = 1,
+    part: Annotated[
+        str, typer.Option(metavar="I/N", help="Only the I-th of N shares: one for each GPU.")
+    ] = "1/1",
     jsonl: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append every trial as it ends.")
     ] = None,
@@ -84,6 +87,7 @@ def cards(
             every=every,
             problems_each=each,
             wall_seconds=wall,
+            part=_share(part),
             timers=timers,
         )
         for trial in try_cards(ask, choose_place(device, target), note):
@@ -98,6 +102,17 @@ def cards(
             note(line)
     if not json:
         emit.text(speed_kind(trials))
+
+
+def _share(text: str) -> tuple[int, int]:
+    """`2/4` as numbers. Raises WorkbenchError for what is no share."""
+    mine, slash, parts = text.partition("/")
+    known = slash and mine.isascii() and mine.isdecimal() and parts.isascii() and parts.isdecimal()
+    if not known or not 1 <= int(mine) <= int(parts):
+        raise WorkbenchError(
+            f"`--part {text}` is no share", todo="name the share and how many, like 1/4"
+        )
+    return int(mine), int(parts)
 
 
 def _show(trials: "list[Trial]", *, json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Attention in three kernels: all scores, softmax of their rows in three passes, the product."""
+"""Attention in three kernels, some heads at a time: scores, softmax of their rows, the product."""
 
 import torch
 import triton
@@ -83,16 +83,36 @@ def product_kernel(
 class ModelNew(nn.Module):
     def forward(self, q, k, v):
         batch, heads, length, dim = q.shape
-        scores = torch.empty((batch, heads, length, length), dtype=q.dtype, device=q.device)
-        weights = torch.empty_like(scores)
         out = torch.empty_like(q)
-        blocks = triton.cdiv(length, 64)
         every = batch * heads
-        scores_kernel[(blocks, blocks, every)](
-            q, k, scores, length, dim**-0.5, HEAD_DIM=dim, BLOCK_M=64, BLOCK_N=64, num_warps=4
-        )
-        softmax_kernel[(every * length,)](scores, weights, length, BLOCK=512, num_warps=4)
-        product_kernel[(blocks, every)](
-            weights, v, out, length, HEAD_DIM=dim, BLOCK_M=64, BLOCK_N=32, num_warps=4
-        )
+        some = min(every, 64)  # the scores of all heads would be eight times the other tensors
+        scores = torch.empty((some, length, length), dtype=q.dtype, device=q.device)
+        weights = torch.empty_like(scores)
+        blocks = triton.cdiv(length, 64)
+        queries, keys = q.view(every, length, dim), k.view(every, length, dim)
+        values, outputs = v.view(every, length, dim), out.view(every, length, dim)
+        for first in range(0, every, some):
+            here = min(some, every - first)
+            scores_kernel[(blocks, blocks, here)](
+                queries[first:],
+                keys[first:],
+                scores,
+                length,
+                dim**-0.5,
+                HEAD_DIM=dim,
+                BLOCK_M=64,
+                BLOCK_N=64,
+                num_warps=8,
+            )
+            softmax_kernel[(here * length,)](scores, weights, length, BLOCK=512, num_warps=4)
+            product_kernel[(blocks, here)](
+                weights,
+                values[first:],
+                outputs[first:],
+                length,
+                HEAD_DIM=dim,
+                BLOCK_M=64,
+                BLOCK_N=32,
+                num_warps=4,
+            )
         return out

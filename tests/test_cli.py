@@ -17,8 +17,8 @@ from workbench.cli import emit
 from workbench.cli.report import card_text, final_report
 from workbench.engine.client import SessionClient
 from workbench.engine.serve import serve_session
-from workbench.engine.sessions import spoken
 from workbench.paths import config_home
+from workbench.session.names import spoken
 from workbench.session.records import Answer
 
 
@@ -194,9 +194,12 @@ def test_plain_git_tells_the_story(saved):
     assert subprocess.run(status, capture_output=True, text=True, check=True).stdout == ""
 
 
-def test_a_decision_without_an_engine_is_refused_in_words(saved):
-    assert "no engine runs" in saved.refused("accept", "v1")
-    assert "workbench resume softmax-1" in saved.refused("veto", "v1", "--reason", "x")
+def test_what_was_decided_is_not_decided_again(saved):
+    assert "it was accepted by gate" in saved.refused("accept", "v1")
+    assert "does not wait" in saved.refused("veto", "v1", "--reason", "x")
+    told = saved.refused("pause")
+    assert "no engine runs" in told
+    assert f"workbench resume {saved.sessions / 'softmax-1'}" in told
 
 
 @pytest.mark.parametrize(
@@ -206,7 +209,7 @@ def test_a_decision_without_an_engine_is_refused_in_words(saved):
         (("status", "../escape"), "no session in this folder"),
         (("diff", "v99"), "v0 to v6"),
         (("card", "fastest"), "no version"),
-        (("card", "softmax-1"), "--session NAME"),
+        (("card", "fastest"), "name stands before the version"),
         (("run", "softmaxx", "--headless"), "did you mean softmax"),
         (("run", "missing.py", "--headless"), "no such problem file"),
         (("run", "softmax", "--headless", "--kernel", "none.py"), "no such candidate"),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from workbench.cli import emit, options
-from workbench.cli.finding import client_of, version_number
+from workbench.cli.finding import client_of, version_number, words_apart
 from workbench.cli.say import note
 
 if TYPE_CHECKING:
@@ -21,22 +21,25 @@ Again = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog="Example: workbench code v3 --level sass --session softmax-1")(code)
+    app.command(epilog="Example: workbench code softmax-1 v3 --level sass")(code)
 
 
 def code(
-    version: options.Version = "best",
+    session: options.SessionName = "",
+    version: options.Version = "",
     level: Annotated[Level, typer.Option("--level", help="Which text.")] = "ptx",
     again: Again = False,
-    session: options.In = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
     """Print what the compiler made of a version: TTGIR, PTX or SASS."""
     from workbench.kernels.code_text import both_sides
 
-    client = client_of(session, sessions)
-    found = _found(client, version_number(version, client.snapshot()), again=again)
+    where, words = words_apart((session, version), named, sessions, versions=1)
+    client = client_of(where, sessions)
+    word = words[0] if words else "best"
+    found = _found(client, version_number(word, client.snapshot()), again=again)
     if json:
         emit.json(found)
         return

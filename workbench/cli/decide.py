@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli import emit, options
-from workbench.cli.finding import client_of, version_number
+from workbench.cli.finding import client_of, one_session, version_number, words_apart
 from workbench.errors import WorkbenchError
 from workbench.session.records import Answer
 
 if TYPE_CHECKING:
     from workbench.engine.client import SessionClient
 
-Pending = Annotated[
-    str, typer.Argument(metavar="VERSION", help="The version that waits, like v3 or 3.")
-]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(epilog="Example: workbench accept 3")(accept)
-    app.command(epilog='Example: workbench veto 3 --reason "reads past the row"')(veto)
+    app.command(epilog="Example: workbench accept softmax-1 v3")(accept)
+    app.command(epilog='Example: workbench veto softmax-1 v3 --reason "reads past the row"')(veto)
     app.command(epilog='Example: workbench undo softmax-1 --reason "slower in the whole model"')(
         undo
     )
@@ -33,34 +29,37 @@ def register(app: typer.Typer) -> None:
 
 
 def accept(
-    version: Pending,
+    session: options.SessionName = "",
+    version: options.Waiting = "",
     reason: Annotated[str, typer.Option(help="Why, for the record.")] = "",
-    session: options.In = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
     """Accept the version that waits; `main` moves to it."""
-    client = client_of(session, sessions)
-    number = version_number(version, client.snapshot())
+    client, number = _version((session, version), named, sessions, "accept")
+    _waits(client, number)
     _ask(client.decide(number, Answer.ACCEPTED, reason), json=json)
 
 
 def veto(
-    version: Pending,
     reason: Annotated[str, typer.Option(help="Why; the next step reads it.")],
-    session: options.In = "",
+    session: options.SessionName = "",
+    version: options.Waiting = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
     """Veto the version that waits; it stays in git under refs/attempts."""
-    client = client_of(session, sessions)
-    number = version_number(version, client.snapshot())
+    client, number = _version((session, version), named, sessions, "veto")
+    _waits(client, number)
     _ask(client.decide(number, Answer.VETOED, reason), json=json)
 
 
 def undo(
     session: options.SessionName = "",
     reason: Annotated[str, typer.Option(help="Why; later steps read it.")] = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
@@ -68,51 +67,89 @@ def undo(
 
     `refs/moves` tells it in git, and `workbench branch` goes to the step again.
     """
-    client = client_of(session, sessions)
+    client = client_of(one_session(session, named), sessions)
     newest = client.snapshot().incumbent
     if newest is None:
-        raise WorkbenchError("nothing is accepted yet, so there is nothing to take back")
+        raise WorkbenchError(
+            "nothing is accepted yet, so there is nothing to take back",
+            where=f"session {client.name}",
+            todo="`workbench log` lists what there is",
+        )
     _ask(client.undo(newest, reason), json=json)
 
 
 def branch(
-    session: Annotated[str, typer.Argument(help="Name of the session.")],
-    version: Annotated[str, typer.Argument(help="An accepted version, like v2, or best.")],
+    session: options.SessionName = "",
+    version: Annotated[
+        str, typer.Argument(metavar="VERSION", help="An accepted version, like v2, or best.")
+    ] = "",
     reason: Annotated[str, typer.Option(help="Why, for the record.")] = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
     """Go on from another accepted version: the next step starts there."""
-    client = client_of(session, sessions)
-    number = version_number(version, client.snapshot())
+    client, number = _version((session, version), named, sessions, "branch")
     _ask(client.branch(number, reason), json=json)
 
 
 def pause(
     session: options.SessionName = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
     """Let the run wait after its running step."""
-    _plain(session, sessions, json, lambda client: client.pause())
+    _plain(one_session(session, named), sessions, json, lambda client: client.pause())
 
 
 def go(
     session: options.SessionName = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
     """End a pause; in manual mode, start the next step."""
-    _plain(session, sessions, json, lambda client: client.go())
+    _plain(one_session(session, named), sessions, json, lambda client: client.go())
 
 
 def stop(
     session: options.SessionName = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
     """End the run after its running step; the best is kept."""
-    _plain(session, sessions, json, lambda client: client.stop())
+    _plain(one_session(session, named), sessions, json, lambda client: client.stop())
+
+
+def _version(
+    words: tuple[str, str], named: str, sessions: options.Sessions, command: str
+) -> tuple["SessionClient", int]:
+    """The session and the one version that a command is about."""
+    where, versions = words_apart(words, named, sessions, versions=1)
+    if not versions:
+        raise WorkbenchError(
+            "a version is needed",
+            where=f"workbench {command}",
+            todo=f"workbench {command} v3, or workbench {command} SESSION v3",
+        )
+    client = client_of(where, sessions)
+    return client, version_number(versions[0], client.snapshot())
+
+
+def _waits(client: "SessionClient", number: int) -> None:
+    """Refuse to decide what was decided: no engine that could be started would ask for it."""
+    snapshot = client.snapshot()
+    if snapshot.engine_pid is not None or snapshot.pending == number:
+        return
+    found = client.transition(number).decision
+    waits = "nothing waits" if snapshot.pending is None else f"v{snapshot.pending} waits"
+    raise WorkbenchError(
+        f"v{number} does not wait for a decision: it was {found.answer} by {found.by}",
+        where=f"session {snapshot.name}",
+        todo=f"{waits} there; `undo` takes the last accepted step back, `branch` goes to one again",
+    )
 
 
 def _plain(

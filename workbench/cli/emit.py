@@ -8,11 +8,13 @@ from collections.abc import Sequence
 
 import msgspec
 
+from workbench.engine.visible import visible
 from workbench.errors import WorkbenchError
 
 
 def text(line: str = "") -> None:
-    """One line or block for a person."""
+    """One line or block for a person; on a terminal without what would steer it."""
+    line = visible(line) if on_terminal() else line
     _write(line if _carries(line) else _poorer(line))
 
 

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from workbench.engine.client import SessionClient
     from workbench.engine.view import Snapshot
+
+_VERSION = re.compile(r"v?\d{1,9}|best|main|pending")
 
 
 def client_of(session: str, sessions: Path | None) -> "SessionClient":
@@ -17,6 +21,47 @@ def client_of(session: str, sessions: Path | None) -> "SessionClient":
     from workbench.engine.sessions import find_session, sessions_folder
 
     return SessionClient(find_session(session, sessions_folder(sessions)))
+
+
+def one_session(first: str, option: str) -> str:
+    """The session that a command was given in place or by `--session`; empty for the newest."""
+    if first and option and first != option:
+        raise WorkbenchError(
+            f"two sessions are named: {first} and {option}",
+            where="--session",
+            todo="name one of them",
+        )
+    return first or option
+
+
+def words_apart(
+    words: "Sequence[str]", option: str, sessions: Path | None, *, versions: int
+) -> tuple[str, list[str]]:
+    """Session (empty for the newest) and versions, of words among which a session may stand first.
+
+    At most `versions` words name versions. One word too many, or a first one that can be no
+    version and is a session, is the session's name.
+    """
+    from workbench.engine.sessions import sessions_folder
+    from workbench.session.names import session_names
+
+    rest = [word for word in words if word]
+    if not rest:
+        return option, rest
+    first = rest[0]
+    is_path = "/" in first or first.startswith(".")
+    is_session = not _VERSION.fullmatch(first) and (
+        is_path or first in session_names(sessions_folder(sessions))
+    )
+    if len(rest) > versions or is_session:
+        return one_session(first, option), rest[1:]
+    return option, rest
+
+
+def session_and_file(words: tuple[str, str], option: str) -> tuple[str, str]:
+    """Session (empty for the newest) and file, of two words or, where there is one, of the file."""
+    first, second = words
+    return (one_session(first, option), second) if second else (option, first)
 
 
 def version_number(word: str, snapshot: "Snapshot") -> int:
@@ -32,7 +77,7 @@ def version_number(word: str, snapshot: "Snapshot") -> int:
         return number
     todo = "`best` and `main` are names too"
     if word not in named and not re.fullmatch(r"v?\d+", word):
-        todo += "; a session is named with `--session NAME`"
+        todo += "; a session's name stands before the version"
     last = f"v0 to v{max(known)}" if known else "no version yet"
     if snapshot.unwritten and not known:
         from workbench.engine.view import unwritten_lines

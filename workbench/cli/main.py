@@ -29,6 +29,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 
 
@@ -75,10 +76,12 @@ def main() -> None:
     debug = "--debug" in sys.argv
     # `--debug` may stand anywhere on the line, also behind the command.
     arguments = [a for a in sys.argv[1:] if a != "--debug"]
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     if not arguments and sys.stdin.isatty() and sys.stdout.isatty():
         arguments = ["home"]
     try:
-        code = app(args=arguments, standalone_mode=False)
+        code = app(args=arguments, prog_name="workbench", standalone_mode=False)
     except typer.Exit as leave:
         code = leave.exit_code
     except typer.Abort:
@@ -88,20 +91,8 @@ def main() -> None:
         sys.stderr.close()
         code = Exit.YES
     except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 -- the last line of defence
-        code = _usage(fault)
-        if code is None:
-            code = explain(fault, debug=debug)
+        code = explain(fault, debug=debug, json="--json" in arguments)
     sys.exit(int(code or 0))
-
-
-def _usage(fault: BaseException) -> int | None:
-    """Exit code of a usage error after showing it, or None when it is none."""
-    show = getattr(fault, "show", None)
-    exit_code = getattr(fault, "exit_code", None)
-    if callable(show) and isinstance(exit_code, int):
-        show()
-        return Exit.BAD
-    return None
 
 
 if __name__ == "__main__":

@@ -17,14 +17,18 @@ Sessions = Annotated[
 ]
 SessionName = Annotated[
     str,
-    typer.Argument(metavar="[SESSION]", help="Name or folder of a session [default: the newest]."),
+    typer.Argument(metavar="SESSION", help="Name or folder of a session [default: the newest]."),
 ]
 In = Annotated[
-    str, typer.Option("--session", metavar="SESSION", help="Session [default: the newest].")
+    str, typer.Option("--session", metavar="SESSION", help="The same, for whoever writes it so.")
 ]
 Version = Annotated[
-    str, typer.Argument(metavar="[VERSION]", help="v3 or 3, `best` or `main` [default: best].")
+    str, typer.Argument(metavar="VERSION", help="v3 or 3, `best` or `main` [default: best].")
 ]
+Waiting = Annotated[
+    str, typer.Argument(metavar="VERSION", help="The version that waits, like v3 or 3.")
+]
+
 Mode = Annotated[
     str, typer.Option(help="manual, review or auto [default: review on a screen, else auto].")
 ]
@@ -42,7 +46,12 @@ Steps = Annotated[int | None, typer.Option(min=0, help="Stop after so many gated
 Usd = Annotated[float | None, typer.Option(min=0, help="Stop after so many dollars.")]
 GpuSeconds = Annotated[float | None, typer.Option(min=0, help="Stop after so many GPU-seconds.")]
 WallSeconds = Annotated[
-    float | None, typer.Option(min=0, help="Stop after so many seconds of work.")
+    float | None,
+    typer.Option(
+        min=0,
+        help="Stop after so many seconds of work, waiting for you not counted; no step begins "
+        "that would not fit.",
+    ),
 ]
 Goal = Annotated[
     str | None,

@@ -255,7 +255,7 @@ def time_words(time: Time) -> str:
 
 def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
     """What a run in the foreground ends with."""
-    from workbench.engine.sessions import spoken
+    from workbench.session.names import spoken
 
     snapshot = client.snapshot()
     lines = ["", graph_text(snapshot, ascii_only=ascii_only), ""]

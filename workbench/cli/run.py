@@ -7,9 +7,12 @@ from typing import Annotated
 import typer
 
 from workbench.cli import emit, options
+from workbench.cli.finding import one_session
 from workbench.cli.say import Exit, note
 from workbench.errors import WorkbenchError
 from workbench.session.records import Budget, Mode
+
+_HEADLESS = "add --headless; `workbench status` and `workbench watch` tell how a run goes"
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +25,10 @@ def register(app: typer.Typer) -> None:
 
 def run(
     problem: Annotated[
-        str, typer.Argument(help="A shipped problem's name, or a KernelBench-form Python file.")
+        str,
+        typer.Argument(
+            metavar="PROBLEM", help="A shipped problem's name, or a KernelBench-form Python file."
+        ),
     ],
     kernel: Annotated[
         Path | None, typer.Option(help="Start from this candidate (a file with ModelNew).")
@@ -71,7 +77,7 @@ def run(
 
     on_screen = not headless and not json
     if on_screen:
-        _screen_or_refuse()
+        _screen_or_refuse(_HEADLESS)
     request = RunRequest(
         problem=problem,
         kernel=kernel,
@@ -106,6 +112,7 @@ def resume(
     gpu_seconds: options.GpuSeconds = None,
     wall_seconds: options.WallSeconds = None,
     goal: options.Goal = None,
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
@@ -118,8 +125,8 @@ def resume(
 
     on_screen = not headless and not json
     if on_screen:
-        _screen_or_refuse()
-    path = find_session(session, _folder(sessions))
+        _screen_or_refuse(_HEADLESS)
+    path = find_session(one_session(session, named), _folder(sessions))
     request_run(
         path,
         mode=None if not mode else _mode(mode, on_screen=on_screen),
@@ -133,20 +140,22 @@ def resume(
         _foreground(path, json=json)
 
 
-def attach(session: options.SessionName = "", sessions: options.Sessions = None) -> None:
+def attach(
+    session: options.SessionName = "", named: options.In = "", sessions: options.Sessions = None
+) -> None:
     """Open the screen on any session, running or saved."""
     from workbench.engine.sessions import find_session
 
-    _screen_or_refuse()
+    _screen_or_refuse("`workbench status`, `log --graph` and `watch` say the same in plain lines")
     folder = _folder(sessions)
-    _open_screen(find_session(session, folder), start=False, folder=folder)
+    _open_screen(find_session(one_session(session, named), folder), start=False, folder=folder)
 
 
 def home(sessions: options.Sessions = None) -> None:
     """Open the screen on the list of sessions; `workbench` alone does the same on a terminal."""
     from workbench.tui.start import home as show_home
 
-    _screen_or_refuse()
+    _screen_or_refuse("`workbench sessions` lists them in plain lines")
     left = show_home(_folder(sessions))
     if left is not None:
         _farewell(left)
@@ -172,22 +181,19 @@ def _mode(word: str, *, on_screen: bool) -> Mode:
         ) from fault
 
 
-def _screen_or_refuse() -> None:
-    """Refuse before anything is created where no screen can be drawn."""
+def _screen_or_refuse(instead: str) -> None:
+    """Refuse before anything is created where no screen can be drawn; `instead` is what to do."""
     import os
     import shutil
 
     from workbench.tui.layout import refusal
 
     if sys.stdin is None or not (sys.stdin.isatty() and emit.on_terminal()):
-        raise WorkbenchError(
-            "there is no terminal to draw the screen on",
-            todo="add --headless; `workbench status` and `workbench watch` tell how a run goes",
-        )
+        raise WorkbenchError("there is no terminal to draw the screen on", todo=instead)
     size = shutil.get_terminal_size()
     why = refusal((size.columns, size.lines), dict(os.environ))
     if why:
-        raise WorkbenchError(why, todo="add --headless, or use `workbench watch`")
+        raise WorkbenchError(why, todo=instead)
 
 
 def _open_screen(path: Path, *, start: bool, folder: Path) -> None:
@@ -200,7 +206,7 @@ def _open_screen(path: Path, *, start: bool, folder: Path) -> None:
 def _farewell(path: Path) -> None:
     """How the session that was shown last goes on, and how to come back to it."""
     from workbench.engine.client import SessionClient
-    from workbench.engine.sessions import spoken
+    from workbench.session.names import spoken
 
     client = SessionClient(path)
     if client.alive():

@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from workbench.cli import emit, options
+from workbench.cli.finding import session_and_file
 from workbench.cli.say import note
+from workbench.errors import WorkbenchError
 
 
 def register(app: typer.Typer) -> None:
@@ -20,32 +22,45 @@ def register(app: typer.Typer) -> None:
 
 
 def export_session(
-    session: Annotated[str, typer.Argument(help="Name or folder of a session.")],
-    file: Annotated[Path, typer.Argument(help="The bundle to write; never overwritten.")],
+    session: options.SessionName = "",
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The bundle to write; never overwritten.")
+    ] = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
     """Write a whole session into one git bundle."""
     from workbench.engine.sessions import export, find_session, sessions_folder
 
-    path = find_session(session, sessions_folder(sessions))
-    left_out = export(path, file)
+    where, target = session_and_file((session, file), named)
+    if not target:
+        raise WorkbenchError(
+            "a file is needed to write the bundle to",
+            where="workbench export",
+            todo="workbench export softmax-1 softmax.bundle",
+        )
+    path = find_session(where, sessions_folder(sessions))
+    left_out = export(path, Path(target))
     if json:
-        emit.json({"session": str(path), "file": str(file), "left_out": left_out})
+        emit.json({"session": str(path), "file": target, "left_out": left_out})
     else:
-        emit.text(f"{file} holds session {path.name}; workbench import {file} opens it elsewhere")
+        emit.text(
+            f"{target} holds session {path.name}; workbench import {target} opens it elsewhere"
+        )
     for says in left_out:
         note(f"left out, because it cannot be read: {says}")
 
 
 def import_session(
-    file: Annotated[Path, typer.Argument(help="A bundle that `export` wrote.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A bundle that `export` wrote.")],
     session: Annotated[str, typer.Option(help="Name to give it [default: its own].")] = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
     """Open a bundle as a session of its own; nothing in it is run."""
-    from workbench.engine.sessions import import_file, sessions_folder, spoken
+    from workbench.engine.sessions import import_file, sessions_folder
+    from workbench.session.names import spoken
 
     path = import_file(file, sessions_folder(sessions), session)
     if json:

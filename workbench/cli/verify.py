@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli import emit, options
+from workbench.cli.finding import one_session
 from workbench.cli.say import Exit
 from workbench.errors import WorkbenchError
 
@@ -26,6 +27,7 @@ def verify(
     ] = None,
     device: options.Device = "auto",
     target: options.Target = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
@@ -41,13 +43,17 @@ def verify(
     from workbench.skills.library import load_library
 
     folder = sessions_folder(sessions)
+    session = one_session(session, named)
     if card and session:
         raise WorkbenchError(
             "either a session is verified, or a card",
+            where="workbench verify",
             todo=f"workbench verify {session}; or workbench verify --card {card}",
         )
     if not card and (cards is not None or target):
-        raise WorkbenchError("--cards and --target go with a card", todo="add --card ID")
+        raise WorkbenchError(
+            "--cards and --target go with a card", where="workbench verify", todo="add --card ID"
+        )
     if card:
         skill = load_library(cards).skill(card)
         claims = verify_card(skill, device=device, target=target, sessions=folder, tell=_nobody)

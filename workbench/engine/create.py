@@ -16,7 +16,7 @@ from workbench.gate.candidate import read_candidate
 from workbench.problems.load import load_problem
 from workbench.search.ladder import load_ladder
 from workbench.session.lock import EngineLock
-from workbench.session.names import check_name, fresh_name
+from workbench.session.names import check_name, fresh_name, spoken
 from workbench.session.records import Baselined, Budget, Mode, Proposer, SessionSettings
 from workbench.session.store import SessionStore
 
@@ -123,8 +123,8 @@ def request_run(path: Path, *, mode: Mode | None, budget: Budget) -> None:
         raise WorkbenchError(
             f"session {path.name} is a {settings.kind}; only runs are resumed",
             where=str(path),
-            todo=f"workbench learn --session {path.name} goes on with a walk that was interrupted; "
-            f"workbench attach {path.name} shows it",
+            todo=f"workbench learn --session {spoken(path)} goes on with a walk that was "
+            f"interrupted; workbench attach {spoken(path)} shows it",
         )
     now = structs.replace(
         settings, mode=mode or settings.mode, budget=_widened(settings.budget, budget)

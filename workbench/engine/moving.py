@@ -15,6 +15,7 @@ from workbench.session.journal import Journal
 from workbench.session.layout import attempt_ref
 from workbench.session.lock import EngineLock
 from workbench.session.moves import MOVES, Move
+from workbench.session.names import spoken
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Transition
 from workbench.session.store import SessionStore
@@ -188,7 +189,7 @@ def move_alone(path: Path, wish: AnyMove, at: str) -> str:
             raise WorkbenchError(
                 f"v{waiting.number} waits for your decision first",
                 where=f"session {path.name}",
-                todo=f"workbench resume {path.name}, then accept or veto it",
+                todo=f"workbench resume {spoken(path)}, then accept or veto it",
             )
         event = structs.replace(carry_out(store, history, wish, at).event, at=at)
         journal.append(

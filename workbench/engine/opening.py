@@ -14,6 +14,7 @@ from workbench.measure.records import Kind, Speed
 from workbench.problems.made import size_made
 from workbench.session.journal import Tail, last_lines
 from workbench.session.lock import holder, socket_path
+from workbench.session.names import spoken
 from workbench.session.reader import Overview, SessionReader
 from workbench.session.records import Answer, Cost, SessionSettings
 from workbench.session.trailers import Summary
@@ -93,7 +94,7 @@ class Opened:
             state = snapshot.state if snapshot.state in _LIVE else State.STARTING
             return structs.replace(snapshot, engine_pid=pid, state=state)
         if snapshot.state in _LIVE:
-            says = f"it left no word; workbench resume {snapshot.name} goes on"
+            says = f"it left no word; workbench resume {spoken(self.path)} goes on"
             return structs.replace(snapshot, state=State.LOST, says=says, engine_pid=None)
         return structs.replace(snapshot, engine_pid=None)
 

@@ -1,6 +1,5 @@
 """The folder of sessions: where it is, what is in it, and sessions going out and coming in."""
 
-import shlex
 from pathlib import Path
 
 from msgspec import Struct
@@ -31,12 +30,6 @@ class SessionRow(Struct, frozen=True, kw_only=True):
 def sessions_folder(option: Path | None) -> Path:
     """`--sessions`, else `$XDG_DATA_HOME/workbench/sessions`; absolute. Need not exist yet."""
     return option.expanduser().resolve() if option is not None else data_home() / "sessions"
-
-
-def spoken(path: Path) -> str:
-    """What to type for a session: its name in the default folder, else its path."""
-    home = sessions_folder(None).resolve()
-    return path.name if path.parent.resolve() == home else shlex.quote(str(path.resolve()))
 
 
 def list_sessions(folder: Path) -> list[SessionRow]:
@@ -95,7 +88,12 @@ def find_session(name: str, folder: Path) -> Path:
         path = Path(name).expanduser().resolve()
         if (path / ".git").is_dir():
             return path
-        raise WorkbenchError("there is no session in this folder", where=str(path))
+        raise WorkbenchError(
+            "there is no session in this folder",
+            where=str(path),
+            todo="name a session's own folder; `workbench sessions --sessions DIR` lists those in "
+            "DIR",
+        )
     names = session_names(folder)
     if name in names:
         return folder / name
@@ -119,12 +117,10 @@ def _newest(folder: Path) -> Path:
 
 
 def _touched(path: Path) -> float:
-    """When the session last changed, by its references and log."""
-    times = [(path / ".git" / "workbench").stat().st_mtime]
-    log = path / ".git" / "workbench" / "events.jsonl"
-    if log.exists():
-        times.append(log.stat().st_mtime)
-    return max(times)
+    """When the session last changed, by its log; a wish that was refused leaves no word there."""
+    state = path / ".git" / "workbench"
+    log = state / "events.jsonl"
+    return (log if log.exists() else state).stat().st_mtime
 
 
 def export(path: Path, file: Path) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """One moment of a session as screens and printers need it; built from git and the event log."""
 
 from enum import StrEnum
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -8,6 +9,7 @@ from workbench.gate.records import Outcome, Stage, Verdict
 from workbench.lineage.records import bottom
 from workbench.measure.baselines import Baselines
 from workbench.measure.records import Speed, Time
+from workbench.session.names import spoken
 from workbench.session.records import Answer, Budget, Cost, RungVisit
 from workbench.skills.records import Plan
 
@@ -159,7 +161,7 @@ def unwritten_lines(snapshot: Snapshot) -> list[str]:
 
     Empty for every other session.
     """
-    count, name = snapshot.unwritten, snapshot.name
+    count, name = snapshot.unwritten, spoken(Path(snapshot.path))
     if not count:
         return []
     if snapshot.engine_pid is not None:

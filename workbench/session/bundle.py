@@ -128,7 +128,9 @@ def import_bundle(file: Path, folder: Path, name: str = "") -> SessionStore:
     draft = folder / f".import.{secrets.token_hex(4)}"
     try:
         if not file.is_file():
-            raise WorkbenchError("there is no such file", where=str(file))
+            raise WorkbenchError(
+                "there is no such file", where=str(file), todo="name a file that `export` wrote"
+            )
         with file.open("rb") as stream:
             heads = _read_header(stream, file)
             folder.mkdir(parents=True, exist_ok=True)

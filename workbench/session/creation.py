@@ -51,7 +51,7 @@ def taken(folder: Path) -> WorkbenchError:
     return WorkbenchError(
         "there is already something with the new session's name",
         where=str(folder),
-        todo="choose another name, or `workbench resume` the session that has it",
+        todo="choose another with `--session NAME`, or `workbench resume` the session that has it",
     )
 
 

@@ -36,7 +36,9 @@ class Journal:
             if not stat.S_ISREG(os.fstat(self._fd).st_mode):
                 raise _unwritable(path, "it is not a plain file")
             self._end, self._lines = _whole_lines(self._fd)
-            os.ftruncate(self._fd, self._end)
+            if os.fstat(self._fd).st_size != self._end:
+                # Only then: what is whole keeps the time of its last line.
+                os.ftruncate(self._fd, self._end)
             sync_folder(path.parent)
         except OSError as fault:
             self.close()

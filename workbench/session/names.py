@@ -1,9 +1,11 @@
 """Which names a session may have, so that a name is always one folder and never a way out of it."""
 
 import re
+import shlex
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
+from workbench.paths import data_home
 
 LONGEST = 64
 _NAME = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{LONGEST - 1}}}")
@@ -22,6 +24,12 @@ def check_name(name: str) -> str:
     raise WorkbenchError(
         f"{name!r} cannot be a session's name: {why}", todo="choose a name like `softmax-1`"
     )
+
+
+def spoken(path: Path) -> str:
+    """What to type for a session: its name in the default folder, else its path."""
+    home = (data_home() / "sessions").resolve()
+    return path.name if path.parent.resolve() == home else shlex.quote(str(path.resolve()))
 
 
 def session_names(folder: Path) -> tuple[str, ...]:

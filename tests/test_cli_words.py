@@ -1,0 +1,156 @@
+"""How sessions and versions are named on a command line, and how every command refuses."""
+
+import json
+import os
+import sys
+
+import pytest
+from engine_parts import ScriptedWorkplace, new_session
+
+from workbench.cli.main import main
+from workbench.engine.serve import serve_session
+
+
+class Typed:
+    """`workbench` in this process: as a person types it, without the price of a new process."""
+
+    def __init__(self, sessions, capsys, monkeypatch):
+        self.sessions, self._capsys, self._patch = sessions, capsys, monkeypatch
+
+    def raw(self, *words):
+        """Exit code, stdout and stderr."""
+        self._patch.setattr(sys, "argv", ["workbench", *words])
+        with pytest.raises(SystemExit) as left:
+            main()
+        return (left.value.code, *self._capsys.readouterr())
+
+    def __call__(self, *words, code=0):
+        got, out, err = self.raw(*words)
+        assert got == code, out + err
+        return out
+
+    def refused(self, *words):
+        got, out, err = self.raw(*words)
+        assert got == 2, out + err
+        return err
+
+
+@pytest.fixture
+def shell(own_home, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORKBENCH_SESSIONS", str(own_home / "sessions"))
+    monkeypatch.setenv("COLUMNS", "100")
+    return Typed(own_home / "sessions", capsys, monkeypatch)
+
+
+@pytest.fixture
+def saved(shell):
+    """A finished session of seven versions, v5 the best, v3 and v6 rejected."""
+    path = shell.sessions / "softmax-1"
+    new_session(path)
+    serve_session(path, open_workplace=lambda *given: ScriptedWorkplace(*given, steps=6))
+    return shell
+
+
+@pytest.fixture
+def two(saved):
+    """The saved session and a newer copy of it; the older one is `softmax-1`."""
+    saved("export", "softmax-1", "one.bundle")
+    saved("import", "one.bundle", "--session", "newer")
+    return saved
+
+
+@pytest.mark.parametrize(
+    ("command", "versions"),
+    [
+        ("status", ()),
+        ("log", ()),
+        ("review", ()),
+        ("card", ()),
+        ("card", ("v3",)),
+        ("diff", ("v5",)),
+        ("diff", ("v1", "best")),
+        ("code", ("v2",)),
+    ],
+)
+def test_a_session_stands_first_or_behind_session(two, command, versions):
+    first = two(command, "softmax-1", *versions)
+    assert two(command, *versions, "--session", "softmax-1") == first
+    path = str(two.sessions / "softmax-1")
+    assert two(command, path, *versions) == first
+
+
+def test_without_a_session_the_one_that_changed_last_is_meant(two):
+    assert two("status").startswith("session   newer ")
+    log = two.sessions / "softmax-1" / ".git" / "workbench" / "events.jsonl"
+    newer = two.sessions / "newer" / ".git" / "workbench"
+    os.utime(log, ns=(newer.stat().st_mtime_ns + 1_000_000_000,) * 2)
+    assert two("status").startswith("session   softmax-1 ")
+
+
+def test_a_refused_wish_does_not_make_a_session_the_newest(two):
+    assert "did not pass the gate" in two.refused("branch", "softmax-1", "v3")
+    assert two("status").startswith("session   newer ")
+
+
+def test_deciding_and_moving_take_a_session_either_way(two):
+    assert "softmax-1" in two.refused("accept", "softmax-1", "v1")
+    assert "softmax-1" in two.refused("accept", "v1", "--session", "softmax-1")
+    two("branch", "softmax-1", "v1", "--reason", "again from there")
+    two("branch", "v2", "--session", "softmax-1")
+    two("undo", "--session", "softmax-1")
+    assert json.loads(two("status", "softmax-1", "--json"))["incumbent"] == 1
+    assert json.loads(two("status", "newer", "--json"))["incumbent"] == 5
+
+
+def test_two_sessions_in_one_command_are_refused(two):
+    told = two.refused("status", "newer", "--session", "softmax-1")
+    assert "two sessions are named" in told
+    assert two("status", "newer", "--session", "newer")
+
+
+def test_a_session_called_like_a_version_is_reached_by_the_word_before(two):
+    two("import", "one.bundle", "--session", "3")
+    assert two("card", "3", "v5").startswith("v5 ")
+    assert two("card", "3").startswith("v3 ")
+    assert two("diff", "3", "v1", "v2") == two("diff", "softmax-1", "v1", "v2")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "nowhere"),
+        ("card", "v99"),
+        ("diff",),
+        ("accept",),
+        ("export",),
+        ("run", "softmaxx", "--headless"),
+        ("run", "softmax", "--steps", "-1"),
+        ("veto", "v1"),
+        ("skills", "show", "more-warp"),
+        ("bench", "nothing"),
+        ("code", "v1", "--level", "llvm"),
+    ],
+)
+def test_a_fault_is_the_same_three_parts_for_people_and_machines(saved, words):
+    code, out, _ = saved.raw(*words, "--json")
+    assert code == 2
+    error = json.loads(out.splitlines()[-1])["error"]
+    assert error["what"]
+    assert error["todo"]
+    told = saved.refused(*words)
+    assert told.startswith(f"workbench: {error['what']}\n")
+    assert f"  to do: {error['todo']}" in told
+    assert ("  where: " in told) == bool(error["where"])
+
+
+def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(shell, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/dev/null")
+    told = shell.refused("skills", "pin", "more-warps")
+    assert "where: /dev/null" in told
+    assert "to do: " in told
+
+
+def test_help_is_asked_for_as_people_ask(shell):
+    assert shell("status", "-h") == shell("status", "--help") == shell("help", "status")
+    assert shell("-h") == shell("--help") == shell("help")

@@ -66,6 +66,8 @@ def examined(
 
     `since`: when the stage began, on the monotonic clock. Takes about a second.
     """
+    # What broke a context may have broken those that wait: no later candidate is to meet that.
+    workshop.drop_spares()
     reason = _ill(device_index, workshop, since)
     if not reason:
         return report

@@ -121,10 +121,14 @@ class Worker:
         """Seconds that the last call was waited for: without the judge's own looks and packing."""
         return self._link.waited
 
+    @property
+    def alive(self) -> bool:
+        """Whether its processes are still there."""
+        return not self._closed and not ended(self._pidfd, 0)
+
     def work(self) -> Work:
         """What its processes have done up to now."""
-        gone = self._closed or ended(self._pidfd, 0)
-        return work_of([] if gone else descendants(self.keeper_pid))
+        return work_of(descendants(self.keeper_pid) if self.alive else [])
 
     @property
     def pids(self) -> list[int]:
@@ -133,7 +137,7 @@ class Worker:
         return list(self._watch.pids)
 
     def _look(self) -> None:
-        if not self._closed and not ended(self._pidfd, 0):
+        if self.alive:
             self._watch.pids = descendants(self.keeper_pid)
 
     def allow_device_bytes(self, size: int) -> None:

@@ -7,9 +7,10 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,10 +28,13 @@ from workbench.isolation.link import Link
 from workbench.isolation.outcome import WorkerFault
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.scratch import ScratchRoot
+from workbench.isolation.spares import Spares, Wanted
 from workbench.isolation.worker import DeviceFault, Worker
 from workbench.isolation.zygote import Fork, Setup
 
 _DEFAULTS = Limits()
+_ROOM_BYTES = 24 << 30
+"""Of GPU memory that must be free before spare workers take half a GiB each (ours)."""
 _REMEMBERED = 64
 """Workers whose processes are remembered after their end."""
 
@@ -77,6 +81,7 @@ class Workshop:
         self._ended: deque[tuple[float, list[int]]] = deque(maxlen=_REMEMBERED)
         self._gpu: GpuMemory | None = None
         self._scratch = ScratchRoot()
+        self._spares = Spares()
 
     @property
     def device_index(self) -> int | None:
@@ -93,12 +98,43 @@ class Workshop:
 
         Raises WorkbenchError when the forkserver, the worker or its GPU does not start.
         """
+        return self._spares.take((flavor, limits)) or self._fresh(flavor, limits)
+
+    def _fresh(self, flavor: Flavor, limits: Limits) -> Worker:
         if flavor is Flavor.CUDA:
             self._make_ahead()
         return self._eased(flavor, limits)
 
+    def spare(self, *wanted: Wanted, exercises: Mapping[Flavor, str]) -> None:
+        """Start workers of these kinds for whoever asks next, and return at once.
+
+        Only where GPU memory is shared, so that candidates are compared there, and where it has
+        room for contexts that idle. To be called, and waited for by `spared`, while nobody times.
+        `exercises` are jobs of ours that they do first, by flavor.
+        """
+        if self._share and (self._gpu_memory().free() or 0) >= _ROOM_BYTES:
+            self._spares.order(*wanted, start=partial(self._exercised, exercises))
+
+    def _exercised(self, exercises: Mapping[Flavor, str], flavor: Flavor, limits: Limits) -> Worker:
+        worker = self._fresh(flavor, limits)
+        # Where one of these fails, the first real question says so.
+        with contextlib.suppress(WorkerFault):
+            if flavor is Flavor.CUDA:
+                worker.close_shared_memory()
+            if flavor in exercises:
+                worker.call(exercises[flavor], {})
+        return worker
+
+    def drop_spares(self) -> None:
+        """Close all spare workers: after trouble on the GPU no context is what it was."""
+        self._spares.drop()
+
+    def spared(self) -> None:
+        """Wait until all of `spare` have started."""
+        self._spares.wait()
+
     @contextmanager
-    def workers(self, *wanted: tuple[Flavor, Limits]) -> Iterator[list[Worker]]:
+    def workers(self, *wanted: Wanted) -> Iterator[list[Worker]]:
         """Workers of these flavors, started side by side: a GPU takes half a second to start.
 
         Raises WorkbenchError as `worker` does, when those that did start are closed.
@@ -320,6 +356,7 @@ class Workshop:
     def close(self) -> None:
         """Close every worker and forkserver, remove every scratch folder. Twice does no harm."""
         self._closed = True
+        self._spares.close()
         with self._lock:
             workers, self._workers = self._workers, []
         for worker in workers:

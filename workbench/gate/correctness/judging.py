@@ -11,6 +11,7 @@ from workbench.gate.correctness.dialogue import Dialogue
 from workbench.gate.correctness.numbers import FLAG
 from workbench.gate.correctness.protocol import OpenReference
 from workbench.gate.correctness.trial import MOST_CONFIGS, Trial, TrialSettings, Wrong
+from workbench.gate.hands import CALL_SECONDS, CANDIDATE_BYTES
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.isolation.worker import Worker
 from workbench.problems.records import Problem, Shape
@@ -56,13 +57,13 @@ class CorrectnessSettings(Struct, frozen=True, kw_only=True):
     """None: the candidate runs in Triton's interpreter."""
     target: str = "sm90"
     """The GPU that host code believes in, where there is none."""
-    call_seconds: float = 60.0
-    """Deadline of one call of the candidate (gate protocol, section 10)."""
+    call_seconds: float = CALL_SECONDS
+    """Deadline of one call of the candidate."""
     open_seconds: float = 60.0
     """Deadline for loading and building it."""
     repeats: int = 20
     """Calls on identical inputs on a GPU, to see races (gate protocol, section 8)."""
-    memory_bytes: int = 4 << 30
+    memory_bytes: int = CANDIDATE_BYTES
     """Host memory of the candidate's worker."""
 
 

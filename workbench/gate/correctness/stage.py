@@ -24,6 +24,7 @@ from workbench.gate.correctness.judging import (
     ShapeEffort,
     nobody,
 )
+from workbench.gate.hands import REFERENCE, spare
 from workbench.gate.parts import Parts
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.records import Blame, Finding, Outcome, StageReport
@@ -37,11 +38,9 @@ __all__ = ["CorrectnessSettings", "ShapeEffort", "run", "usual_shapes", "with_fu
 JOB_MODULES = (
     "workbench.gate.correctness.reference_job",
     "workbench.gate.correctness.candidate_job",
+    "workbench.gate.correctness.exercise_job",
 )
 """Worth preloading in a workshop's forkservers."""
-
-_REFERENCE_LIMITS = Limits(memory_bytes=32 << 30, reply_bytes=8 << 30)
-"""The problem's own code may draw many GB on the host before they go to a GPU."""
 
 
 def usual_shapes(
@@ -110,7 +109,7 @@ def _in_the_interpreter(
     listen: Listen,
 ) -> _Sat:
     judge, parts = Findings(candidate, problem, settings, listen), Parts()
-    asked = ((Flavor.REFERENCE, _REFERENCE_LIMITS), (Flavor.INTERPRET, _limits(settings)))
+    asked = (REFERENCE, (Flavor.INTERPRET, _limits(settings)))
     with ExitStack() as stack:
         with parts.of("starting workers"):
             reference, tried = stack.enter_context(workshop.workers(*asked))
@@ -135,12 +134,15 @@ def _on_the_gpu(
         looked.look_for_bad_accesses(*workers)
         return looked
 
-    asked = ((Flavor.REFERENCE, _REFERENCE_LIMITS), (Flavor.CUDA, _limits(settings)))
-    looking = ((Flavor.REFERENCE, _REFERENCE_LIMITS), (Flavor.INTERPRET, _limits(settings)))
+    asked = (REFERENCE, (Flavor.CUDA, _limits(settings)))
+    looking = (REFERENCE, (Flavor.INTERPRET, _limits(settings)))
     with ExitStack() as stack:
         beside = stack.enter_context(Aside(workshop, looking, look))
         with parts.of("starting workers"):
             reference, tried = stack.enter_context(workshop.workers(*asked))
+        # Beside the calls, for the timing: whoever times next must not meet them starting.
+        spare(workshop)
+        stack.callback(workshop.spared)
         judge.try_all(reference, tried)
         if not judge.findings:
             with parts.of("waiting for the interpreter"):

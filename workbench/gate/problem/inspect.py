@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 from workbench.errors import WorkbenchError
 from workbench.gate.correctness.nest import ForeignLeaf, leaves
+from workbench.gate.hands import spare
 from workbench.gate.problem.asking import JOB_MODULES, Inspector
 from workbench.gate.problem.records import (
     Described,
@@ -51,6 +52,9 @@ def inspect_problem(
             # Others may be timing on the GPU where the reference runs; they wait for no import.
             inspector.start()
             stack.enter_context(gpu_lock(lock_name(workshop.device_index), shared=True))
+            # The first candidate comes next, and each context takes a second to start.
+            stack.callback(workshop.spared)
+            spare(workshop)
         first, ran = inspector.look(problem.tiny)
         if first.outputs is not None:
             _check_form(problem, first)

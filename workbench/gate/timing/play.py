@@ -90,6 +90,8 @@ def prepared(
                 sides.fresh([side.name for side in sides.sides])
                 with parts.of("first calls"):
                     together([partial(side.turn, bare=False) for side in sides.sides])
+            with parts.of("starting spare workers"):
+                workshop.spared()
         try:
             yield sides
         finally:

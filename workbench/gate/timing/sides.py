@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from msgspec import Struct, structs
 
+from workbench.gate import hands
 from workbench.gate.correctness.asking import (
     Ended,
     ask_candidate,
@@ -33,6 +34,7 @@ from workbench.gate.correctness.protocol import (
 )
 from workbench.gate.correctness.raising import explain
 from workbench.gate.correctness.structure import check_state, check_structure, outputs_in_order
+from workbench.gate.hands import CALL_SECONDS
 from workbench.gate.memory import device_budget
 from workbench.gate.records import Finding
 from workbench.gate.timing.desk import Desk
@@ -74,14 +76,12 @@ EMPTY_JOB = "workbench.gate.timing.empty_job"
 _OPEN_SECONDS = 120.0
 _FIRST_SECONDS = 180.0
 """For the first call, which compiles and tunes (gate protocol, section 10: 120 s for compiling)."""
-_CALL_SECONDS = 60.0
 _EMPTY_TURNS = 7
 """Of each kind, for a median (ours)."""
 _REST = 0.1
 """CPU seconds of all sides in a second of a stand-in's turn: up to here they rest (ours)."""
-_MEMORY = 32 << 30
-"""Host memory of a worker: a problem may draw inputs of many GB there."""
-_LIMITS = Limits(wall_seconds=_CALL_SECONDS, memory_bytes=_MEMORY, cpu_seconds=1800)
+_REHEARSING = Limits(wall_seconds=CALL_SECONDS, memory_bytes=32 << 30, cpu_seconds=1800)
+"""Without a GPU inputs of many GB come to the candidate's worker as bytes."""
 
 T = TypeVar("T", bound=Struct)
 
@@ -117,10 +117,11 @@ class Sides(Struct, frozen=True):
 def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
     """Start the workers and build everything, side by side but for the empty turns.
 
-    Raises SideFault; WorkbenchError for no worker.
+    Spare ones are started meanwhile, to be waited for before anybody times. Raises SideFault;
+    WorkbenchError for no worker.
     """
-    flavor = Flavor.CUDA if spec.problem.lends else Flavor.INTERPRET
-    wanted = [(Flavor.REFERENCE, _LIMITS), *((flavor, _LIMITS) for _ in spec.candidates)]
+    tried = hands.CANDIDATE if spec.problem.lends else (Flavor.INTERPRET, _REHEARSING)
+    wanted = [hands.REFERENCE, *(tried for _ in spec.candidates)]
     with workshop.workers(*wanted) as (first, *others):
         desk = Desk(first, spec.seed)
         names = [name for name, _ in spec.candidates]
@@ -131,6 +132,7 @@ def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
             # One after the other: they show what a turn costs on a GPU that does nothing else.
             for side in sides:
                 side.idle()
+        hands.spare(workshop)
         together(
             [
                 *(
@@ -254,7 +256,7 @@ class CandidateSide:
             raise RuntimeError("there are no contents yet")
         nest, inputs = self._desk.contents
         message = timed_call(nest, bare=bare, reset_state=self._changes_state)
-        seconds = _CALL_SECONDS if self._called else _FIRST_SECONDS
+        seconds = CALL_SECONDS if self._called else _FIRST_SECONDS
         self._called = True
         returned = self._ask("call", message, Returned, inputs, seconds=seconds)
         judge_us = self._worker.waited * 1e6

@@ -3,6 +3,10 @@
 Each test prints what it measured; run with `-s` or `-rA` to read it.
 """
 
+import contextlib
+import os
+import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -230,6 +234,33 @@ def test_a_side_stream_that_is_waited_for_gains_nothing(timer):
     profiled = judged(timer, softmax(ASIDE_AND_WAIT, STREAM), softmax(ONCE))
     assert profiled.report.findings[0].code == "profile.slower"
     assert profiled.speed.ratio < 0.5
+
+
+@contextlib.contextmanager
+def busy_host():
+    """Twice as many processes that compute as there are cores."""
+    spins = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(spins) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def test_a_busy_host_decides_nothing(timer):
+    with busy_host():
+        profiled = judged(timer, softmax(ONCE), softmax(TWICE))
+    assert profiled.report.outcome is Outcome.PASSED, profiled.report.findings
+    assert profiled.speed.low > 1.4
+
+
+def test_a_busy_host_lets_no_side_stream_pass(timer):
+    with busy_host():
+        profiled = judged(timer, softmax(BESIDE, STREAM), softmax(TWICE))
+    assert profiled.report.outcome is not Outcome.PASSED
+    assert profiled.speed is None
 
 
 def test_an_answer_that_is_only_remembered_is_found_out(timer):

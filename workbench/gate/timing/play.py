@@ -91,7 +91,7 @@ def prepared(
                 with parts.of("first calls"):
                     together([partial(side.turn, bare=False) for side in sides.sides])
             with parts.of("starting spare workers"):
-                workshop.spared()
+                sides.spared()
         try:
             yield sides
         finally:

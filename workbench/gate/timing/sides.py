@@ -109,6 +109,8 @@ class Sides(Struct, frozen=True):
     isolation: str
     stand_in: StandIn = nobody
     """Takes a turn that computes nothing, in the reference's worker."""
+    spared: Callable[[], None] = lambda: None
+    """Waits for the spare workers that were started meanwhile."""
     spent: Callable[[], dict[str, dict[str, float]]] = dict
     """Seconds of each worker's calls up to now, as `Worker.spent` has them, by side."""
 
@@ -154,6 +156,7 @@ def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
             desk.prepared,
             sides[0].isolation,
             partial(_stood_in, desk, others),
+            workshop.spared,
             lambda: {name: dict(worker.spent) for name, worker in workers.items()},
         )
 

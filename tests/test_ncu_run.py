@@ -1,7 +1,9 @@
 """However a run of Nsight Compute ends, there is a record that says so, and nothing is left."""
 
+import contextlib
 import os
 import sys
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from gate_kit import CANDIDATE, SCALE, SCALE_KERNEL, model, problem
 from ncu_kit import NOTHING, PROFILING, REFUSED, SOFTMAX, ncu, page
 
 from workbench.gate.candidate import candidate_of
-from workbench.gate.counters import NCU, NcuProfiler
+from workbench.gate.counters import NCU, NcuProfiler, Proof
 from workbench.gate.counters_level import Level, installation, remember, remembered
 from workbench.gate.records import NO_CODE_RAN
 from workbench.isolation.probe import probe
@@ -18,7 +20,7 @@ from workbench.isolation.processes import descendants
 from workbench.kernels.records import Launch, StaticProfile
 from workbench.measure.ncu.command import profile_command, read_command
 from workbench.measure.ncu.records import NcuState
-from workbench.measure.ncu.run import NcuJob, keep_report, profile
+from workbench.measure.ncu.run import NcuJob, Stop, keep_report, profile
 from workbench.measure.ncu.states import REMEDY
 
 RAW = page(("softmax", SOFTMAX))
@@ -151,6 +153,47 @@ def test_what_a_program_abandons_does_not_outlive_the_run(tmp_path):
     assert not Path(f"/proc/{mark.read_text()}").exists()
 
 
+WAITS = """
+import pathlib, sys
+for reached, go in zip(sys.argv[1::2], sys.argv[2::2]):
+    pathlib.Path(reached).touch()
+    while not pathlib.Path(go).exists(): pass
+"""
+
+
+def test_each_stop_has_its_door_which_closes_before_the_next_opens(tmp_path):
+    stops = [Stop(reached=tmp_path / f"at{n}", go=tmp_path / f"go{n}") for n in range(2)]
+    seen = []
+
+    @contextlib.contextmanager
+    def door(number):
+        seen.append((number, "in", stops[number].reached.exists(), stops[number].go.exists()))
+        yield
+        seen.append((number, "out", stops[1].reached.exists()))
+
+    words = [str(path) for stop in stops for path in (stop.reached, stop.go)]
+    waiting = job(tmp_path, (sys.executable, "-c", WAITS, *words), stops=tuple(stops))
+    doors = [partial(door, number) for number in range(2)]
+    record = profile(waiting, ncu=ncu(tmp_path, raw=RAW), doors=doors)
+    assert record.state is NcuState.PROFILED
+    assert seen == [
+        (0, "in", True, False),
+        (0, "out", True),
+        (1, "in", True, False),
+        (1, "out", True),
+    ]
+
+
+def test_what_is_dropped_before_its_first_stop_is_not_waited_for(tmp_path):
+    stop = Stop(reached=tmp_path / "never", go=tmp_path / "go")
+    sleeps = (sys.executable, "-c", "import time\ntime.sleep(600)")
+    waiting = job(tmp_path, sleeps, stops=(stop,))
+    record = profile(waiting, ncu=ncu(tmp_path, raw=RAW), dropped=lambda: True)
+    assert record.state is NcuState.TIMED_OUT
+    assert record.seconds == 0.0
+    assert not stop.go.exists()
+
+
 def test_the_command_asks_for_the_candidates_kernels_alone_and_leaves_the_clocks(tmp_path):
     words = profile_command(
         Path("ncu"), ["prog"], kernels=["a", "b.c", "a"], report=tmp_path / "r", log=tmp_path / "l"
@@ -256,6 +299,33 @@ def test_what_was_remembered_is_asked_again_where_it_fails(tmp_path):
     assert (record.state, tries[0], tries[-1]) == (NcuState.PROFILED, "candidate", "candidate")
     assert remembered(NCU, "2025.3.1.0") is Level.CALLS
     assert remembered(NCU, "2026.1") is None
+
+
+def test_a_level_that_was_tried_ahead_is_not_tried_again(tmp_path):
+    tries = tmp_path / "tries"
+    unless = "plan and not plan['open_files']"
+    body = REFUSES.format(tries=str(tries), mark="scale", unless=unless)
+    tool = ncu(tmp_path, raw=RAW, body=body)
+    profiler = NcuProfiler(problem(SCALE), "sm90", None, ncu=tool)
+    profiler.try_ahead()
+    right = candidate_of(CANDIDATE + SCALE_KERNEL + ONCE)
+    assert profiler(right, (LAUNCH,), seed=bytes(16)).state is NcuState.PROFILED
+    assert tries.read_text().split() == ["canary", "canary", "candidate"]
+    assert remembered(NCU, "2025.3.1.0") is Level.CALLS
+    profiler.try_ahead()
+    assert profiler(right, (LAUNCH,), seed=bytes(16)).state is NcuState.PROFILED
+    assert tries.read_text().split() == ["canary", "canary", "candidate", "candidate"]
+
+
+def test_a_candidate_that_nobody_wants_any_more_is_not_called(tmp_path):
+    called = tmp_path / "called"
+    source = f"{CANDIDATE}{SCALE_KERNEL}{ONCE}\nopen({str(called)!r}, 'w').close()\n"
+    refused = Proof()
+    refused.tell(worth=False)
+    profiler = NcuProfiler(problem(SCALE), "sm90", None, ncu=ncu(tmp_path, raw=RAW))
+    remember(NCU, "2025.3.1.0", Level.BARE)
+    assert profiler(candidate_of(source), (LAUNCH,), seed=bytes(16), proven=refused) is None
+    assert not called.exists()
 
 
 @pytest.mark.skipif("seccomp" not in CONFINED, reason="this kernel has no seccomp")

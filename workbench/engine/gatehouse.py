@@ -75,6 +75,9 @@ class Gatehouse:
         self._tell = tell
         self._trusted = not why_not_trusted(problem.family, gate_settings.target)
         self._profilers: dict[int, NcuProfiler | None] = {}
+        if (at_home := self._profiler_on(gate_settings)) is not None:
+            # Once a machine it takes half a minute, which is over before the first kernel is timed.
+            at_home.try_ahead()
 
     def sit(self, source: str, history: History, number: int, plan: Plan | None) -> SessionSitting:
         """A candidate before the gate, climbing the ladder; a seed has no plan and no parent.
@@ -223,15 +226,18 @@ class Gatehouse:
 
     def _profiler_for(self, number: int, settings: GateSettings) -> Profiler | None:
         """Reads the counters of a version; its report is kept beside git, for the GUI."""
+        profiler = self._profiler_on(settings)
+        name = f"profiles/{number:04d}.ncu-rep"
+        keep = (self._store.state / name, f".git/workbench/{name}")
+        return None if profiler is None else partial(profiler, keep=keep)
+
+    def _profiler_on(self, settings: GateSettings) -> NcuProfiler | None:
         index = settings.device_index
         if index is None:
             return None
         if index not in self._profilers:
             self._profilers[index] = profiler_of(self._problem, settings)
-        profiler = self._profilers[index]
-        name = f"profiles/{number:04d}.ncu-rep"
-        keep = (self._store.state / name, f".git/workbench/{name}")
-        return None if profiler is None else partial(profiler, keep=keep)
+        return self._profilers[index]
 
     @cached_property
     def _ladder(self) -> Ladder:

@@ -5,7 +5,9 @@ Its numbers explain a time and never are one: nothing in here can pass or fail a
 
 import math
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 from msgspec import Struct, structs
 
+from workbench.errors import WorkbenchError
 from workbench.gate import counters_canary as canary_text
 from workbench.gate.candidate import Candidate
 from workbench.gate.correctness.cases import derive
@@ -28,14 +31,16 @@ from workbench.measure.gpulock import GpuBusy, gpu_lock
 from workbench.measure.gpuwatch import lock_name
 from workbench.measure.ncu.command import find_ncu, version_of
 from workbench.measure.ncu.records import NcuRecord, NcuState
-from workbench.measure.ncu.run import SECONDS, Alone, NcuJob, keep_report, profile
+from workbench.measure.ncu.run import SECONDS, Door, Dropped, NcuJob, Stop, keep_report, profile
 from workbench.measure.ncu.states import without_profile
 from workbench.problems.records import Constant, Precision, Problem
 
 JOB = "workbench.gate.counters_job"
 NCU = "Nsight Compute"
 _LAYERS = "layers.json"
-_READY, _GO = "ready", "go"
+_STOPS = ("ready", "loaded")
+"""Where the program waits: before the GPU and the candidate, and before the call that counts."""
+_LOOK_SECONDS = 0.1
 _CANARY_SECONDS = 60.0
 """Our own kernel takes some ten; a tool that hangs in the sandbox is not waited for longer."""
 _MAY_BE_THE_SANDBOX = (
@@ -63,14 +68,38 @@ class CountersRequest(Struct, frozen=True, kw_only=True):
     """`cuda:0`; `cpu` interprets, to rehearse without a GPU."""
     confinement: Confinement | None = None
     """None where the profiler does not work in a confined process."""
-    ready: str = ""
-    """File to make before the GPU is touched and anything of the candidate is read."""
-    go: str = ""
-    """File to wait for then; empty where nobody makes one."""
+    stops: tuple[tuple[str, str], ...] = ()
+    """Files to make and then to wait for: before the GPU is touched and anything of the candidate
+    is read, and before the call that counts. None where nobody makes the others."""
 
 
 class NotWanted(Exception):
     """The candidate turned out not to be worth a look."""
+
+
+class Proof:
+    """Whether a candidate is worth a look: known later, told once, asked from another thread."""
+
+    def __init__(self) -> None:
+        self._told: Future[bool] = Future()
+
+    def tell(self, *, worth: bool) -> None:
+        """What is told first holds."""
+        if not self._told.done():
+            self._told.set_result(worth)
+
+    def __call__(self) -> bool:
+        """What was told, waited for."""
+        return self._told.result()
+
+    @property
+    def refused(self) -> bool:
+        """Whether it is known by now that it is worth none."""
+        return self._told.done() and not self._told.result()
+
+
+_PROVEN = Proof()
+_PROVEN.tell(worth=True)
 
 
 class Profiler(Protocol):
@@ -83,7 +112,7 @@ class Profiler(Protocol):
         *,
         seed: bytes,
         waits: Callable[[], None],
-        proven: Callable[[], bool],
+        proven: Proof,
     ) -> NcuRecord | None:
         """Never raises for what a candidate, ncu or the driver does. `seed` is of what is drawn.
 
@@ -117,6 +146,7 @@ class NcuProfiler:
         self._seconds = seconds
         self._level: Level | None = None
         """At which ncu works; None until it has to be known."""
+        self._trying = threading.Lock()
 
     def __call__(
         self,
@@ -125,70 +155,114 @@ class NcuProfiler:
         *,
         seed: bytes,
         waits: Callable[[], None] = lambda: None,
-        proven: Callable[[], bool] = lambda: True,
+        proven: Proof = _PROVEN,
         keep: tuple[Path, str] | None = None,
     ) -> NcuRecord | None:
-        """See `Profiler`. Holds the GPU's lock: counters are those of the whole device."""
+        """See `Profiler`. Counts with the GPU for itself: counters are of the whole device."""
         ncu = self._ncu or find_ncu()
         if ncu is None:
             return without_profile(NcuState.MISSING, "") if proven() else None
         names = [launch.kernel for launch in launches]
         try:
-            run = _Run(ncu, names, partial(self._alone, proven, waits))
+            run = _Run(ncu, names, self._doors(proven, waits), lambda: proven.refused)
             return self._kept(run, candidate, seed, keep)
         except NotWanted:
             return None
         except GpuBusy as busy:
             return without_profile(NcuState.OCCUPIED, busy.what)
 
+    def try_ahead(self) -> None:
+        """Ask our own kernel how far ncu can be confined here, unless that is known; at once back.
+
+        It takes a start of torch for each level that is tried, once a machine.
+        """
+        ncu = self._ncu or find_ncu()
+        if ncu is not None and remembered(NCU, version_of(ncu)) is None:
+            self._trying.acquire()
+            threading.Thread(target=self._try_ahead, args=(ncu,), daemon=True).start()
+
+    def _try_ahead(self, ncu: Path) -> None:
+        try:
+            root = ScratchRoot()
+            try:
+                run = _Run(ncu, (), self._doors(_PROVEN, lambda: None))
+                self._tried(root, run, self._asked("", b""))
+            finally:
+                root.close()
+        except (WorkbenchError, OSError):
+            # A busy GPU or a full disk, say: whoever needs the level meets it again.
+            return
+        finally:
+            self._trying.release()
+
     @contextmanager
-    def _alone(self, proven: Callable[[], bool], waits: Callable[[], None]) -> Iterator[None]:
+    def _in_turn(self, run: "_Run") -> Iterator[None]:
+        """Levels are tried by one at a time; who is not wanted any more does not wait."""
+        while not self._trying.acquire(timeout=_LOOK_SECONDS):
+            if run.dropped():
+                raise NotWanted
+        try:
+            yield
+        finally:
+            self._trying.release()
+
+    def _doors(self, proven: Proof, waits: Callable[[], None]) -> tuple[Door, Door]:
+        """With others while it is loaded and compiles, alone while the counters count."""
+        having = partial(self._having, proven, waits)
+        return partial(having, shared=True), partial(having, shared=False)
+
+    @contextmanager
+    def _having(self, proven: Proof, waits: Callable[[], None], *, shared: bool) -> Iterator[None]:
         if not proven():
             raise NotWanted
         with ExitStack() as stack:
             if self._device_index is not None:
-                stack.enter_context(gpu_lock(lock_name(self._device_index), waits=waits))
+                held = gpu_lock(lock_name(self._device_index), shared=shared, waits=waits)
+                stack.enter_context(held)
             yield
 
     def _kept(
         self, run: "_Run", candidate: Candidate, seed: bytes, keep: tuple[Path, str] | None
     ) -> NcuRecord:
-        problem = self._problem
-        asked = CountersRequest(
-            candidate=candidate.source,
-            problem=problem.source,
-            values=problem.full.values,
-            precision=problem.precision,
-            seed=derive(seed, "counters"),
-            target=self._target,
-        )
         root = ScratchRoot()
         try:
-            record = self._profiled(root, run, asked)
+            record = self._profiled(root, run, self._asked(candidate.source, seed))
             if keep is None:
                 return structs.replace(record, report="", report_bytes=0)
             return keep_report(record, *keep)
         finally:
             root.close()
 
+    def _asked(self, source: str, seed: bytes) -> CountersRequest:
+        problem = self._problem
+        return CountersRequest(
+            candidate=source,
+            problem=problem.source,
+            values=problem.full.values,
+            precision=problem.precision,
+            seed=derive(seed, "counters"),
+            target=self._target,
+        )
+
     def _profiled(self, root: ScratchRoot, run: "_Run", asked: CountersRequest) -> NcuRecord:
         """As confined as ncu allows on a kernel of our own; where it allows nothing, why.
 
         What was remembered is doubted once: where it fails, our own kernel is asked again.
         """
-        level = self._level or remembered(NCU, version_of(run.ncu))
-        if level is not None:
-            record = self._confined(root, run, asked, level)
-            if self._level is not None or record.state not in _MAY_BE_THE_SANDBOX:
-                return record
-        found = self._tried(root, run, asked)
+        with self._in_turn(run):
+            known = self._level or remembered(NCU, version_of(run.ncu))
+            found = known or self._tried(root, run, asked)
+            just_tried = self._level is not None
         if not isinstance(found, Level):
             return found
-        self._level = found
-        remember(NCU, version_of(run.ncu), found)
-        if found is level:
+        record = self._confined(root, run, asked, found)
+        if just_tried or record.state not in _MAY_BE_THE_SANDBOX:
             return record
-        return self._confined(root, run, asked, found)
+        with self._in_turn(run):
+            again = self._level or self._tried(root, run, asked)
+        if not isinstance(again, Level):
+            return again
+        return record if again is found else self._confined(root, run, asked, again)
 
     def _confined(
         self, root: ScratchRoot, run: "_Run", asked: CountersRequest, level: Level
@@ -205,6 +279,8 @@ class NcuProfiler:
         for level in Level:
             record = self._attempt(root, ours, canary, level, most=_CANARY_SECONDS)
             if record.state is NcuState.PROFILED:
+                self._level = level
+                remember(NCU, version_of(run.ncu), level)
                 return level
             if record.state not in _MAY_BE_THE_SANDBOX:
                 break
@@ -228,10 +304,13 @@ class NcuProfiler:
             folder=calling.folder,
             working=calling.scratch,
             seconds=min(most, self._seconds),
-            ready=calling.scratch / _READY,
-            go=calling.folder / _GO,
+            stops=tuple(
+                Stop(reached=calling.scratch / stop, go=calling.folder / stop) for stop in _STOPS
+            ),
         )
-        record = profile(job, ncu=run.ncu, alone=run.alone)
+        record = profile(job, ncu=run.ncu, doors=run.doors, dropped=run.dropped)
+        if run.dropped():
+            raise NotWanted
         return structs.replace(record, isolation=calling.isolation())
 
 
@@ -240,7 +319,8 @@ class _Run(NamedTuple):
 
     ncu: Path
     kernels: Sequence[str]
-    alone: Alone
+    doors: Sequence[Door]
+    dropped: Dropped = lambda: False
 
 
 class Calling(Struct, frozen=True, kw_only=True):
@@ -277,7 +357,7 @@ def laid_out(
     """Lay out `counters_job` for a request, whose device and confinement are put in here.
 
     `tool` is the program that it is to run under, whose installation it may read. With `waits` it
-    loads what needs no GPU, makes `ready` in its scratch folder and waits for `go` in the other.
+    makes a file in its scratch folder at each of its stops and waits for one in the other.
     Nothing is started yet.
     """
     folder, scratch = root.folder("tool"), root.folder("called")
@@ -294,8 +374,7 @@ def laid_out(
         asked,
         device=setup.device,
         confinement=_plan(setup.confinement, tool, level),
-        ready=str(scratch / _READY) if waits else "",
-        go=str(folder / _GO) if waits else "",
+        stops=tuple((str(scratch / stop), str(folder / stop)) for stop in _STOPS if waits),
     )
     request = scratch / "request.json"
     request.write_bytes(msgspec.json.encode(message))

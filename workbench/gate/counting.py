@@ -1,39 +1,56 @@
 """A profiler that gets ready while it is still open whether its candidate is worth a look."""
 
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Self
 
+from msgspec import structs
+
+from workbench.gate.aside import Aside
 from workbench.gate.candidate import Candidate
-from workbench.gate.counters import Profiler
+from workbench.gate.counters import Profiler, Proof
+from workbench.gate.parts import Parts
+from workbench.gate.profile import Profiled, Traces
 from workbench.kernels.records import Launch
 from workbench.measure.ncu.records import NcuRecord
 
+Came = Callable[[int, int, str], None]
+"""`came(done, total, says)`."""
+
 
 class Counting:
-    """A context manager; leaving it before `result` was asked drops the candidate."""
+    """A context manager; leaving it before `result` was asked drops the candidate.
 
-    def __init__(self, candidate: Candidate, seed: bytes, tell: Callable[[str], None]) -> None:
+    Without a profiler there is nothing to get ready, and no result.
+    """
+
+    def __init__(
+        self, candidate: Candidate, seed: bytes, came: Came, profiler: Profiler | None
+    ) -> None:
         self._candidate = candidate
         self._seed = seed
-        self._tell = tell
-        self._proven: Future[bool] = Future()
+        self._came = came
+        self._profiler = profiler
+        self._proven = Proof()
         self._pool = ThreadPoolExecutor(1)
         self._record: Future[NcuRecord | None] | None = None
 
     def __enter__(self) -> Self:
         return self
 
-    def prepare(self, profiler: Profiler, launches: Sequence[Launch]) -> None:
-        """Let it get ready."""
+    def prepare(self, launches: Sequence[Launch]) -> None:
+        """Let it get ready; the second time it is."""
+        if self._profiler is None or self._record is not None:
+            return
         ask = partial(
-            profiler,
+            self._profiler,
             self._candidate,
             launches,
             seed=self._seed,
-            waits=lambda: self._tell("waiting: a timing has the GPU"),
-            proven=self._proven.result,
+            waits=partial(self._came, 0, 1, "waiting: a timing has the GPU"),
+            proven=self._proven,
         )
         self._record = self._pool.submit(ask)
 
@@ -41,11 +58,27 @@ class Counting:
         """What the counters say, now that the candidate is worth it; None where nobody prepared."""
         if self._record is None:
             return None
-        self._tell("reading the GPU's counters")
-        self._proven.set_result(True)
+        self._came(0, 1, "reading the GPU's counters")
+        self._proven.tell(worth=True)
         return self._record.result()
 
     def __exit__(self, *_: object) -> None:
-        if not self._proven.done():
-            self._proven.set_result(False)
+        self._proven.tell(worth=False)
         self._pool.shutdown()
+
+
+def looked_into(
+    profiled: Profiled, tracing: Aside[Traces], counting: Counting
+) -> tuple[Profiled, NcuRecord | None]:
+    """With its traces, and what the GPU's counters say."""
+    parts, began = Parts(), time.monotonic()
+    with parts.of("counters"):
+        record = counting.result()
+    with parts.of("waiting for traces"):
+        traces = tracing.result()
+    report = structs.replace(
+        profiled.report,
+        seconds=profiled.report.seconds + time.monotonic() - began,
+        parts={**profiled.report.parts, **parts.told()},
+    )
+    return structs.replace(profiled, traces=traces, report=report), record

@@ -19,8 +19,7 @@ from workbench.gate.correctness.full import stage as full_shape
 from workbench.gate.correctness.full.stage import FullLook
 from workbench.gate.correctness.stage import CorrectnessSettings, ShapeEffort, usual_shapes
 from workbench.gate.counters import Profiler
-from workbench.gate.counting import Counting
-from workbench.gate.parts import Parts
+from workbench.gate.counting import Counting, looked_into
 from workbench.gate.policy import check as policy
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.profile import Profiled, Timer, Traces
@@ -160,10 +159,22 @@ class Sitting:
         profiler: Profiler | None = None,
     ) -> GateReport:
         """Ask the rest, as `judge` says, and give the verdict."""
-        if self._settings.rung > 0:
-            self._ask(Stage.CORRECTNESS, self._correctness)
-        self._ask(Stage.PROFILE, partial(self._profile, parent, parent_time, timer, profiler))
+        with Counting(self._candidate, self._seed, self._came, profiler) as counting:
+            if self._settings.rung > 0:
+                if parent is None:
+                    # However long a seed takes it is looked into: only its answers are open.
+                    self._get_ready(counting)
+                self._ask(Stage.CORRECTNESS, self._correctness)
+            asked = partial(self._profile, parent, parent_time, timer, counting)
+            self._ask(Stage.PROFILE, asked)
         return self.report()
+
+    def _get_ready(self, counting: Counting) -> None:
+        if self.compiled and all(one.outcome is Outcome.PASSED for one in self._reports):
+            counting.prepare(self.compiled.launches)
+
+    def _came(self, done: int, total: int, says: str) -> None:
+        self._listen(Told(Stage.PROFILE, done=done, total=total, says=says))
 
     def _ask(self, stage: Stage, question: Callable[[], StageReport]) -> None:
         """Ask one stage, unless what was said before makes its answer worthless.
@@ -302,11 +313,11 @@ class Sitting:
         parent: Candidate | None,
         parent_time: Time | None,
         timer: Timer | None,
-        profiler: Profiler | None,
+        counting: Counting,
     ) -> StageReport:
         """Measure, or model."""
         if timer is not None:
-            self._profiled = self._measured(timer, parent, profiler)
+            self._profiled = self._measured(timer, parent, counting)
         else:
             facts = self._facts()
             # A GPU compares at full size: what the interpreter never saw there was still shown.
@@ -327,49 +338,25 @@ class Sitting:
             )
         return self._profiled.report
 
-    def _measured(
-        self, timer: Timer, parent: Candidate | None, profiler: Profiler | None
-    ) -> Profiled:
+    def _measured(self, timer: Timer, parent: Candidate | None, counting: Counting) -> Profiled:
         """The timer's answer; a kernel that will be worked on is looked into, for its facts.
 
         What that takes beside the GPU is begun while the pairs are gathered, and dropped where they
         refuse the candidate.
         """
-
-        def told(done: int, total: int, says: str) -> None:
-            self._listen(Told(Stage.PROFILE, done=done, total=total, says=says))
-
         compiled = self.compiled
         with ExitStack() as stack:
-            counting = Counting(self._candidate, self._seed, lambda says: told(0, 1, says))
-            stack.enter_context(counting)
             tracing = None if compiled is None else stack.enter_context(self._tracing(compiled))
             # A profiler may not allow a sandbox: only what was proven right comes there.
-            proven = {r.stage for r in self._reports if r.outcome is Outcome.PASSED}
-            if compiled and profiler is not None and Stage.CORRECTNESS in proven:
-                counting.prepare(profiler, compiled.launches)
-            profiled = timer(self._candidate, parent, seed=self._seed, listen=told)
+            if Stage.CORRECTNESS in {report.stage for report in self._reports}:
+                self._get_ready(counting)
+            profiled = timer(self._candidate, parent, seed=self._seed, listen=self._came)
             self._gpu_seconds += profiled.gpu_seconds
             if profiled.report.outcome is not Outcome.PASSED or tracing is None:
                 return profiled
-            return self._looked_into(profiled, tracing, counting)
-
-    def _looked_into(
-        self, profiled: Profiled, tracing: Aside[Traces], counting: Counting
-    ) -> Profiled:
-        """With its traces, and with what the GPU's counters say."""
-        parts, began = Parts(), time.monotonic()
-        with parts.of("counters"):
-            self._ncu = counting.result()
-        self._gpu_seconds += self._ncu.seconds if self._ncu else 0.0
-        with parts.of("waiting for traces"):
-            traces = tracing.result()
-        report = structs.replace(
-            profiled.report,
-            seconds=profiled.report.seconds + time.monotonic() - began,
-            parts={**profiled.report.parts, **parts.told()},
-        )
-        return structs.replace(profiled, traces=traces, report=report)
+            profiled, self._ncu = looked_into(profiled, tracing, counting)
+            self._gpu_seconds += self._ncu.seconds if self._ncu else 0.0
+            return profiled
 
     def _tracing(self, compiled: Compiled) -> Aside[Traces]:
         """Its launches at the full shape, interpreted."""

@@ -1,5 +1,6 @@
 """One run of Nsight Compute over a program: a record, whatever happens."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
@@ -38,6 +40,15 @@ _LOG_BYTES = 1 << 20
 _MESSAGES, _MESSAGE_LETTERS = 12, 300
 
 
+class Stop(Struct, frozen=True, kw_only=True):
+    """A place at which the program waits."""
+
+    reached: Path
+    """Made by the program when it is there."""
+    go: Path
+    """Made by us for it to go on."""
+
+
 class NcuJob(Struct, frozen=True, kw_only=True):
     """What is profiled, and where what comes of it is put."""
 
@@ -53,29 +64,46 @@ class NcuJob(Struct, frozen=True, kw_only=True):
     """Working directory of the program."""
     seconds: float = SECONDS
     """Deadline of the program, waiting not counted."""
-    ready: Path | None = None
-    """Made by a program that has loaded what needs no GPU; it then waits for `go`."""
-    go: Path | None = None
+    stops: tuple[Stop, ...] = ()
+    """Where it waits for us, in order."""
 
 
-Alone = Callable[[], AbstractContextManager[object]]
-"""Has the GPU for oneself while the body runs; what it raises ends the run."""
+Door = Callable[[], AbstractContextManager[object]]
+"""Has the GPU, alone or with others, while the body runs; what it raises ends the run."""
+Dropped = Callable[[], bool]
+"""Whether nobody wants the record any more; asked often, until the program is ready."""
 
 
-def profile(job: NcuJob, *, ncu: Path | None = None, alone: Alone = nullcontext) -> NcuRecord:
+class _Wanted(NamedTuple):
+    """What a run asks of those who want it."""
+
+    doors: Sequence[Door]
+    dropped: Dropped
+
+
+def profile(
+    job: NcuJob,
+    *,
+    ncu: Path | None = None,
+    doors: Sequence[Door] = (nullcontext,),
+    dropped: Dropped = lambda: False,
+) -> NcuRecord:
     """Profile a program. Never raises for what it or ncu does; the record says how it ended.
 
-    `ncu` is the program to use; by default the one that is installed. `alone` is entered when the
-    program is `ready`, and left when it has ended: for so long the record counts seconds. The
-    `.ncu-rep` is left in the job's folder as `report.ncu-rep`, and its path in the record.
+    `ncu` is the program to use; by default the one that is installed. Of the `doors`, one for each
+    stop, each is entered when that is reached, and left at the next or when the program has ended:
+    for so long the record counts seconds. A program without stops runs behind the only one. One
+    that turns out to be `dropped` before the first stop is not waited for. The `.ncu-rep` is left
+    in the job's folder as `report.ncu-rep`, and its path in the record.
     """
     program = ncu or find_ncu()
     if program is None:
         return without_profile(NcuState.MISSING, "")
-    record, unknown = _attempt(job, program, (), alone)
+    wanted = _Wanted(doors, dropped)
+    record, unknown = _attempt(job, program, (), wanted)
     if unknown:
         seconds = record.seconds
-        record, _ = _attempt(job, program, unknown, alone)
+        record, _ = _attempt(job, program, unknown, wanted)
         record = structs.replace(record, without=unknown, seconds=seconds + record.seconds)
     return record
 
@@ -97,20 +125,19 @@ def keep_report(record: NcuRecord, place: Path, shown: str) -> NcuRecord:
 
 
 def _attempt(
-    job: NcuJob, ncu: Path, without: tuple[str, ...], alone: Alone
+    job: NcuJob, ncu: Path, without: tuple[str, ...], wanted: _Wanted
 ) -> tuple[NcuRecord, tuple[str, ...]]:
     """The record of one run, and the metrics for whose absence it ended, if it did."""
     report, log = job.folder / "report.ncu-rep", job.folder / "ncu.log"
-    for path in (report, log, job.ready, job.go):
-        if path is not None:
-            path.unlink(missing_ok=True)
+    for path in (report, log, *(path for stop in job.stops for path in (stop.reached, stop.go))):
+        path.unlink(missing_ok=True)
     command = profile_command(
         ncu, job.program, kernels=job.kernels, report=report, log=log, without=without
     )
     version = version_of(ncu)
     try:
         with _started(command, job) as program:
-            exit_code, seconds = _ran(program, job, alone)
+            exit_code, seconds = _ran(program, job, wanted)
     except OSError as fault:
         return without_profile(NcuState.CRASHED, str(fault), version=version), ()
     record, unknown = _read(job, ncu, exit_code, without, version)
@@ -163,7 +190,7 @@ def _profiled(job: NcuJob, printed: Printed, report: Path, version: str) -> NcuR
 @contextmanager
 def _started(command: Sequence[str], job: NcuJob) -> Iterator["subprocess.Popen[bytes]"]:
     """ncu over the program, whose own output goes nowhere. Nothing of them outlives the body."""
-    seconds = job.seconds if job.ready is None else _FOR_EVER
+    seconds = _FOR_EVER if job.stops else job.seconds
     words = [sys.executable, "-m", "workbench.measure.ncu.reaper", str(seconds), *command]
     # The pipe to its stdin is the leash: when we die it closes, and the reaper ends everything.
     with (job.folder / "ncu.err").open("w+b") as err:
@@ -188,26 +215,40 @@ def _started(command: Sequence[str], job: NcuJob) -> Iterator["subprocess.Popen[
                 ran.wait()
 
 
-def _ran(ran: "subprocess.Popen[bytes]", job: NcuJob, alone: Alone) -> tuple[int, float]:
+def _ran(program: "subprocess.Popen[bytes]", job: NcuJob, wanted: _Wanted) -> tuple[int, float]:
     """Its exit code, and for how many seconds the GPU was had."""
-    until = time.monotonic() + job.seconds
-    while job.ready is not None and not job.ready.exists():
-        if (code := ran.poll()) is not None:
-            return code, 0.0
-        if time.monotonic() > until:
-            return TIMED_OUT, 0.0
-        time.sleep(_LOOK_SECONDS)
-    with alone():
-        began = time.monotonic()
-        if job.go is not None:
-            job.go.touch()
-        # Where it does not wait for us, its reaper keeps the time.
-        most = job.seconds if job.ready is not None else job.seconds + _GRACE
-        try:
-            code = ran.wait(most)
-        except subprocess.TimeoutExpired:
-            code = TIMED_OUT
-        return code, time.monotonic() - began
+    had, ends = 0.0, [stop.reached for stop in job.stops[1:]]
+    code: int | None = None
+    most = job.seconds + _GRACE
+    if job.stops:
+        most = job.seconds
+        code = _until(program, job.stops[0].reached, most, wanted.dropped)
+    for place, door in enumerate(wanted.doors):
+        if code is not None:
+            break
+        with door():
+            began = time.monotonic()
+            if job.stops:
+                job.stops[place].go.touch()
+            end = ends[place] if place < len(ends) else None
+            # Where it does not wait for us, its reaper keeps the time.
+            code = _until(program, end, most, lambda: False)
+            had += time.monotonic() - began
+    return TIMED_OUT if code is None else code, had
+
+
+def _until(
+    program: "subprocess.Popen[bytes]", reached: Path | None, seconds: float, dropped: Dropped
+) -> int | None:
+    """The program's exit code, waited for; None once it has `reached` a stop before."""
+    until = time.monotonic() + seconds
+    while reached is None or not reached.exists():
+        left = until - time.monotonic()
+        if dropped() or left <= 0:
+            return TIMED_OUT
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return program.wait(left if reached is None else _LOOK_SECONDS)
+    return None
 
 
 def _read_back(ncu: Path, report: Path, job: NcuJob) -> Printed:

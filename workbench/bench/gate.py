@@ -131,9 +131,9 @@ def _whole_on_the_cpu() -> Iterator[Row]:
         yield _row("whole verdict on the CPU path, tiny shape", _timed(lambda: verdict(RIGHT)), 5.0)
 
 
-def _sharing(index: int) -> Workshop:
+def _sharing(index: int, *, spares: bool = True) -> Workshop:
     preload = (*JOB_MODULES, *INSPECTING)
-    return Workshop(device_index=index, share_device_memory=True, preload=preload)
+    return Workshop(device_index=index, share_device_memory=True, preload=preload, spares=spares)
 
 
 def _opening(place: Place, index: int) -> Iterator[Row]:
@@ -166,14 +166,22 @@ def _compared(
 
 
 def _isolated(place: Place, index: int) -> Iterator[Row]:
+    """As a session has it, and with every worker started when it is asked for."""
+    yield _isolated_with(
+        place, index, "isolated correctness on the GPU, after warm-up", spares=True
+    )
+    what = "the same, no worker started ahead"
+    yield structs.replace(_isolated_with(place, index, what, spares=False), goal="", met=True)
+
+
+def _isolated_with(place: Place, index: int, what: str, *, spares: bool) -> Row:
     problem = _tiny()
-    with _sharing(index) as workshop:
+    with _sharing(index, spares=spares) as workshop:
         facts = inspect_problem(problem, workshop)
         # The first one starts forkservers and compiles what later ones find.
         runs = [_compared(problem, facts, workshop, place, index) for _ in range(_RUNS + 1)][1:]
-    what = "isolated correctness on the GPU, after warm-up"
     row = _row(what, [run.seconds for run in runs], 1.5)
-    yield structs.replace(row, parts=_typical(runs).parts)
+    return structs.replace(row, parts=_typical(runs).parts)
 
 
 def _typical(runs: Sequence[StageReport]) -> StageReport:

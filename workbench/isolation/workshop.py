@@ -49,7 +49,7 @@ class Workshop:
     within the toolchain (all outside it is hidden anyway). `share_device_memory` lets CUDA tensors
     cross by handle, at the price of namespaces on the flavors with a GPU. `wrap` puts forkservers
     into bubblewrap where it works; `namespaces` gives each worker its own where the kernel does.
-    Both say so in `Worker.layers`.
+    Both say so in `Worker.layers`. Without `spares` every worker is started when it is asked for.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Workshop:
         share_device_memory: bool = False,
         wrap: bool = True,
         namespaces: bool = True,
+        spares: bool = True,
     ) -> None:
         self._device_index = device_index
         self._preload = tuple(name.partition(":")[0] for name in preload)
@@ -82,6 +83,7 @@ class Workshop:
         self._gpu: GpuMemory | None = None
         self._scratch = ScratchRoot()
         self._spares = Spares()
+        self._may_spare = spares and share_device_memory
 
     @property
     def device_index(self) -> int | None:
@@ -112,7 +114,7 @@ class Workshop:
         room for contexts that idle. To be called, and waited for by `spared`, while nobody times.
         `exercises` are jobs of ours that they do first, by flavor.
         """
-        if self._share and (self._gpu_memory().free() or 0) >= _ROOM_BYTES:
+        if self._may_spare and (self._gpu_memory().free() or 0) >= _ROOM_BYTES:
             self._spares.order(*wanted, start=partial(self._exercised, exercises))
 
     def _exercised(self, exercises: Mapping[Flavor, str], flavor: Flavor, limits: Limits) -> Worker:

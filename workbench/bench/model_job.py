@@ -71,8 +71,7 @@ def load(
         made,
         rule=reference.rule,
         selections=reference.message.selections,
-        doubtful=lambda spacings: reference.oracle.doubtful(made.nest, made.inputs, spacings),
-        sense=lambda: reference.oracle.makes_sense(made.nest, made.inputs),
+        oracle=reference.oracle,
     )
     compared = Compared(measured=tuple(comparison.measured(outputs)))
     desk.models[message.number] = model

@@ -4,6 +4,7 @@ A counter hidden in it lets a candidate behave well for as many calls as are che
 the file itself can reach: its model, its globals, defaults, closures and class attributes.
 """
 
+import hashlib
 import itertools
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,8 @@ from torch import nn
 
 _MOST = 20_000
 """Values that are looked at; what lies deeper is not (ours)."""
+_MOST_BYTES = 64 << 20
+"""Of tensors that are digested (ours)."""
 _SMALL = 64
 """Elements of an integer tensor that may be a counter."""
 _LIBRARIES = ("torch", "triton", "builtins", "workbench", "numpy")
@@ -43,11 +46,29 @@ def host_state(model: nn.Module, names: Mapping[str, object], own: frozenset[str
     return look.found
 
 
+def kept_tensors(model: nn.Module, names: Mapping[str, object], own: frozenset[str]) -> str:
+    """A digest of every other tensor that they hold; empty where there is none."""
+    state = nn.Module.state_dict(model).items()
+    look = _Look({t.data_ptr() for name, t in state if name in own})
+    look.visit("self", model)
+    for name, value in names.items():
+        if not name.startswith("__"):
+            look.visit(name, value)
+    digest, left = hashlib.blake2b(digest_size=16), _MOST_BYTES
+    for tensor in look.tensors:
+        left -= tensor.nbytes
+        if left >= 0:
+            digest.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest() if look.tensors else ""
+
+
 class _Look:
     """One look at everything that can be reached."""
 
     def __init__(self, skipped: set[int]) -> None:
         self.found: State = {}
+        self.tensors: list[torch.Tensor] = []
+        """Those that are not noted as values."""
         self._seen: set[int] = set()
         self._skipped = skipped
 
@@ -68,9 +89,13 @@ class _Look:
             self.visit(f"{path}{name}", part)
 
     def _tensor(self, path: str, tensor: torch.Tensor) -> None:
-        whole = not tensor.is_floating_point() and tensor.layout is torch.strided
-        if whole and 0 < tensor.numel() <= _SMALL and tensor.data_ptr() not in self._skipped:
+        strided = tensor.layout is torch.strided and tensor.device.type == "cpu"
+        if not strided or not tensor.numel() or tensor.data_ptr() in self._skipped:
+            return
+        if not tensor.is_floating_point() and tensor.numel() <= _SMALL:
             self.found[path] = str(tensor.tolist())
+        else:
+            self.tensors.append(tensor)
 
 
 def _parts(value: object) -> Iterator[tuple[str, object]]:

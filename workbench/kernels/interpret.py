@@ -20,11 +20,11 @@ from workbench.kernels.autotune import choosing
 from workbench.kernels.everywhere import Everywhere, number_of
 from workbench.kernels.faults import CannotJudge, KernelFault, KernelRaised
 from workbench.kernels.interpret_arguments import Converter, bind
+from workbench.kernels.interpret_branches import Ways, heeding
 from workbench.kernels.interpret_following import following, most_beside, told_apart
 from workbench.kernels.interpret_language import language
 from workbench.kernels.records import LaunchTrace
 from workbench.kernels.standin import standing_in
-from workbench.kernels.standin_tensors import on_host
 from workbench.kernels.target import Target, target
 from workbench.kernels.trace_launch import (
     Grid,
@@ -61,6 +61,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     programs: Mapping[int, Sequence[Grid]] | None
     watch: type[LaunchWatch]
     book: Book | None
+    ways: Ways | None
 
 
 class Trace:
@@ -76,7 +77,6 @@ class Trace:
         """Interpret one `kernel[grid](...)`; triton's executor hands its call over."""
         function = executor.fn
         bound = bind(function, args, named)
-        _refuse_host_tensors(bound)
         for hook in executor.pre_run_hooks:
             hook(*bound.values())
         asked = executor.grid(bound) if callable(executor.grid) else executor.grid
@@ -180,7 +180,8 @@ class Trace:
         ran, work = 0, self._settings.work
         if work is not None and grid[0] * grid[1] * grid[2] <= FEW_PROGRAMS:
             work *= _FEW_WORK
-        with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch):
+        heeded = heeding(self._settings.ways)
+        with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch), heeded:
             if self._settings.sample is not None and watch.counting:
                 _probe(watch, function, values, grid)
             for program in _order(grid, self._settings):
@@ -212,6 +213,7 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     watch: type[LaunchWatch] = LaunchWatch,
     book: Book | None = None,
     source: str = "",
+    ways: Ways | None = None,
 ) -> Iterator[Trace]:
     """Interpret every launch on CPU tensors until the block ends.
 
@@ -224,7 +226,8 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
     picks an autotuned kernel's configuration by index, else that of number `config`, counted
     around. `book` notes which memory holds final values although a sample ran; the last program of
     each launch then runs too. `programs`, with a book, are the only ones to run, by launch.
-    `source` is the candidate's file: tensors that it makes on no device are the host's.
+    `source` is the candidate's file: tensors that it makes on no device are the host's. `ways`,
+    without a book, notes what conditions on loaded numbers come out as.
 
     Raises CannotJudge where the interpreter would be wrong, KernelRaised where the kernel itself
     fails. Import the candidate inside the block or after one was entered: libdevice functions are
@@ -248,19 +251,12 @@ def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
         programs=programs,
         watch=watch if book is None else BookWatch,
         book=book,
+        ways=ways if book is None else None,
     )
     trace = Trace(settings)
     stands = standing_in(stands_for or target("sm90"), source=source)
     with language(trace.launch), stands, choosing(trace.choose):
         yield trace
-
-
-def _refuse_host_tensors(bound: Mapping[str, object]) -> None:
-    """As triton does: a kernel cannot reach the host's memory."""
-    for place, value in enumerate(bound.values()):
-        if isinstance(value, torch.Tensor) and on_host(value):
-            says = f"Pointer argument (at {place}) cannot be accessed from Triton (cpu tensor?)"
-            raise ValueError(says)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Host values as a kernel receives them: pointers that know their tensor, typed scalars."""
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,17 @@ from triton.runtime.jit import TensorWrapper, mangle_type
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.faults import KernelRaised
+from workbench.kernels.standin_tensors import on_host
 from workbench.kernels.trace_launch import candidate_line
 from workbench.kernels.trace_memory import ArgumentPointer, Region
 from workbench.kernels.untyped import Untyped
 
 
 def bind(function: Untyped, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    """Parameters by name; launch options such as num_warps are no parameters."""
+    """Parameters by name; launch options such as num_warps are no parameters.
+
+    KernelRaised where they do not fit, ValueError for a tensor of the host's.
+    """
     signature = inspect.signature(function)
     known = {name: value for name, value in named.items() if name in signature.parameters}
     try:
@@ -26,7 +31,16 @@ def bind(function: Untyped, args: tuple[Any, ...], named: dict[str, Any]) -> dic
     except TypeError as error:
         raise KernelRaised(str(error), kernel=function.__name__, line=candidate_line()) from error
     bound.apply_defaults()
+    _refuse_host_tensors(bound.arguments)
     return dict(bound.arguments)
+
+
+def _refuse_host_tensors(bound: Mapping[str, object]) -> None:
+    """As triton does: a kernel cannot reach the host's memory."""
+    for place, value in enumerate(bound.values()):
+        if isinstance(value, torch.Tensor) and on_host(value):
+            says = f"Pointer argument (at {place}) cannot be accessed from Triton (cpu tensor?)"
+            raise ValueError(says)
 
 
 class Converter:

@@ -49,6 +49,10 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
     def decided(self, handle: TensorHandle) -> None:
         """Python takes a scalar's value, to branch on it or to count with it."""
 
+    def create_barrier(self) -> None:
+        """Threads wait for each other; programs are interpreted as one."""
+        self.watch.waited()
+
     def reduced(self, combine: str, inputs: Untyped, results: Untyped) -> None:
         """Tensors were reduced or scanned by triton's own function of that name, or a kernel's."""
 

@@ -19,7 +19,7 @@ from workbench.kernels.untyped import Untyped
 
 Array = NDArray[Any]
 
-_COMPARISONS = {
+COMPARISONS = {
     *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
 }
 
@@ -245,13 +245,13 @@ class EverywhereBuilder(TracedBuilder):
             return self.lost(made, operands)
         if left.exact and right.exact:
             span = self._exactly(made, left, right, op)
-        elif op in _COMPARISONS:
+        elif op in COMPARISONS:
             span = compared(left, right, op)
         elif rule is not None and (found := rule(left, right)) is not None:
             span = found
         else:
             return self.lost(made, operands)
-        if op in _COMPARISONS:
+        if op in COMPARISONS:
             sides = [Span(self._wide(s.low), self._wide(s.high)) for s in (left, right)]
             self.everywhere.compared(sides[0], sides[1], span)
         elif op in (np.minimum, np.maximum, np.fmin, np.fmax):

@@ -73,12 +73,10 @@ class TracedSemantic(TritonSemantic):  # type: ignore[misc]
         """`isinstance` and `hasattr` in a kernel: constants are objects to the compiler alone."""
         if function not in (isinstance, hasattr) or isinstance(value, tl.dtype | ModuleType):
             return function(value, *rest)
-        watch = self.builder.watch
-        raise CannotJudge(
-            f"{function.__name__}, which tells it from the compiler",
-            kernel=watch.kernel,
-            line=candidate_line(),
-        )
+        return self._cannot(f"{function.__name__}, which tells it from the compiler")
+
+    def _cannot(self, thing: str) -> None:
+        raise CannotJudge(thing, kernel=self.builder.watch.kernel, line=candidate_line())
 
     def ranged(self, function: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
         """A loop's range, noted; where programs are told apart its variable is followed in all."""

@@ -135,6 +135,16 @@ class Traffic(Struct, frozen=True, kw_only=True):
     few places for many programs means that neighbours share data. Empty when not probed."""
 
 
+class Way(Struct, frozen=True, kw_only=True):
+    """A condition on loaded numbers that always came out the same in the interpreter."""
+
+    kernel: str
+    line: int
+    truth: bool
+    branch: bool
+    """The kernel branched on it; else lanes were compared, to choose or to mask."""
+
+
 class OutOfBounds(Struct, frozen=True, kw_only=True):
     """An active lane whose address lies outside every tensor argument."""
 

@@ -32,6 +32,15 @@ _made_on_host: Untyped = WeakIdKeyDictionary()
 """Tensors that lie in the host's memory, in this process."""
 
 
+_told: set[torch.dtype] = set()
+"""Of tensors whose address host code has asked for, in this process."""
+
+
+def addresses_told() -> bool:
+    """Whether a kernel may have addresses that are no pointer's, and not those of this process."""
+    return bool(_told)
+
+
 def on_host(tensor: torch.Tensor) -> bool:
     """Whether host code made a tensor without asking for the GPU."""
     return tensor in _made_on_host
@@ -149,6 +158,7 @@ def _address(tensor: torch.Tensor, asked: bool) -> int:
     real = int(tensor.data_ptr())
     if not asked or on_host(tensor):
         return real
+    _told.add(tensor.dtype)
     base = int(tensor.untyped_storage().data_ptr())
     return _FIRST_ADDRESS + base // _HOST_BLOCK * _BLOCK % _ADDRESSES + real - base
 

@@ -10,8 +10,9 @@ import numpy as np
 import triton
 from numpy.typing import NDArray
 
-from workbench.kernels.faults import AccessOutOfBounds
+from workbench.kernels.faults import AccessOutOfBounds, CannotJudge
 from workbench.kernels.records import LaunchTrace, OutOfBounds
+from workbench.kernels.standin_tensors import addresses_told
 from workbench.kernels.trace_memory import (
     Region,
     atomic_requests,
@@ -84,6 +85,9 @@ class LaunchWatch:
         if self.trips and self.trips[-1] is None:
             self.trips[-1] = trips
 
+    def waited(self) -> None:
+        """The threads of the program have waited for each other."""
+
     def end_program(self) -> None:
         """The program is over: its footprint joins the launch's."""
         for region in self.regions:
@@ -145,12 +149,14 @@ class LaunchWatch:
 
     def reduction(self, elements: int) -> None:
         """One reduction or scan over so many elements."""
+        self.waited()
         self._reductions += 1
         self._reduced += elements
         self.work += elements
 
     def dot(self, pipe: str, batch: int, tile: tuple[int, int, int]) -> None:
         """One `tl.dot` of batch times M, N, K."""
+        self.waited()
         m, n, k = tile
         flops = 2 * batch * m * n * k
         self._dots[pipe] += flops
@@ -201,6 +207,9 @@ class LaunchWatch:
             argument=near.name if near else "",
             offset_bytes=first - near.low if near else first,
         )
+        if region is None and addresses_told():
+            what = "pointers made of addresses that a tensor holds"
+            raise CannotJudge(what, kernel=self.kernel, line=candidate_line())
         if self._raising:
             raise AccessOutOfBounds(report, storage_bytes=near.nbytes if near else 0)
         if len(self._reports) < _MOST_REPORTS:

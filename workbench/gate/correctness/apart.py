@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.kernels.faults import CannotJudge
+from workbench.kernels.interpret_lanes import Meetings
 from workbench.kernels.records import LaunchTrace
 from workbench.kernels.trace_launch import Access, Grid, LaunchWatch, candidate_line
+from workbench.kernels.trace_memory import region_of
 from workbench.kernels.untyped import Untyped
 
 _MOST_COPIED = 2 << 30
@@ -46,26 +48,40 @@ class _Memory:
 
 
 class PatientWatch(LaunchWatch):
-    """The books of one launch; notices a program that waits for another, which would never come.
+    """The books of one launch; notices what a GPU does in an order that the interpreter has not.
 
-    The interpreter runs one program after the other, so a lock that a later program must open, or
-    a barrier over the grid, would hang. Raises CannotJudge.
+    It runs one program after the other, so a lock that a later program must open, or a barrier over
+    the grid, would hang; and all lanes of a program together, which on a GPU do not wait for each
+    other. Raises CannotJudge.
     """
 
     def begin_program(self, program: Grid) -> None:
         """A new program starts; it has waited for nobody."""
         super().begin_program(program)
         self._tries = 0
+        self._meetings = Meetings()
+
+    def waited(self) -> None:
+        """What lanes stored is there for all."""
+        self._meetings.wait()
 
     def access(self, kind: Access, pointers: Untyped, mask: NDArray[Any]) -> NDArray[Any]:
-        """Check an access; count it when it is an atomic."""
+        """Check an access; count it when it is an atomic, which orders lanes too."""
+        allowed = super().access(kind, pointers, mask)
+        region = region_of(pointers.dtype)
         if kind == "atomic":
+            self.waited()
             self._tries += 1
             if self._tries > _MOST_ATOMICS:
-                raise CannotJudge(
-                    "programs that wait for each other", kernel=self.kernel, line=candidate_line()
-                )
-        return super().access(kind, pointers, mask)
+                self._cannot("programs that wait for each other")
+        elif region is not None:
+            meet = self._meetings.load if kind == "load" else self._meetings.store
+            if meet(region.low, pointers.data, allowed):
+                self._cannot("lanes that meet in memory with no tl.debug_barrier() in between")
+        return allowed
+
+    def _cannot(self, thing: str) -> None:
+        raise CannotJudge(thing, kernel=self.kernel, line=candidate_line())
 
 
 class ApartWatch(PatientWatch):

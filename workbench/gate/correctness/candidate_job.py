@@ -20,7 +20,7 @@ from torch import nn
 
 from workbench.gate.correctness.faults import raised_by
 from workbench.gate.correctness.hostlog import HostLog
-from workbench.gate.correctness.launching import carried_out
+from workbench.gate.correctness.launching import carried_out, ways_taken
 from workbench.gate.correctness.layout import (
     alike,
     entry,
@@ -48,7 +48,7 @@ from workbench.gate.timing.clock import Clock
 from workbench.isolation.context import JobContext
 from workbench.isolation.tensors import from_blob, to_blob
 from workbench.isolation.wire import Blob
-from workbench.kernels.host_state import CallCounter, host_state
+from workbench.kernels.host_state import CallCounter, host_state, kept_tensors
 from workbench.kernels.standin_tensors import move_to_gpu, on_host
 
 FILE = "kernel.py"
@@ -76,6 +76,14 @@ class Loaded:
         """Outputs of the last call."""
         self.held: list[list[torch.Tensor]] = []
         self.counter = CallCounter()
+        self.ways = None if device != "cpu" else ways_taken()
+
+    def kept(self) -> str:
+        """A digest of the tensors that host code keeps, where calls can be made again unseen."""
+        if self.device != "cpu":
+            return ""
+        names = vars(sys.modules[self.file.stem])
+        return kept_tensors(self.model, names, frozenset(self.pristine))
 
     def counting(self) -> str:
         """Where host code counts its calls, where nothing but checked calls is ever made."""
@@ -204,6 +212,7 @@ def call(
                     source=str(loaded.file),
                     order_seed=message.order_seed,
                     config=message.config,
+                    ways=loaded.ways,
                 )
             )
             watch = log if message.watched else nullcontext()
@@ -223,6 +232,8 @@ def call(
         launches=launches.count,
         counting=loaded.counting(),
         configs=launches.configs,
+        ways=() if loaded.ways is None else loaded.ways.one_sided(),
+        kept=loaded.kept(),
         reading=reading,
     )
     return encode(returned), []

@@ -36,6 +36,19 @@ class Case(StrEnum):
     """Drawn anew: sums of products of them are exact, whatever their order; see `compare.exact`."""
     OUTLIER = "one outlier"
     """Fresh, one element of each tensor at a random place is 300."""
+    NOT_A_NUMBER = "one NaN"
+    INFINITE = "an infinity of either sign"
+    """Fresh, but for one or two elements of one tensor; told, never held against a kernel."""
+    HUGE = "magnitude x2^14"
+    VAST = "magnitude x2^40"
+    NEGATED = "the opposite"
+    EQUAL = "all elements equal"
+
+
+FAR_OUT = (Case.HUGE, Case.VAST, Case.NEGATED, Case.EQUAL)
+"""Cases that only ask whether another way through a kernel is ever taken."""
+SPECIAL = (Case.NOT_A_NUMBER, Case.INFINITE)
+"""Cases whose answers are NaN or infinite in places."""
 
 
 class Poison(StrEnum):
@@ -71,6 +84,24 @@ class Call(Struct, frozen=True, kw_only=True):
     """Seed of new weights that are put in before this call."""
     layout: Layout | None = None
     """Otherwise than drawn, where the problem promises that."""
+
+
+class TrialSettings(Struct, frozen=True, kw_only=True):
+    """What one shape is tried with."""
+
+    shape: str
+    effort: Effort
+    seed: bytes
+    interpreted: bool
+    repeats: int
+    """Calls on identical inputs; in the interpreter with the programs apart."""
+    target: str
+    layouts: Sequence[Layout] = ()
+    """In which the problem promises inputs, beside its own."""
+    ghost: bool = True
+    """Make a call whose launches are no-ops, too."""
+    patience: float | None = None
+    """Seconds for all calls together; None: each has the worker's own deadline."""
 
 
 def derive(seed: bytes, *labels: str | int) -> int:

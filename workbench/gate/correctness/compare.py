@@ -59,6 +59,21 @@ class Rule(Struct, frozen=True):
     eps: float
 
 
+class Slack(Struct, frozen=True):
+    """What other runs of the reference allow beside the rule."""
+
+    excused: torch.Tensor | None = None
+    """Elements of an exact tensor that are right although they differ."""
+    seen: tuple[torch.Tensor, torch.Tensor] | None = None
+    """The least and the largest value that it gave when it was rounded otherwise: where it jumps,
+    anything between them is right."""
+    spread: float = 0.0
+    """The largest error of further runs, where each gives other bits."""
+
+
+NO_SLACK = Slack()
+
+
 def rule_for(dtype: torch.dtype, own: dict[str, Tolerance], *, tf32: bool) -> Rule:
     """The constants for an output's dtype: the problem's own, else TF32's, else the table's."""
     name = str(dtype).removeprefix("torch.")
@@ -84,6 +99,33 @@ def exact(gold: torch.Tensor, native: torch.Tensor) -> bool:
     return whole and agrees and float(answer.max()) > float(answer.min())
 
 
+def measure_special(
+    what: str, got: torch.Tensor, gold: torch.Tensor, native: torch.Tensor
+) -> Measured:
+    """Compare only where NaN and infinities are, as far as the reference and its fp64 run agree."""
+    dtype = str(native.dtype).removeprefix("torch.")
+    if not native.is_floating_point() or not native.numel():
+        return Measured(what=what, dtype=dtype)
+    wrong = (_special(native) == _special(gold)) & (_special(got) != _special(native))
+    index = _index(wrong.reshape(-1).to(torch.uint8).argmax(), native.shape)
+    return Measured(
+        what=what,
+        dtype=dtype,
+        elements=native.numel(),
+        wrong_finite=int(wrong.sum()),
+        index=index,
+        value=float(got[index]),
+        gold=float(gold[index]),
+        native=float(native[index]),
+    )
+
+
+def _special(values: torch.Tensor) -> torch.Tensor:
+    """0 for a finite element, 1 or -1 for an infinite one, 2 for NaN."""
+    infinite = torch.isposinf(values).to(torch.int8) - torch.isneginf(values).to(torch.int8)
+    return infinite + 2 * torch.isnan(values).to(torch.int8)
+
+
 def measure_equality(what: str, got: torch.Tensor, native: torch.Tensor) -> Measured:
     """Compare one tensor whose every element must be the reference's."""
     return _measure_exact(what, str(native.dtype).removeprefix("torch."), got, native, None)
@@ -95,22 +137,15 @@ def measure(  # three tensors, their rule, and what is known of their doubt
     gold: torch.Tensor,
     native: torch.Tensor,
     rule: Rule,
-    *,
-    excused: torch.Tensor | None = None,
-    seen: tuple[torch.Tensor, torch.Tensor] | None = None,
+    slack: Slack = NO_SLACK,
 ) -> Measured:
-    """Compare one tensor; `got`, `gold` and `native` have one shape, `got` and `native` one dtype.
-
-    `excused` marks elements of an exact tensor that are right although they differ. `seen` holds
-    the least and the largest value that the reference gave when it was rounded otherwise: where it
-    jumps, anything between them is right.
-    """
+    """Compare one tensor; the three have one shape, `got` and `native` one dtype."""
     dtype = str(native.dtype).removeprefix("torch.")
     if native.is_complex():
         got, gold, native = (torch.view_as_real(t.resolve_conj()) for t in (got, gold, native))
     if not native.is_floating_point():
-        return _measure_exact(what, dtype, got, native, excused)
-    return _measure_rounded(what, dtype, got, gold, native, rule, seen)
+        return _measure_exact(what, dtype, got, native, slack.excused)
+    return _measure_rounded(what, got, gold, native, rule, slack)
 
 
 def _measure_exact(
@@ -141,13 +176,13 @@ def _measure_exact(
 
 def _measure_rounded(
     what: str,
-    dtype: str,
     got: torch.Tensor,
     gold: torch.Tensor,
     native: torch.Tensor,
     rule: Rule,
-    seen: tuple[torch.Tensor, torch.Tensor] | None,
+    slack: Slack,
 ) -> Measured:
+    dtype = str(native.dtype).removeprefix("torch.")
     if native.numel() == 0:
         return Measured(what=what, dtype=dtype)
     value, answer, own = got.double(), gold.double(), native.double()
@@ -156,11 +191,11 @@ def _measure_rounded(
     size = torch.where(finite, answer.abs(), 0.0)
     count = int(finite.sum())
     rms = float((size.square().sum() / max(count, 1)).sqrt())
-    own_error = float(torch.where(finite, (own - answer).abs(), 0.0).max())
+    own_error = max(slack.spread, float(torch.where(finite, (own - answer).abs(), 0.0).max()))
     rounding = rule.factor * rule.eps * (size + rms)
     bound = rounding.clamp(min=max(4 * own_error, _least(native.dtype)))
-    if seen is not None:
-        low, high = torch.minimum(seen[0], answer), torch.maximum(seen[1], answer)
+    if slack.seen is not None:
+        low, high = torch.minimum(slack.seen[0], answer), torch.maximum(slack.seen[1], answer)
         jumps = (high - low > JUMP * bound) & finite
         between = (low - value).clamp(min=0.0) + (value - high).clamp(min=0.0)
         error = torch.where(jumps, between, error)

@@ -6,11 +6,12 @@ from typing import Protocol
 from msgspec import Struct, structs
 
 from workbench.gate.correctness.asking import Ended, opening
-from workbench.gate.correctness.cases import Effort, derive
+from workbench.gate.correctness.cases import Effort, TrialSettings, derive
 from workbench.gate.correctness.dialogue import Dialogue
 from workbench.gate.correctness.numbers import FLAG
 from workbench.gate.correctness.protocol import OpenReference
-from workbench.gate.correctness.trial import MOST_CONFIGS, Trial, TrialSettings, Wrong
+from workbench.gate.correctness.trial import MOST_CONFIGS, Trial
+from workbench.gate.correctness.verdicts import Wrong
 from workbench.gate.hands import CALL_SECONDS, CANDIDATE_BYTES
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.isolation.worker import Worker
@@ -22,6 +23,7 @@ _ORDERS = 2
 _LEAST_PATIENCE, _TIMES = 5.0, 100.0
 """Seconds, and times an average call at the smallest shape, for a larger shape (ours)."""
 
+_TRUTHS = {True: "always true", False: "never true"}
 _ONLY_INTERPRETER_SEES = ("correctness.out-of-bounds", "correctness.race")
 
 Listen = Callable[[int, int, str], None]
@@ -205,7 +207,8 @@ class Findings:
             outcome, says = Outcome.FAILED if failed else Outcome.UNPROVEN, self.findings[0].says
         else:
             outcome, says = Outcome.PASSED, self._passed(worst)
-        notes = [*self.notes, *self._skipped_configs()]
+        notes = [*self.notes, *self._skipped_configs(), *self._ways_not_taken()]
+        notes += [note for trial in self.trials for note in trial.notes]
         if outcome is Outcome.PASSED and worst > FLAG:
             notes.append(
                 Finding(
@@ -232,6 +235,18 @@ class Findings:
         evidence: Evidence = {"skipped": skipped, "run": MOST_CONFIGS}
         code = "correctness.configs-skipped"
         return [Finding(code=code, says=says, blame=Blame.MACHINE, evidence=evidence)]
+
+    def _ways_not_taken(self) -> list[Finding]:
+        """Conditions on what tensors hold that no call has turned."""
+        ways = next((t.ways for t in self.trials if t.settings.effort is Effort.ALL), ())
+        if not ways:
+            return []
+        named = ", ".join(f"line {way.line} {_TRUTHS[way.truth]}" for way in ways[:4])
+        says = f"conditions on loaded numbers that every call met alike: {named}"
+        evidence: Evidence = {"conditions": len(ways), "branches": sum(w.branch for w in ways)}
+        code = "correctness.way-not-taken"
+        line = ways[0].line
+        return [Finding(code=code, says=says, line=line, blame=Blame.MACHINE, evidence=evidence)]
 
     def _passed(self, worst: float) -> str:
         calls = sum(trial.calls for trial in self.trials)

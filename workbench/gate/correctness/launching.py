@@ -5,10 +5,14 @@ Runs in candidate workers only.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from workbench.gate.correctness.protocol import Mode
+
+if TYPE_CHECKING:  # it needs triton, which a compiled candidate imports for itself
+    from workbench.kernels.interpret_branches import Ways
 
 
 class Launched(Struct):
@@ -17,6 +21,13 @@ class Launched(Struct):
     count: int = 0
     configs: int = 1
     """The most configurations that an autotuned kernel had to choose from."""
+
+
+def ways_taken() -> "Ways":
+    """A new book of what conditions on loaded numbers come out as."""
+    from workbench.kernels.interpret_branches import Ways
+
+    return Ways()
 
 
 @contextmanager
@@ -28,12 +39,13 @@ def carried_out(
     source: str,
     order_seed: int = 0,
     config: int = 0,
+    ways: "Ways | None" = None,
 ) -> Iterator[Launched]:
     """Run the body's launches in `mode`, autotuned kernels in configuration `config`.
 
     The interpreter checks every access against the tensor that its pointer came from and raises
     the faults of `workbench.kernels.faults`; `target` is the GPU that host code believes in, and
-    `source` the candidate's file.
+    `source` the candidate's file. `ways` notes what conditions on loaded numbers come out as.
     """
     launched = Launched()
     if interpreted:
@@ -50,6 +62,7 @@ def carried_out(
             config=config,
             watch=ApartWatch if apart else PatientWatch,
             source=source,
+            ways=ways,
         ) as trace:
             yield launched
             launched.count = len(trace.launches)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.gate.correctness.cases import Case, Poison
 from workbench.gate.correctness.nest import Nest
-from workbench.kernels.records import OutOfBounds
+from workbench.kernels.records import OutOfBounds, Way
 from workbench.problems.records import Constant, Layout, Precision, Selection, Tolerance
 
 
@@ -316,6 +316,10 @@ class Returned(Struct, frozen=True, kw_only=True):
     """Where host code keeps a value that has been new after each of the last calls."""
     configs: int = 1
     """The most configurations that an autotuned kernel of the call had, in the interpreter."""
+    ways: tuple[Way, ...] = ()
+    """Conditions on loaded numbers that came out the same in all calls so far."""
+    kept: str = ""
+    """A digest of what host code keeps beside its state, but for small integers; empty: nothing."""
     reading: Reading | None = None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from msgspec import structs
 
-from workbench.gate.correctness.cases import Case
+from workbench.gate.correctness.cases import SPECIAL, Case
 from workbench.gate.correctness.compare import Rule, measure, rule_for
 from workbench.gate.correctness.comparing import Answered, Comparison
 from workbench.gate.correctness.gold import Answer
@@ -129,8 +129,8 @@ def draw(
     if message.layout is not None:
         inputs = [laid_out(t, message.layout) if t.is_floating_point() else t for t in inputs]
     drawn_so = message.case in {Case.FRESH, Case.KEPT_ENDS, Case.EDITED}
-    ones = message.case is Case.ONES
-    reply = answer(reference, nest, inputs, drawn_so=drawn_so, ones=ones)
+    ones, special = message.case is Case.ONES, message.case in SPECIAL
+    reply = answer(reference, nest, inputs, drawn_so=drawn_so, ones=ones, special=special)
     return encode(reply), travelling(reference, inputs)
 
 
@@ -209,11 +209,12 @@ def answer(
     *,
     drawn_so: bool,
     ones: bool = False,
+    special: bool = False,
 ) -> Made:
     """Make the answers to inputs, and keep both to compare with."""
     native = reference.oracle.native(nest, inputs)
     gold = reference.oracle.gold(nest, inputs, native)
-    reference.call = Answered(nest, inputs, native, gold, drawn_so, ones)
+    reference.call = Answered(nest, inputs, native, gold, drawn_so, ones, special)
     return Made(
         inputs=nest,
         entries=tuple(entry(p, t) for p, t in zip(tensor_paths(nest), inputs, strict=True)),
@@ -270,8 +271,7 @@ def _measure_outputs(
         made,
         rule=reference.rule,
         selections=reference.message.selections,
-        doubtful=lambda spacings: reference.oracle.doubtful(made.nest, made.inputs, spacings),
-        sense=lambda: reference.oracle.makes_sense(made.nest, made.inputs),
+        oracle=reference.oracle,
     )
     return comparison.measured(outputs)
 

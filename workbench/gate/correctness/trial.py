@@ -3,10 +3,20 @@
 import time
 from collections.abc import Callable, Sequence
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from workbench.gate.correctness.asking import Ended, blame
-from workbench.gate.correctness.cases import Call, Case, Effort, Poison, derive, plan
+from workbench.gate.correctness.cases import (
+    FAR_OUT,
+    SPECIAL,
+    Call,
+    Case,
+    Effort,
+    Poison,
+    TrialSettings,
+    derive,
+    plan,
+)
 from workbench.gate.correctness.dialogue import Dialogue
 from workbench.gate.correctness.numbers import check_numbers, elements, margin
 from workbench.gate.correctness.protocol import (
@@ -14,53 +24,38 @@ from workbench.gate.correctness.protocol import (
     Made,
     Mode,
     OpenReference,
-    Operator,
     Raised,
     Returned,
     RunCall,
 )
 from workbench.gate.correctness.raising import explain
 from workbench.gate.correctness.structure import check_state, check_structure
+from workbench.gate.correctness.verdicts import (
+    NEEDS,
+    NUMERIC,
+    Wrong,
+    cannot,
+    check_operators,
+    counts,
+    special,
+    turned,
+)
 from workbench.gate.records import Blame, Evidence, Finding
 from workbench.isolation.wire import Blob
-from workbench.problems.records import Layout
+from workbench.kernels.records import Way
 
 INTERPRETER_BYTES = 64 << 20
 """Inputs, outputs and state of a shape that the interpreter is tried with (ours): minutes."""
 
 _CERTAIN_BYTES = 1 << 20
-"""Up to here a call that does not end is the candidate's fault, not the interpreter's pace (ours).
-"""
+"""Up to here a call that does not end is the candidate's fault, not the interpreter's (ours)."""
 
+_EQUAL_CALLS = 3
+"""After which a workspace that changes from call to call was the same twice (ours): it may be
+used in turns."""
 
 MOST_CONFIGS = 24
 """Configurations of an autotuned kernel that are run (ours)."""
-
-
-class Wrong(Exception):
-    """A call is wrong; no further one is made."""
-
-    def __init__(self, findings: Sequence[Finding]) -> None:
-        super().__init__(findings[0].says)
-        self.findings = tuple(findings)
-
-
-class TrialSettings(Struct, frozen=True, kw_only=True):
-    """What one shape is tried with."""
-
-    shape: str
-    effort: Effort
-    seed: bytes
-    interpreted: bool
-    repeats: int
-    """Calls on identical inputs; in the interpreter with the programs apart."""
-    target: str
-    layouts: Sequence[Layout] = ()
-    """In which the problem promises inputs, beside its own."""
-    ghost: bool = True
-    """Make a call whose launches are no-ops, too."""
-    patience: float | None = None
-    """Seconds for all calls together; None: each has the worker's own deadline."""
 
 
 class Trial:
@@ -70,7 +65,7 @@ class Trial:
         self, dialogue: Dialogue, settings: TrialSettings, told: Callable[[int, int], None]
     ) -> None:
         self._dialogue = dialogue
-        self._settings = settings
+        self.settings = settings
         self.shape = settings.shape
         self._told = told
         self._held: list[tuple[int, Made, Returned]] = []
@@ -84,6 +79,12 @@ class Trial:
         self._bytes = 0
         self._configs = 1
         self._counting = ""
+        self._kept = ""
+        self._float_inputs = True
+        self.notes: list[Finding] = []
+        """What is told of a candidate, and not held against it."""
+        self.ways: tuple[Way, ...] = ()
+        """Conditions on loaded numbers that always came out the same."""
         self._device = "cpu" if settings.interpreted else "cuda:0"
 
     def run(self, problem: OpenReference, source: str) -> None:
@@ -91,7 +92,7 @@ class Trial:
         # How many calls a plan has does not hang on what is not yet known of the inputs.
         most = self._plan(floats=True)
         reference, opened = self._dialogue.open(
-            problem, source, self._settings.target, held_calls=len(most)
+            problem, source, self.settings.target, held_calls=len(most)
         )
         if opened.raised is not None:
             raise Wrong([self._explain(opened.raised, "building ModelNew")])
@@ -100,23 +101,27 @@ class Trial:
             raise Wrong(findings)
         self._dialogue.put_weights(self._number("weights"))
         calls = self._plan(floats=reference.float_inputs)
-        repeats = self._settings.repeats
-        total = self._planned = len(calls) + self._settings.ghost + repeats
+        self._float_inputs = reference.float_inputs
+        repeats = self.settings.repeats
+        total = self._planned = len(calls) + self.settings.ghost + repeats
         for call in calls:
             self._checked(call)
             self._told(self.calls, total)
-        if self._settings.ghost:
+        if self.settings.ghost:
             self._ghost(calls[-1].number + 1)
             self._told(self.calls, total)
         self._repeated(calls[-1].number + 2, repeats)
         self._other_configs(calls[-1].number + 3)
+        self._far_out(calls[-1].number + 4)
+        self._remembered(calls[-1].number + 5)
         self._told(total, total)
         self._held_outputs()
         if self._counting:
-            raise Wrong([self._with(_counts(self._counting), {})])
+            raise Wrong([self._with(counts(self._counting), {})])
+        self._specials(calls[-1].number + 6)
 
     def _plan(self, *, floats: bool) -> tuple[Call, ...]:
-        settings = self._settings
+        settings = self.settings
         return plan(
             settings.seed, settings.shape, settings.effort, floats=floats, layouts=settings.layouts
         )
@@ -138,16 +143,16 @@ class Trial:
         returned, compared = self._judged(call, message, made, inputs, keep=True)
         if not self._held and not elements(compared):
             says = "the reference gives nothing finite to compare with on its own inputs"
-            raise Wrong([self._placed(_cannot(says, Blame.PROBLEM), call)])
+            raise Wrong([self._placed(cannot(says, Blame.PROBLEM), call)])
         self._held.append((call.number, made, returned))
 
     def _check_size(self, made: Made) -> None:
         """Refuse to interpret what would take hours."""
         moved = [*made.entries, *(e.entry for e in made.expected)]
         self._bytes = sum(entry.bytes for entry in moved)
-        if self._settings.interpreted and self._bytes > INTERPRETER_BYTES:
+        if self.settings.interpreted and self._bytes > INTERPRETER_BYTES:
             says = f"{self._bytes >> 20} MiB are too much for the interpreter"
-            raise Wrong([self._with(_cannot(says, Blame.MACHINE, needs=_NEEDS), {})])
+            raise Wrong([self._with(cannot(says, Blame.MACHINE, needs=NEEDS), {})])
 
     def _run(self, message: RunCall, inputs: Sequence[Blob]) -> tuple[Returned, Sequence[Blob]]:
         left = self._left()
@@ -155,10 +160,10 @@ class Trial:
         try:
             return self._dialogue.run(message, inputs, seconds=left)
         except Ended as end:
-            slow = self._settings.interpreted and self._bytes > _CERTAIN_BYTES
+            slow = self.settings.interpreted and self._bytes > _CERTAIN_BYTES
             if slow and end.finding.code == "correctness.timed-out":
                 says = f"{end.finding.says} in the interpreter, which may just be slow here"
-                raise Ended(_cannot(says, Blame.MACHINE, needs=_NEEDS)) from end
+                raise Ended(cannot(says, Blame.MACHINE, needs=NEEDS)) from end
             raise
         finally:
             self.calls += 1
@@ -171,7 +176,7 @@ class Trial:
 
     def _left(self) -> float | None:
         """Seconds for the next call. Ended where those that are still to come will take more."""
-        patience = self._settings.patience
+        patience = self.settings.patience
         if patience is None:
             return None
         left = patience - self._called
@@ -183,8 +188,10 @@ class Trial:
     def _note(self, returned: Returned) -> None:
         """What a call of the candidate's worker tells of it beside the outputs."""
         self._configs = max(self._configs, returned.configs)
-        if self._settings.interpreted:
+        if self.settings.interpreted:
             self._counting = self._counting or returned.counting
+            self._kept = returned.kept
+            self.ways = returned.ways
 
     def _judged(
         self, call: Call, message: RunCall, made: Made, inputs: Sequence[Blob], *, keep: bool
@@ -193,7 +200,7 @@ class Trial:
         self._note(returned)
         if returned.raised is not None:
             raise Wrong([self._placed(self._explain(returned.raised, "forward"), call)])
-        findings = check_structure(made, returned, blobs, self._device) + _check_operators(
+        findings = check_structure(made, returned, blobs, self._device) + check_operators(
             returned.operators
         )
         if findings:
@@ -241,7 +248,7 @@ class Trial:
                 poison=call.poison,
                 watched=False,
                 reset_state=made.changes_state,
-                mode=Mode.APART if self._settings.interpreted else Mode.PLAIN,
+                mode=Mode.APART if self.settings.interpreted else Mode.PLAIN,
                 order_seed=self._number("order", turn),
                 hold=False,
             )
@@ -252,7 +259,7 @@ class Trial:
 
     def _other_configs(self, number: int) -> None:
         """Run autotuned kernels in every other configuration: a GPU may pick any of them."""
-        if not self._settings.interpreted or self._configs == 1:
+        if not self.settings.interpreted or self._configs == 1:
             return
         for config in range(1, min(self._configs, MOST_CONFIGS)):
             call = self._extra(number, "configs", Poison.NAN)
@@ -272,17 +279,75 @@ class Trial:
                 found = [self._with(f, {"configuration": config}) for f in wrong.findings]
                 raise Wrong(found) from wrong
 
+    def _far_out(self, number: int) -> None:
+        """Where a condition on loaded numbers was never met, or always: look for inputs that do.
+
+        A kernel may be right for no others than those it was tried with. What is wrong only there
+        may be the fault of numbers that no promise covers: it is a doubt.
+        """
+        if not self.settings.interpreted or self.settings.effort is not Effort.ALL:
+            return
+        for case in FAR_OUT:
+            before = self.ways
+            if not before:
+                return
+            call = structs.replace(self._extra(number, "far out", Poison.NAN), case=case)
+            try:
+                self._plainly(call)
+            except Wrong as wrong:
+                now = [way for way in before if way not in self.ways]
+                if now:
+                    raise Wrong([self._placed(turned(now[0], wrong), call)]) from wrong
+
+    def _specials(self, number: int) -> None:
+        """What a NaN and infinities among the inputs do: told, and held against no kernel.
+
+        `tl.maximum` drops NaN on a GPU, which honest kernels live with (gate protocol, section 7).
+        """
+        if not self._float_inputs or not self.settings.interpreted:
+            return
+        for case in SPECIAL:
+            call = structs.replace(self._extra(number, case, Poison.PATTERN), case=case)
+            try:
+                self._plainly(call)
+            except Wrong as wrong:
+                self.notes.append(self._placed(special(wrong), call))
+
+    def _plainly(self, call: Call) -> None:
+        """One call outside of the plan, compared with its answer."""
+        made, inputs = self._dialogue.draw(call)
+        message = RunCall(
+            inputs=made.inputs,
+            same_storage=call.same_storage,
+            poison=call.poison,
+            watched=False,
+            reset_state=made.changes_state,
+            hold=False,
+        )
+        worst = self.worst
+        self._judged(call, message, made, inputs, keep=False)
+        self.worst = worst if call.case is not Case.FRESH else self.worst
+
+    def _remembered(self, number: int) -> None:
+        """Where tensors are kept: whether they hold something new after every equal call."""
+        if not self._kept or self.settings.effort is not Effort.ALL:
+            return
+        seen: set[str] = set()
+        for _ in range(_EQUAL_CALLS):
+            self._plainly(self._extra(number, "equal calls", Poison.PATTERN))
+            seen.add(self._kept)
+        if len(seen) == _EQUAL_CALLS:
+            self._counting = self._counting or "a tensor that it keeps"
+
     @property
     def skipped_configs(self) -> int:
         """Configurations of an autotuner that were never run."""
-        return max(self._configs - MOST_CONFIGS, 0) if self._settings.interpreted else 0
+        return max(self._configs - MOST_CONFIGS, 0) if self.settings.interpreted else 0
 
     def _as_race(self, finding: Finding, turn: int) -> Finding:
-        if finding.code not in _NUMERIC:
+        if finding.code not in NUMERIC:
             return finding
-        how = (
-            "with programs that run at the same time" if self._settings.interpreted else "repeated"
-        )
+        how = "with programs that run at the same time" if self.settings.interpreted else "repeated"
         return structs.replace(
             finding,
             code="correctness.race",
@@ -311,7 +376,7 @@ class Trial:
         )
 
     def _number(self, *labels: str | int) -> int:
-        return derive(self._settings.seed, self._settings.shape, *labels)
+        return derive(self.settings.seed, self.settings.shape, *labels)
 
     def _explain(self, raised: Raised, doing: str) -> Finding:
         return explain(raised, doing, self._dialogue.device_use)
@@ -322,43 +387,5 @@ class Trial:
         return self._with(finding, evidence)
 
     def _with(self, finding: Finding, evidence: Evidence) -> Finding:
-        place: Evidence = {"shape": self._settings.shape, "seed": self._settings.seed.hex()}
+        place: Evidence = {"shape": self.settings.shape, "seed": self.settings.seed.hex()}
         return structs.replace(finding, evidence={**finding.evidence, **evidence, **place})
-
-
-_NEEDS = "a GPU, or a smaller first [[shape]] in the sidecar"
-
-_NUMERIC = (
-    "correctness.error-above-bound",
-    "correctness.non-finite",
-    "correctness.low-variance-error",
-    "correctness.side-effect-missing",
-)
-
-
-def _cannot(says: str, blame: Blame, needs: str = "") -> Finding:
-    """The stage cannot answer, and it is not the candidate's fault."""
-    evidence: Evidence = {"needs": needs} if needs else {}
-    return Finding(code="correctness.cannot-judge", says=says, blame=blame, evidence=evidence)
-
-
-def _counts(path: str) -> Finding:
-    says = (
-        f"host code remembers something new after every call ({path}): what it does after more "
-        "calls than were made here was not compared"
-    )
-    return Finding(code="correctness.counts-calls", says=says, blame=Blame.MACHINE)
-
-
-def _check_operators(operators: Sequence[Operator]) -> list[Finding]:
-    """Torch operators in host code that compute something."""
-    return [
-        Finding(
-            code="correctness.torch-compute-at-run-time",
-            says=f"host code runs {op.name}: the kernels have to compute, torch only allocates",
-            line=op.line,
-            evidence={"operator": op.name, "times": op.times},
-        )
-        for op in operators
-        if not op.allowed
-    ]

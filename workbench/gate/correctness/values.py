@@ -1,13 +1,22 @@
 """What the reference worker puts into inputs and weights for each case. Runs in workers only."""
 
+import math
+
 import torch
 
-from workbench.gate.correctness.cases import Case
+from workbench.gate.correctness.cases import SPECIAL, Case
 from workbench.gate.correctness.layout import copied, window
 
 CENTRE = 0.37
 """Subtracted in the centred case: near the mean of U(0, 1), and no round number."""
 OUTLIER = 300.0
+FACTORS = {
+    Case.LARGE: 64.0,
+    Case.TINY: 2.0**-20,
+    Case.HUGE: 2.0**14,
+    Case.VAST: 2.0**40,
+    Case.NEGATED: -1.0,
+}
 EDIT = 64
 """An edited tensor has one stretch of this share of its elements drawn anew (ours)."""
 KEPT = 1
@@ -28,7 +37,7 @@ def apply_case(
     surely = floats[int(torch.randint(len(floats), (), generator=generator))] if floats else -1
     for place, x in enumerate(inputs):
         new = copied(x)
-        if x.is_floating_point():
+        if x.is_floating_point() and (place == surely or case not in SPECIAL):
             _change(case, new, generator)
         if before is not None and place < len(before):
             if case is Case.KEPT_ENDS:
@@ -46,20 +55,31 @@ def _change(case: Case, x: torch.Tensor, generator: torch.Generator) -> None:
     match case:
         case Case.CENTRED:
             _store(flat, flat.double() - CENTRE)
-        case Case.LARGE:
-            _store(flat, flat.double() * 64)
-        case Case.TINY:
-            _store(flat, flat.double() * 2.0**-20)
         case Case.ZEROS:
             flat.zero_()
         case Case.ONES:
             flat.copy_(torch.randint(2, flat.shape, generator=generator))
+        case Case.EQUAL if x.numel():
+            flat.copy_(flat[:1].clone().expand_as(flat))
         case Case.OUTLIER if x.numel():
-            at = [int(torch.randint(n, (), generator=generator)) for n in x.shape]
-            place = sum(i * s for i, s in zip(at, x.stride(), strict=True))
-            _store(flat[place : place + 1], flat[place : place + 1].double() * 0 + OUTLIER)
-        case _:
-            pass
+            _put(flat, _anywhere(x, generator), OUTLIER)
+        case Case.NOT_A_NUMBER if x.numel():
+            flat[_anywhere(x, generator)] = math.nan
+        case Case.INFINITE if x.numel():
+            for infinity in (math.inf, -math.inf):
+                flat[_anywhere(x, generator)] = infinity
+        case _ if case in FACTORS:
+            _store(flat, flat.double() * FACTORS[case])
+
+
+def _anywhere(x: torch.Tensor, generator: torch.Generator) -> int:
+    """The place of one element in the tensor's window."""
+    at = [int(torch.randint(n, (), generator=generator)) for n in x.shape]
+    return sum(i * s for i, s in zip(at, x.stride(), strict=True))
+
+
+def _put(flat: torch.Tensor, place: int, value: float) -> None:
+    _store(flat[place : place + 1], torch.full((1,), value, dtype=torch.float64))
 
 
 def _store(flat: torch.Tensor, values: torch.Tensor) -> None:

@@ -110,8 +110,7 @@ def _compared(running: _Running, out: object) -> Compared:
         made,
         rule=reference.rule,
         selections=reference.message.selections,
-        doubtful=lambda spacings: reference.oracle.doubtful(made.nest, made.inputs, spacings),
-        sense=lambda: reference.oracle.makes_sense(made.nest, made.inputs),
+        oracle=reference.oracle,
     )
     return Compared(measured=tuple(comparison.measured(outputs)))
 

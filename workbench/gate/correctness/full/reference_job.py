@@ -240,8 +240,7 @@ class _Part:
             Answered(message.inputs, inputs, native, gold, drawn_so=True),
             rule=full.rule,
             selections=message.selections,
-            doubtful=lambda spacings: full.oracle.doubtful(message.inputs, inputs, spacings),
-            sense=lambda: full.oracle.makes_sense(message.inputs, inputs),
+            oracle=full.oracle,
         )
         found = comparison.measured(got)[self._output]
         if found.wrong_exact and full.ties and (native.choices or message.selections):

@@ -1,0 +1,74 @@
+"""What a trial says of a candidate beside its numbers. Pure."""
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from workbench.gate.correctness.protocol import Operator
+from workbench.gate.records import Blame, Evidence, Finding
+from workbench.kernels.records import Way
+
+NEEDS = "a GPU, or a smaller first [[shape]] in the sidecar"
+
+NUMERIC = (
+    "correctness.error-above-bound",
+    "correctness.non-finite",
+    "correctness.low-variance-error",
+    "correctness.side-effect-missing",
+)
+
+
+class Wrong(Exception):
+    """A call is wrong; no further one is made."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__(findings[0].says)
+        self.findings = tuple(findings)
+
+
+def cannot(says: str, blame: Blame, needs: str = "") -> Finding:
+    """The stage cannot answer, and it is not the candidate's fault."""
+    evidence: Evidence = {"needs": needs} if needs else {}
+    return Finding(code="correctness.cannot-judge", says=says, blame=blame, evidence=evidence)
+
+
+def turned(way: Way, wrong: Wrong) -> Finding:
+    """A way that only unlikely inputs go, and what is wrong there."""
+    says = (
+        f"line {way.line} of {way.kernel} went one way in all calls but one on unlikely inputs, "
+        f"where {wrong.findings[0].says}"
+    )
+    code = "correctness.wrong-where-rare"
+    return structs.replace(
+        wrong.findings[0], code=code, says=says, line=way.line, blame=Blame.MACHINE
+    )
+
+
+def special(wrong: Wrong) -> Finding:
+    """What NaN or infinity in an input does otherwise than in the reference."""
+    says = f"not held against it: {wrong.findings[0].says}"
+    code = "correctness.special-values"
+    return structs.replace(wrong.findings[0], code=code, says=says, blame=Blame.MACHINE)
+
+
+def counts(path: str) -> Finding:
+    """Host code or a kernel may know how often it was called."""
+    says = (
+        f"host code remembers something new after every call ({path}): what it does after more "
+        "calls than were made here was not compared"
+    )
+    return Finding(code="correctness.counts-calls", says=says, blame=Blame.MACHINE)
+
+
+def check_operators(operators: Sequence[Operator]) -> list[Finding]:
+    """Torch operators in host code that compute something."""
+    return [
+        Finding(
+            code="correctness.torch-compute-at-run-time",
+            says=f"host code runs {op.name}: the kernels have to compute, torch only allocates",
+            line=op.line,
+            evidence={"operator": op.name, "times": op.times},
+        )
+        for op in operators
+        if not op.allowed
+    ]

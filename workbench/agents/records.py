@@ -19,6 +19,10 @@ class Role(StrEnum):
     """Names the one cause of a refusal."""
     REPAIRER = "repairer"
     """Mends a refused candidate where the diagnosis says."""
+    REMOVER = "remover"
+    """Takes a mechanism out of an expert where no inverse finds one."""
+    RESTORER = "restorer"
+    """Puts it back, from the kernel without it."""
 
 
 class Ending(StrEnum):

@@ -31,6 +31,11 @@ def learn(
     wall_seconds: Annotated[
         float | None, typer.Option(min=0, help="Seconds: no attempt begins that would not fit.")
     ] = None,
+    proposer: Annotated[
+        str,
+        typer.Option(help="skills: inverse edits alone; both: a model for what they do not find."),
+    ] = "skills",
+    usd: options.Usd = None,
     stop: Annotated[
         bool,
         typer.Option("--stop", help="With --session: judge no more, write the chain there is."),
@@ -60,7 +65,7 @@ def learn(
     if expert is None and not problem and not session:
         _list(json=json)
         return
-    path = _opened(expert, problem, device, target, session, sessions)
+    path = _opened(expert, problem, device, target, session, sessions, proposer, usd)
     telling = Telling(json=json)
     limits = WalkLimits(
         steps=steps, rejections=rejections, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds
@@ -93,8 +98,15 @@ def _stop(session: str, folder: Path | None, *, alone: bool, json: bool) -> None
     ending(path, ended, json=json)
 
 
-def _opened(
-    expert: Path | None, problem: str, device: str, target: str, session: str, folder: Path | None
+def _opened(  # every choice of a new walk
+    expert: Path | None,
+    problem: str,
+    device: str,
+    target: str,
+    session: str,
+    folder: Path | None,
+    proposer: str,
+    usd: float | None,
 ) -> Path:
     """The lineage session that is walked: a new one where an expert or a problem is named."""
     from workbench.engine.learning import LearnRequest, continued, create_lineage
@@ -103,6 +115,10 @@ def _opened(
     if expert is None and not problem:
         place = sessions_folder(folder)
         return continued(find_session(session, place), place)
+    if proposer not in {"skills", "both"}:
+        raise WorkbenchError(
+            f"{proposer} proposes no removals", where="--proposer", todo="one of skills, both"
+        )
     if not problem:
         raise WorkbenchError(
             "the expert's problem is needed", todo=f"workbench learn {expert} --problem gemm"
@@ -115,6 +131,8 @@ def _opened(
             target=target,
             name=session,
             sessions=sessions_folder(folder),
+            proposer="both" if proposer == "both" else "skills",
+            usd=usd,
         )
     )
 

@@ -1,17 +1,24 @@
 """Learning from an expert: a walk backwards that survives its process, written as a session."""
 
+import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from msgspec import Struct, structs
 
+from workbench.agents.exchange import JOURNAL
+from workbench.agents.roles.remover import About
+from workbench.engine import events as ev
 from workbench.engine.beside import Beside
 from workbench.engine.create import note_seed, noted_seed, toolchain
 from workbench.engine.devices import choose_place
 from workbench.engine.interrupting import Interruption, Stopped
+from workbench.engine.laying import problem_of
 from workbench.engine.opening import lock_path
+from workbench.engine.suggesting import Suggesting
+from workbench.engine.talks import ready_models
 from workbench.engine.unwritten import unwritten, walk_path
 from workbench.engine.walks import (
     Listen,
@@ -26,8 +33,9 @@ from workbench.engine.workplace import Emit, SessionWorkplace
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import read_candidate
 from workbench.gate.records import GateReport
+from workbench.kernels.target import target
 from workbench.lineage.bench import Looked
-from workbench.lineage.records import Ended, Termination, WalkLimits
+from workbench.lineage.records import Attempt, Ended, Line, Termination, WalkLimits
 from workbench.lineage.restored import operations
 from workbench.lineage.walk import Walk
 from workbench.measure.records import Speed
@@ -37,8 +45,9 @@ from workbench.session.code import read as read_code
 from workbench.session.journal import Journal
 from workbench.session.lock import EngineLock
 from workbench.session.names import check_name, fresh_name
-from workbench.session.records import Budget, Mode, SessionSettings
+from workbench.session.records import Budget, Mode, Proposer, SessionSettings
 from workbench.session.store import SessionStore
+from workbench.skills.library import Library
 
 
 class LearnRequest(Struct, frozen=True, kw_only=True):
@@ -51,6 +60,10 @@ class LearnRequest(Struct, frozen=True, kw_only=True):
     target: str
     name: str
     sessions: Path
+    proposer: Proposer = "skills"
+    """`both`: a model is asked for what no inverse finds."""
+    usd: float | None = None
+    """For the model."""
 
 
 def create_lineage(request: LearnRequest) -> Path:
@@ -59,6 +72,9 @@ def create_lineage(request: LearnRequest) -> Path:
     Raises WorkbenchError for an expert, problem, device, name or folder that cannot be used.
     """
     problem = load_problem(request.problem)
+    if request.proposer != "skills":
+        # Keys and prices are missed before anything is paid for on the GPU.
+        ready_models(Budget(usd=request.usd))
     path = request.expert or shipped_expert(problem)
     expert = read_candidate(path).source
     place = choose_place(request.device, request.target)
@@ -71,7 +87,8 @@ def create_lineage(request: LearnRequest) -> Path:
         device=place.device,
         device_index=place.index,
         target=place.target,
-        budget=Budget(),
+        proposer=request.proposer,
+        budget=Budget(usd=request.usd),
         created=now(),
         toolchain=toolchain(),
     )
@@ -136,6 +153,8 @@ def continued(path: Path, sessions: Path) -> Path:
     settings = structs.replace(settings, name=name, created=now())
     new = SessionStore.create(sessions / name, settings, problem.source, problem.sidecar)
     note_seed(new, given[0], Path(given[1]))
+    if (talks := store.state / JOURNAL).exists():
+        shutil.copyfile(talks, new.state / JOURNAL)
     with Journal(walk_path(new)) as journal:
         note = noting(journal, unheard)
         for line in lines[:-1]:
@@ -171,7 +190,8 @@ def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:
         workplace = SessionWorkplace(store, settings, given, tell)
         before = walked(walk_path(store))
         bench = _Bench(store, workplace, interruption)
-        walk = Walk(bench, limits, noting(journal, listen), before)
+        ideas = _ideas(store, settings, before, tell)
+        walk = Walk(bench, limits, noting(journal, listen), before, ideas)
         try:
             ended = walk.run(*given)
             write_chain(store, walk.lines)
@@ -187,7 +207,33 @@ def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:
             raise
         finally:
             workplace.close()
+            if ideas is not None:
+                ideas.close()
     return ended
+
+
+def _ideas(
+    store: SessionStore, settings: SessionSettings, lines: Sequence[Line], tell: Emit
+) -> Suggesting | None:
+    """Who is asked for what no inverse covers; None in a walk that asks no model."""
+    if settings.proposer == "skills":
+        return None
+
+    def about() -> About:
+        return About(
+            problem=problem_of(store, settings.problem, store.state / "about"),
+            library=Library({}),
+            target=target(settings.target),
+        )
+
+    attempts = [line for line in lines if isinstance(line, Attempt)]
+    return Suggesting(
+        store.state,
+        settings.budget,
+        about,
+        attempts,
+        lambda says: tell(ev.Note(level="warning", says=says)),
+    )
 
 
 def _nothing_learned(fault: WorkbenchError, path: Path) -> WorkbenchError:

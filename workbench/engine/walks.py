@@ -8,13 +8,16 @@ ends. What ends it early (a signal, a fault) writes the chain on the way out; wh
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from workbench.agents.ledger import read_lines
 from workbench.engine.history import History
 from workbench.engine.opening import lock_path
 from workbench.engine.unwritten import walk_path
 from workbench.errors import WorkbenchError
+from workbench.kernels.source import normalized_sha256
 from workbench.lineage.chain import transitions
 from workbench.lineage.records import Attempt, Ended, Line, Termination
 from workbench.session.journal import Journal, Tail
@@ -50,12 +53,32 @@ def noting(journal: Journal, listen: Listen) -> Listen:
 def write_chain(store: SessionStore, lines: Sequence[Line]) -> None:
     """Write the chain and what hangs off it; what an interrupted call has written stays."""
     there = {version.number for version in store.overview().versions}
-    history = History()
+    history, talks = History(), _talks(store, lines)
     for transition, source in transitions(lines, now()):
         history = history.plus(transition)
         if transition.number not in there:
             best = history.best is transition
-            store.record(transition, source, best=best)
+            step = transition.backward
+            key = None if step is None else (step.category, step.before)
+            store.record(transition, source, exchange=talks.get(key, ()), best=best)
+
+
+def _talks(
+    store: SessionStore, lines: Sequence[Line]
+) -> dict[tuple[str, str] | None, list[dict[str, Any]]]:
+    """What was said with a model about each attempt that it proposed, by category and fingerprint
+    of the kernel without the mechanism."""
+    attempts = [line for line in lines if isinstance(line, Attempt)]
+    if not any(one.by for one in attempts):
+        return {}
+    said = read_lines(store.state)
+    return {
+        (one.category, normalized_sha256(one.source)): [
+            msgspec.to_builtins(line) for line in said if line.number == number
+        ]
+        for number, one in enumerate(attempts, start=1)
+        if one.by
+    }
 
 
 def close_walk(store: SessionStore, journal: Journal, listen: Listen, why: str) -> Ended | None:

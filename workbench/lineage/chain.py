@@ -94,7 +94,7 @@ def _forward(
         decision=Decision(answer=Answer.ACCEPTED, by="gate", reason=_kept(attempt), at=at),
         cost=attempt.cost,
         created=at,
-        origin=f"edit {attempt.edit}",
+        origin=f"edit {attempt.edit}" if attempt.edit else f"model {attempt.by}",
         backward=_step(attempt, source),
     )
 
@@ -122,7 +122,7 @@ def _rejected(number: int, parent: int, attempt: Attempt, state: str, at: str) -
         decision=Decision(answer=Answer.REJECTED, by="gate", reason=attempt.why, at=at),
         cost=attempt.cost,
         created=at,
-        origin=f"inverse of {attempt.edit}",
+        origin=f"inverse of {attempt.edit}" if attempt.edit else f"model {attempt.by}",
         backward=_step(attempt, state),
     )
 
@@ -155,7 +155,7 @@ def _plan(attempt: Attempt) -> Plan:
     return Plan(
         card="",
         title=_title(attempt),
-        intent=EDITS[attempt.edit].says,
+        intent=EDITS[attempt.edit].says if attempt.edit else attempt.says,
         kernel=attempt.kernel,
         edit=attempt.edit,
         parameters=attempt.parameters,

@@ -30,7 +30,9 @@ class Attempt(Struct, frozen=True, kw_only=True, tag="attempt"):
     kernel: str
     says: str
     edit: str
-    """Of the forward step."""
+    """Of the forward step; empty where a model wrote both ways."""
+    by: str = ""
+    """The model that proposed it; empty for an inverse."""
     parameters: dict[str, Parameter] = {}
     source: str
     """The kernel without the mechanism: the predecessor."""
@@ -70,7 +72,7 @@ class Termination(StrEnum):
     STEP_LIMIT = "step limit"
     REJECTION_LIMIT = "rejection limit"
     BUDGET = "budget"
-    """Of GPU-seconds or seconds."""
+    """Of GPU-seconds, seconds or dollars."""
     INTERRUPTED = "interrupted"
     """By a signal, by a fault, or by the death of its process."""
 
@@ -96,6 +98,8 @@ class WalkLimits(Struct, frozen=True, kw_only=True):
     """Accepted removals (KLineage's default, spec 1.1)."""
     rejections: int = 12
     """In all. KLineage stops at 4, but each of its attempts is paid for; ours are edits."""
+    ideas: int = 4
+    """Proposals of a model that fail before it is asked no more (KLineage's limit, spec C1.3)."""
     gpu_seconds: float | None = None
     """No attempt begins that would go beyond them, by the price of the newest verdicts, with room
     for the pairs at the end; those of earlier processes count."""

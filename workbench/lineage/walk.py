@@ -13,22 +13,19 @@ of what there was (`GateReport.work`: the same machine code, launched alike) it 
 identity and only compared.
 """
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from statistics import median
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from msgspec import structs
 
 from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Verdict
-from workbench.gate.timing.sides import CANDIDATE, PARENT
 from workbench.kernels.edits.base import EditRefused
-from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.inverses.registry import Inverse, Removable
 from workbench.kernels.source import normalized_sha256
 from workbench.lineage.bench import Bench, Looked, machine_failed, price_of
+from workbench.lineage.ideas import Idea, Ideas, NoIdea, NoWayBackError
 from workbench.lineage.leaping import leap, loses, modeled, turned
 from workbench.lineage.records import (
     Attempt,
@@ -39,11 +36,11 @@ from workbench.lineage.records import (
     WalkLimits,
 )
 from workbench.lineage.removals import removable
-from workbench.lineage.restored import Made, generated, restored, same_code
+from workbench.lineage.removing import Said, blocks, not_taken_out, put_back, verdicts
+from workbench.lineage.restored import Made, generated
 from workbench.lineage.uncovered import Uncovered, failed_gate, nothing_to_remove, uncovered
 from workbench.measure.records import Kind, Speed
 from workbench.session.records import Cost
-from workbench.skills.records import Parameter
 
 L = TypeVar("L", bound=Line)
 Note = Callable[[Line], None]
@@ -54,9 +51,15 @@ class Walk:
     """One walk. `lines` are those of an interrupted one: nothing that they hold is judged again."""
 
     def __init__(
-        self, bench: Bench, limits: WalkLimits, note: Note, lines: Sequence[Line] = ()
+        self,
+        bench: Bench,
+        limits: WalkLimits,
+        note: Note,
+        lines: Sequence[Line] = (),
+        ideas: Ideas | None = None,
     ) -> None:
         self._bench = bench
+        self._ideas = ideas
         self._limits = limits
         self._note = note
         self._began = time.monotonic()
@@ -118,11 +121,33 @@ class Walk:
         if found is not None:
             self._write(self._attempt(len(kept), state, report, found))
             return None
-        says = "no inverse finds anything more to take out"
+        how, asked = self._by_idea(state, report, len(kept))
+        if not how:
+            return None
+        says = f"no inverse finds anything more to take out{asked}"
         says = f"{says}; {len(kept)} steps, {rejected} rejections"
         if left := uncovered(state):
             says = f"{says}; left, since no inverse covers it: {_words(left)}"
-        return self._end(Termination.COMPLETE, says)
+        return self._end(how, says)
+
+    def _by_idea(
+        self, state: str, report: GateReport, number: int
+    ) -> tuple[Termination | None, str]:
+        """One attempt of whoever has ideas; else how the walk ends, and what they said."""
+        if self._ideas is None:
+            return Termination.COMPLETE, ""
+        failed = sum(bool(a.by) and not a.accepted for a in self.attempts)
+        if failed >= self._limits.ideas:
+            return Termination.REJECTION_LIMIT, f", and {failed} removals by a model failed"
+        if spent := self._spent(2):
+            return Termination.BUDGET, f", and a model is not asked: {spent}"
+        left = [one.words() for one in uncovered(state)]
+        idea = self._ideas.removal(state, left, self.attempts)
+        if isinstance(idea, NoIdea):
+            how = Termination.BUDGET if idea.spent else Termination.COMPLETE
+            return how, f", and {idea.says}"
+        self._write(self._imagined(number, state, report, idea))
+        return None, ""
 
     def _next(self, state: str, number: int) -> tuple[Inverse, str, Removable] | None:
         """What to take out next: what was never tried first, then what failed in earlier states.
@@ -177,10 +202,11 @@ class Walk:
         self, number: int, state: str, before: GateReport, what: tuple[Inverse, str, Removable]
     ) -> Attempt:
         inverse, kernel, found = what
-        began = time.monotonic()
-        looked = self._bench.look(found.source, state, before, None)
-        made = [Made(one, self._bench.operations(one)) for one in (before, looked.report)]
-        said = Attempt(
+
+        def back(said: Attempt) -> Attempt:
+            return _with(said, forward=put_back(said.source, kernel, said.edit, said.parameters))
+
+        said = Said(
             state=number,
             category=inverse.category,
             locus=found.locus,
@@ -189,24 +215,65 @@ class Walk:
             edit=inverse.edit,
             parameters=dict(found.parameters),
             source=found.source,
-            predecessor=looked.report,
-            generated=generated(*made),
-            accepted=False,
-            cost=_cost_of(0.0, began),
         )
+        return self._taken_out(said, state, before, at_once=back)
+
+    def _imagined(self, number: int, state: str, before: GateReport, idea: Idea) -> Attempt:
+        """An idea before both gates; its way back is asked for once the kernel is right."""
+        tried = len(self.attempts)
+
+        def back(said: Attempt) -> Attempt:
+            if self._ideas is None:
+                raise NoWayBackError("nobody is asked")
+            target = "of unknown speed" if before.time is None else f"{before.time.microseconds} us"
+            forward, usd = self._ideas.forward(idea, target, tried)
+            cost = structs.replace(said.cost, usd=said.cost.usd + usd)
+            return _with(said, forward=forward, cost=cost)
+
+        said = Said(
+            state=number,
+            category=idea.category,
+            locus=idea.locus,
+            kernel=idea.kernel,
+            says=idea.says,
+            edit="",
+            by=idea.by,
+            source=idea.source,
+        )
+        return self._taken_out(said, state, before, in_the_end=back, usd=idea.usd)
+
+    def _taken_out(
+        self,
+        found: Said,
+        state: str,
+        before: GateReport,
+        *,
+        at_once: Callable[[Attempt], Attempt] | None = None,
+        in_the_end: Callable[[Attempt], Attempt] | None = None,
+        usd: float = 0.0,
+    ) -> Attempt:
+        """A removal before both gates; what costs nothing is asked before what does."""
+        began = time.monotonic()
+        looked = self._bench.look(found.source, state, before, None)
+        made = [Made(one, self._bench.operations(one)) for one in (before, looked.report)]
+        said = found.attempt(looked.report, generated(*made), Cost(usd=usd))
         compiled = looked.report.verdict is Verdict.ACCEPTED
-        if compiled and (nothing := _not_taken_out(inverse.category, *made)):
+        if compiled and (nothing := not_taken_out(found.category, *made)):
             return _rejected(said, *nothing)
         try:
-            forward = put_back(said.source, kernel, inverse.edit, said.parameters)
+            said = said if at_once is None else at_once(said)
+            predecessor = self._answered(looked, found.source, state, before, None)
+            said = _with(said, predecessor=predecessor)
+            said = _paid(said, predecessor.gpu_seconds, began)
+            if predecessor.verdict is not Verdict.ACCEPTED:
+                return _rejected(said, predecessor.code, f"without it: {predecessor.says}")
+            said = said if in_the_end is None else in_the_end(said)
         except EditRefused as refused:
             why = f"the edit {said.edit} does not put it back: {refused.why}"
             return _rejected(said, "lineage.forward-refused", why)
-        predecessor = self._answered(looked, found.source, state, before, None)
-        said = _with(said, predecessor=predecessor, cost=_cost(predecessor, began))
-        if predecessor.verdict is not Verdict.ACCEPTED:
-            return _rejected(said, predecessor.code, f"without it: {predecessor.says}")
-        return self._forward(_with(said, forward=forward), state, before, began)
+        except NoWayBackError as none:
+            return _rejected(said, "lineage.no-way-back", f"nobody puts it back: {none}")
+        return self._forward(said, state, before, began)
 
     def _forward(self, said: Attempt, state: str, before: GateReport, began: float) -> Attempt:
         """The attempt with its way back up, accepted when that leads to what there was."""
@@ -220,8 +287,8 @@ class Walk:
         else:
             report = self._answered(looked, said.forward, state, before, self._limits.floor)
         ratio = 1.0 if same else None if report.speed is None else report.speed.ratio
-        spent = _cost_of(said.cost.gpu_seconds + report.gpu_seconds, began)
-        said = _with(said, roundtrip=report, same_work=same, ratio=ratio, cost=spent)
+        said = _with(said, roundtrip=report, same_work=same, ratio=ratio)
+        said = _paid(said, report.gpu_seconds, began)
         said = _with(said, blocks=blocks(report))
         if report.verdict is not Verdict.ACCEPTED:
             return _rejected(said, report.code, f"put back: {report.says}")
@@ -261,49 +328,12 @@ class Walk:
         return structs.replace(again, gpu_seconds=report.gpu_seconds + again.gpu_seconds)
 
 
-def verdicts(state: str, what: tuple[Inverse, str, Removable]) -> int:
-    """How many a removal takes at most: its own, and one of its way back where that is new text."""
-    inverse, kernel, found = what
-    try:
-        back = put_back(found.source, kernel, inverse.edit, found.parameters)
-    except EditRefused:
-        return 0
-    return 1 + (normalized_sha256(back) != normalized_sha256(state))
-
-
-def put_back(source: str, kernel: str, edit: str, parameters: Mapping[str, Parameter]) -> str:
-    """What the forward edit makes of a kernel without the mechanism. Raises EditRefused."""
-    return EDITS[edit].apply(source, kernel, dict(parameters)).source
-
-
-def _not_taken_out(category: str, before: Made, after: Made) -> tuple[str, str] | None:
-    """Why the compiler's code says that nothing was taken out: code and sentence."""
-    if says := same_code(before, after):
-        return "lineage.same-code", says
-    if says := restored(category, before, after):
-        return "lineage.restored", says
-    return None
-
-
 def _no_room(spent: float, price: float, limit: float | None, words: str) -> str:
     """`142 of 170 seconds are over, and what comes next takes about 35`, or nothing."""
     if limit is None or spent + price <= limit:
         return ""
     ahead = f", and what comes next takes about {price:.0f}" if spent < limit else ""
     return f"{spent:.0f} of {limit:g} {words}{ahead}"
-
-
-def blocks(report: GateReport) -> tuple[float, ...]:
-    """The ratio against the parent in each run of pairs that decided; empty when modeled.
-
-    A run has its own workers, warm-up and order, as a trial of KLineage's has (spec 1.1).
-    """
-    runs = [run.us for run in report.samples if {PARENT, CANDIDATE} <= run.us.keys()]
-    return tuple(
-        math.exp(median(math.log(a / b) for a, b in zip(us[PARENT], us[CANDIDATE], strict=True)))
-        for us in runs
-        if us[CANDIDATE]
-    )
 
 
 def _words(left: Sequence[Uncovered]) -> str:
@@ -318,9 +348,16 @@ def _with(attempt: Attempt, **changes: object) -> Attempt:
     return structs.replace(attempt, **changes)
 
 
+def _paid(attempt: Attempt, gpu_seconds: float, began: float) -> Attempt:
+    """The attempt with what it has cost by now."""
+    cost = attempt.cost
+    spent = structs.replace(
+        cost,
+        gpu_seconds=cost.gpu_seconds + gpu_seconds,
+        wall_seconds=time.monotonic() - began,
+    )
+    return _with(attempt, cost=spent)
+
+
 def _cost(report: GateReport, began: float) -> Cost:
-    return _cost_of(report.gpu_seconds, began)
-
-
-def _cost_of(gpu_seconds: float, began: float) -> Cost:
-    return Cost(gpu_seconds=gpu_seconds, wall_seconds=time.monotonic() - began)
+    return Cost(gpu_seconds=report.gpu_seconds, wall_seconds=time.monotonic() - began)

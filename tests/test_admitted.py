@@ -1,0 +1,106 @@
+"""A card from a lineage's step to `admitted`, on the CPU path: a real gate, modeled times."""
+
+from pathlib import Path
+
+from workbench.engine.admitting import held_out
+from workbench.engine.grounds import Ground
+from workbench.kernels.facts import read_facts
+from workbench.lineage.induce import card_text, induce
+from workbench.lineage.instances import Instance
+from workbench.measure.records import Kind, Speed
+from workbench.session.reader import SessionReader
+from workbench.skills.card import read_card
+from workbench.skills.writing import add_evidence
+
+PROBLEM = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * 2
+
+
+def get_inputs():
+    return [torch.randn(1 << 18)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+KERNEL = """
+import torch
+import triton
+import triton.language as tl
+from torch import nn
+
+
+@triton.jit
+def relu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, tl.maximum(x, 0.0) * 2, mask=mask)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        n = x.numel()
+        relu_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, out, n, BLOCK=32)
+        return out
+"""
+
+
+def learned() -> Instance:
+    """A lineage's step that made blocks larger, as `lineage.instances` reads it."""
+    facts = read_facts("", "")
+    return Instance(
+        category="tile-size",
+        locus="BLOCK",
+        edit="block-size",
+        kernel="other_kernel",
+        parameters={"block": "BLOCK", "value": 1024},
+        helped=True,
+        says="12.0 us",
+        ratio=2.0,
+        speed=Speed(kind=Kind.MODELED, ratio=2.0),
+        before=facts,
+        after=facts,
+        session="other-lineage",
+        commit="c" * 40,
+        device="sm90",
+        problem="other",
+        family="elementwise",
+        target="sm90",
+        accepted=True,
+        position=1.0,
+    )
+
+
+def test_an_induced_card_is_admitted_where_it_was_not_learned_and_says_that_was_modeled(tmp_path):
+    problem = tmp_path / "relu.py"
+    problem.write_text(PROBLEM)
+    file = tmp_path / "card.toml"
+    file.write_text(card_text(induce("block-size", [learned()]).card))
+    skill = read_card(file)
+    assert skill.standing == "tried"
+    trial = held_out(
+        skill,
+        Ground(problem=str(problem), form="seed", source=KERNEL),
+        device="cpu",
+        target="sm90",
+        sessions=tmp_path / "sessions",
+        tell=lambda _event: None,
+    )
+    one = trial.admission
+    assert (one.held_out, one.accepted, one.effect_observed) == (True, True, True), trial.says
+    assert one.kind == "modeled"
+    add_evidence(file, [], [one])
+    again = read_card(file)
+    assert again.standing == "admitted"
+    assert again.card.admission == (one,)
+    session = SessionReader(Path(tmp_path / "sessions") / one.session)
+    assert "BLOCK=1024" in session.source(1)

@@ -100,6 +100,9 @@ class Told(Struct, frozen=True, kw_only=True):
     """One policy over all problems, against full fidelity."""
 
     policy: str
+    gpu_seconds: float
+    """Of all problems, in the mean of the replays."""
+    wall_seconds: float
     saved: Estimate
     """Of the GPU-seconds; of the seconds where nothing was measured."""
     wall: Estimate
@@ -109,13 +112,20 @@ class Told(Struct, frozen=True, kw_only=True):
     as_fast: Estimate
     """With that, or one less than 1 % slower."""
 
-    def says(self, unit: str) -> str:
-        """A line of the table."""
+    def cells(self) -> tuple[str, ...]:
+        """Its row of the table."""
         return (
-            f"{self.policy}: saves {self.saved.says()} of the {unit} of full fidelity and"
-            f" {self.wall.says()} of its wall time, ends with the same kernel in"
-            f" {self.same.says()} of replays, with one as fast in {self.as_fast.says()}"
+            self.policy,
+            f"{self.gpu_seconds:.0f} s",
+            self.saved.says(),
+            f"{self.wall_seconds:.0f} s",
+            self.wall.says(),
+            self.same.says(),
+            self.as_fast.says(),
         )
+
+
+POLICIES = ("policy", "GPU-s", "saved", "wall", "saved", "same kernel", "as fast")
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -207,14 +217,15 @@ def summary(rows: Sequence[Row], seed: int = 0) -> Summary:
     """
     if not rows:
         raise ValueError("there are no rows to sum up")
-    names = [one.policy for one in rows[0].policies if one.policy != _FULL]
-    policies = tuple(_told(rows, name, seed) for name in names)
+    policies = tuple(_told(rows, one.policy, seed) for one in rows[0].policies)
     run = next(one for one in policies if one.policy == ENGINE)
     unit = "GPU-seconds" if rows[0].kind is Kind.MEASURED else "seconds (modeled, no GPU)"
     priced = sum(row.candidates - row.refused - row.confirmed for row in rows)
     lines = [
-        *(one.says(unit) for one in policies),
-        f"goals of a run: {100 * SAVED:.0f} % saved, the same kernel in {100 * SAME:.0f} %",
+        (
+            f"saved: of the {unit}, and of the wall time, of everything at full fidelity; goals of"
+            f" a run: {100 * SAVED:.0f} %, the same kernel in {100 * SAME:.0f} %"
+        ),
         (
             f"{len(rows)} problems, {rows[0].runs} replays each, [ ] {100 * _INTERVAL:.0f} % over"
             f" problems; {priced} candidates were not looked at at the top rung and are priced by"
@@ -231,6 +242,8 @@ def _told(rows: Sequence[Row], name: str, seed: int) -> Told:
 
     return Told(
         policy=name,
+        gpu_seconds=sum(row.of(name).gpu_seconds for row in rows),
+        wall_seconds=_wall(rows, name),
         saved=estimate(lambda some: 1 - _total(some, name) / _total(some, _FULL)),
         wall=estimate(lambda some: 1 - _wall(some, name) / _wall(some, _FULL)),
         same=estimate(lambda some: fmean(row.of(name).same for row in some)),

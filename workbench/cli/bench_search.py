@@ -46,9 +46,6 @@ def search(  # every choice of one experiment
     successive halving, over the same kept samples. `--record` makes the recording first, on one
     GPU or several, or (modeled) without one. Leaves with 1 where a run misses its goals.
     """
-    from workbench.bench.search_records import read
-    from workbench.bench.search_table import HEAD, cells, costs, summary, table
-
     if record == (recording is not None) or (record and keep is None):
         raise WorkbenchError(
             "either a recording is made, or one is replayed",
@@ -57,8 +54,16 @@ def search(  # every choice of one experiment
     if record and keep is not None:
         _record(tuple(problems or ()), keep, seconds, count, device, target)
         recording = keep
-    looked = read(recording or Path())
-    wanted = [one for one in looked if not problems or one.problem in problems]
+    if not _replayed(recording or Path(), problems or [], runs, json=json):
+        raise typer.Exit(Exit.NO)
+
+
+def _replayed(recording: Path, problems: list[str], runs: int, *, json: bool) -> bool:
+    """Print what the policies do with a recording; whether a run meets its goals."""
+    from workbench.bench.search_records import read
+    from workbench.bench.search_table import HEAD, POLICIES, cells, costs, summary, table
+
+    wanted = [one for one in read(recording) if not problems or one.problem in problems]
     rows = table(wanted, runs)
     if not rows:
         raise WorkbenchError(
@@ -66,21 +71,20 @@ def search(  # every choice of one experiment
             where=str(recording),
             todo="record for longer: --record --keep the same file, with more --seconds",
         )
-    if not json:
-        emit.text(_line(HEAD))
-    for row in rows:
-        if json:
-            emit.json(row)
-        else:
-            emit.text(_line(cells(row)))
     found = summary(rows)
     if json:
+        for row in rows:
+            emit.json(row)
         emit.json(found)
-    else:
-        for line in (*found.lines, costs(wanted)):
-            emit.text(line)
-    if not found.met:
-        raise typer.Exit(Exit.NO)
+        return found.met
+    for words in (HEAD, *map(cells, rows)):
+        emit.text(_line(words, _WIDTHS))
+    emit.text("")
+    for words in (POLICIES, *(one.cells() for one in found.policies)):
+        emit.text(_line(words, _WIDE))
+    for line in (*found.lines, costs(wanted)):
+        emit.text(line)
+    return found.met
 
 
 def _record(
@@ -97,6 +101,9 @@ def _record(
 _WIDTHS = (16, 9, 10, 10, 10, 10, 10, 8, 8)
 
 
-def _line(row: tuple[str, ...]) -> str:
-    first, *rest = zip(row, _WIDTHS, strict=True)
+_WIDE = (22, 9, 16, 9, 16, 17, 17)
+
+
+def _line(row: tuple[str, ...], widths: tuple[int, ...]) -> str:
+    first, *rest = zip(row, widths, strict=True)
     return f"{first[0]:<{first[1]}}" + "".join(f"{text:>{width}}" for text, width in rest)

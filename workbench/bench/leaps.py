@@ -1,7 +1,7 @@
 """From naive to expert in one leap: every retrieved card is carried out, then one verdict is asked.
 
 A trial that asks the gate for every step pays the GPU for each; this one looks at each step on the
-CPU path alone (policy, compile, modeled time) and asks for one verdict, the last kernel beside the
+CPU path alone (policy and compile) and asks for one verdict, the last kernel beside the
 expert. KLineage's agents reach a kernel in the same way, from the cards of a
 whole lineage: of the longest way that one has from there (`search.retrieval`, spec C1.5). Modeled
 times choose between the values of one card where no recorded step is near, and nothing else.
@@ -14,7 +14,7 @@ from itertools import islice, product
 from msgspec import Struct, structs
 
 from workbench.engine.looking import Look
-from workbench.gate.records import GateReport, Verdict
+from workbench.gate.records import Verdict
 from workbench.kernels.edits.base import Anchor, Edit, EditRefused
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import Target
@@ -85,11 +85,11 @@ def leap(ground: Ground, naive: str, number: int, most: int) -> Leap:
             # Without a way nobody knows how often: once in every kernel that has a place for it.
             away.add((card, kernel))
             waiting.append(card)
-        right = [(s, r) for s in made if (r := ground.look(s)).verdict is Verdict.ACCEPTED]
+        right = [s for s in made if ground.look(s).verdict is Verdict.ACCEPTED]
         if not right:
             refused.append(f"{card} on {kernel} ({ground.look(made[0]).code})")
             continue
-        source = _fastest(right)
+        source = _fastest(right, ground.look)
         taken.append(f"{card} on {kernel}")
     return Leap(
         source=source,
@@ -100,10 +100,12 @@ def leap(ground: Ground, naive: str, number: int, most: int) -> Leap:
     )
 
 
-def _fastest(right: Sequence[tuple[str, GateReport]]) -> str:
-    """The one with the least modeled time; the first where none has any."""
-    timed = [(r.time.microseconds, s) for s, r in right if r.time is not None]
-    return min(timed, key=lambda one: one[0])[1] if timed else right[0][0]
+def _fastest(right: Sequence[str], look: Look) -> str:
+    """The one with the least modeled time; the first where there is no choice, or no time."""
+    if len(right) == 1:
+        return right[0]
+    timed = [(r.time.microseconds, s) for s in right if (r := look(s, timed=True)).time is not None]
+    return min(timed, key=lambda one: one[0])[1] if timed else right[0]
 
 
 def ordered(ground: Ground, number: int) -> list[str]:

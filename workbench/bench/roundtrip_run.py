@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
+from workbench.bench.held import Ends, Held, ends_of, held
 from workbench.bench.leaps import Ground, Leap, leap
 from workbench.bench.roundtrip import FLOOR, Cards, Trial, lacking, learned_library, uncarded
 from workbench.engine import events as ev
@@ -23,13 +24,10 @@ from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Stage, Verdict
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
-from workbench.lineage.instances import Instance, instances
-from workbench.measure.records import Kind
-from workbench.problems.load import load_problem, shipped_problems
+from workbench.problems.load import load_problem
 from workbench.search.retrieval import Recorded, Way, retrieve
 from workbench.session.bundle import recorded
 from workbench.session.names import fresh_name
-from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Budget, Mode, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.library import Library
@@ -60,24 +58,6 @@ class Ask(Struct, frozen=True, kw_only=True):
     sessions: Path
 
 
-class _Ends(Struct, frozen=True, kw_only=True):
-    """The two ends of a lineage."""
-
-    problem: str
-    target: str
-    naive: str
-    expert: str
-    report: GateReport
-    """Of the expert."""
-    steps: tuple[Instance, ...]
-    """From the one to the other."""
-
-    @property
-    def measured(self) -> bool:
-        """Whether the lineage was recorded on a GPU."""
-        return self.report.time is not None and self.report.time.kind is Kind.MEASURED
-
-
 def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
     """Every trial as it ends; one that asks the gate for each step leaves a session.
 
@@ -91,7 +71,7 @@ def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
         groups = []
         for place, lineage in enumerate(ask.lineages):
             with recorded(lineage) as store:
-                ends = _ends(lineage, store)
+                ends = ends_of(lineage, store)
             naive = Path(scratch) / f"{place}.py"
             naive.write_text(ends.naive, encoding="utf-8")
             ways = retrieve(lines, lines[place].place)
@@ -114,7 +94,7 @@ class _Group:
     """Trials of one workload with one form of cards, one after another."""
 
     ask: Ask
-    ends: _Ends
+    ends: Ends
     naive: Path
     form: Cards
     library: Library
@@ -171,48 +151,15 @@ def _leaps(group: _Group, tell: Tell) -> Iterator[Trial]:
             way=group.way.cards if group.way and group.conditioned else (),
             ordered=group.form != "bare",
         )
-        ends = group.ends
-        if device == "cpu" and ends.measured:
-            # A modeled time beside a measured one says nothing.
-            ends = structs.replace(ends, report=there.gate_alone(ends.expert))
-        judged: dict[str, _Verdict] = {}
+        elsewhere = device == "cpu" and group.ends.measured
+        judged: dict[str, Held] = {}
         for number in _numbers(group):
             made = leap(ground, group.ends.naive, number, group.ask.steps)
             sha = normalized_sha256(made.source)
             again = sha in judged
             if not again:
-                judged[sha] = _held(there, made.source, ends)
+                judged[sha] = held(there, made.source, group.ends, elsewhere=elsewhere)
             yield _leapt(group, number, made, judged[sha], again=again)
-
-
-class _Verdict(Struct, frozen=True, kw_only=True):
-    """What the gate said of a kernel beside the expert."""
-
-    report: GateReport
-    identical: bool
-    """Its work is the expert's, so it was compared and not timed."""
-
-    @property
-    def reached(self) -> bool:
-        return self.report.verdict is Verdict.ACCEPTED
-
-    @property
-    def ratio(self) -> float | None:
-        if self.identical and self.reached:
-            return 1.0
-        return None if self.report.speed is None else self.report.speed.ratio
-
-    @property
-    def kind(self) -> Kind | None:
-        return None if self.report.speed is None else self.report.speed.kind
-
-
-def _held(there: SessionWorkplace, source: str, ends: _Ends) -> _Verdict:
-    """A kernel beside the expert; one that does its very work is as fast by identity."""
-    beside = there.beside(source, ends.expert, ends.report, FLOOR)
-    # Pairs of two equal kernels of 15 us differ by more than 0.99 allows.
-    identical = bool(ends.report.work) and beside.report.work == ends.report.work
-    return _Verdict(report=beside.proven() if identical else beside.judged(), identical=identical)
 
 
 @contextmanager
@@ -230,9 +177,9 @@ def _workplace(group: _Group, device: str, tell: Tell) -> Iterator[SessionWorkpl
             place.close()
 
 
-def _leapt(group: _Group, number: int, made: Leap, held: _Verdict, *, again: bool) -> Trial:
+def _leapt(group: _Group, number: int, made: Leap, found: Held, *, again: bool) -> Trial:
     """A trial; a kernel that an earlier one came to is not asked about `again`."""
-    report = held.report
+    report = found.report
     why = [
         report.says,
         *_lacks(group.ends, made.source, group.library),
@@ -247,20 +194,20 @@ def _leapt(group: _Group, number: int, made: Leap, held: _Verdict, *, again: boo
         number=number,
         cards=group.form,
         way="leap",
-        reached=held.reached,
-        ratio=held.ratio,
-        kind=held.kind,
+        reached=found.reached,
+        ratio=found.ratio,
+        kind=found.kind,
         steps=made.tried,
         gpu_seconds=0.0 if again else report.gpu_seconds,
         session="",
-        identical=held.identical and held.reached,
+        identical=found.identical and found.reached,
         wrong=_against(report, Stage.CORRECTNESS),
         slower=_against(report, Stage.PROFILE),
         refused=len(made.refused) + _against(report, Stage.POLICY, Stage.COMPILE),
         along=group.way.lineage if group.way and group.conditioned else "",
         taken=made.taken,
         kernel=made.source,
-        why="" if held.reached else "; ".join(why),
+        why="" if found.reached else "; ".join(why),
     )
 
 
@@ -269,7 +216,7 @@ def _against(report: GateReport, *stages: Stage) -> bool:
     return report.verdict is Verdict.REJECTED and report.stage in stages
 
 
-def _lacks(ends: _Ends, source: str, library: Library) -> list[str]:
+def _lacks(ends: Ends, source: str, library: Library) -> list[str]:
     """What a kernel lacks of the expert, and for which of that there is no card."""
     missing = lacking(ends.expert, source)
     none = uncarded(ends.steps, library)
@@ -279,29 +226,8 @@ def _lacks(ends: _Ends, source: str, library: Library) -> list[str]:
     ]
 
 
-def _ends(lineage: Path, store: SessionReader) -> _Ends:
-    settings = store.settings()
-    if settings.kind != "lineage":
-        raise WorkbenchError(f"session {lineage.name} is no lineage", where=str(lineage))
-    if settings.problem not in shipped_problems():
-        raise WorkbenchError(f"{settings.problem} is no shipped problem", where=str(lineage))
-    chain = [v.number for v in store.overview().versions if v.answer is Answer.ACCEPTED]
-    if len(chain) < 2:
-        raise WorkbenchError(
-            f"lineage {lineage.name} has no step", where=str(lineage), todo="walk it to its end"
-        )
-    return _Ends(
-        problem=settings.problem,
-        target=settings.target,
-        naive=store.source(chain[0]),
-        expert=store.source(chain[-1]),
-        report=store.transition(chain[-1]).gate,
-        steps=tuple(instances([store])),
-    )
-
-
 def _trial(
-    ask: Ask, ends: _Ends, naive: Path, form: Cards, library: Library, number: int, tell: Tell
+    ask: Ask, ends: Ends, naive: Path, form: Cards, library: Library, number: int, tell: Tell
 ) -> Trial:
     kind = f"{ends.problem}-{form}".replace(" ", "-")
     path = create_session(
@@ -318,7 +244,7 @@ def _trial(
 
 
 def _request(
-    ask: Ask, ends: _Ends, naive: Path, name: str, device: str, folder: Path | None
+    ask: Ask, ends: Ends, naive: Path, name: str, device: str, folder: Path | None
 ) -> RunRequest:
     return RunRequest(
         problem=ends.problem,
@@ -335,7 +261,7 @@ def _request(
 
 def _judged(
     path: Path,
-    ends: _Ends,
+    ends: Ends,
     form: Cards,
     library: Library,
     number: int,
@@ -375,7 +301,7 @@ def _judged(
 
 
 def _why(
-    ends: _Ends,
+    ends: Ends,
     library: Library,
     source: str,
     every: Sequence[Transition],

@@ -186,7 +186,7 @@ def _looked(name: str, rows: Sequence[tuple[Skill, Ground, str]], gpu: Target) -
 
 
 def _gain(look: Look, before: str, after: str) -> float | None:
-    one, other = look(before), look(after)
+    one, other = look(before, timed=True), look(after, timed=True)
     if {one.verdict, other.verdict} != {Verdict.ACCEPTED}:
         return None
     if one.time is None or other.time is None:

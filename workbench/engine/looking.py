@@ -1,11 +1,12 @@
 """What the CPU path says of kernels for a GPU that need not be there: policy, compile, a model."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from workbench.engine.measuring import flavors
 from workbench.gate.candidate import candidate_of
-from workbench.gate.judge import JOB_MODULES, GateSettings, judge
+from workbench.gate.judge import JOB_MODULES, GateSettings, Sitting, Told
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import GateReport
 from workbench.isolation.workshop import Workshop
@@ -13,23 +14,36 @@ from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import Target
 from workbench.problems.records import Problem
 
-Look = Callable[[str], GateReport]
-"""What the CPU path says of a source: policy, compile, modeled time."""
+
+class Look(Protocol):
+    """What the CPU path says of a source."""
+
+    def __call__(self, source: str, *, timed: bool = False) -> GateReport:
+        """Policy and compile; `timed`: and a modeled time, for which the full shape is traced in
+        the interpreter, many times dearer."""
 
 
 @contextmanager
 def looking(problem: Problem, gpu: Target) -> Iterator[Look]:
-    """A look at kernels of a problem; each is asked about once."""
+    """A look at kernels of a problem; of each the same is asked once."""
     settings = GateSettings(target=gpu.name, rung=0)
-    said: dict[str, GateReport] = {}
+    said: dict[tuple[str, bool], GateReport] = {}
     with Workshop(device_index=None, preload=JOB_MODULES) as workshop:
         workshop.warm(*flavors(None))
         facts = inspect_problem(problem, workshop)
 
-        def look(source: str) -> GateReport:
-            sha = normalized_sha256(source)
-            if sha not in said:
-                said[sha] = judge(candidate_of(source), problem, lambda: facts, settings, workshop)
-            return said[sha]
+        def look(source: str, *, timed: bool = False) -> GateReport:
+            key = normalized_sha256(source), timed
+            if key not in said:
+                sitting = Sitting(
+                    candidate_of(source), problem, lambda: facts, settings, workshop, _unheard
+                )
+                sitting.begin()
+                said[key] = sitting.go_on() if timed else sitting.report()
+            return said[key]
 
         yield look
+
+
+def _unheard(told: Told) -> None:
+    """Nobody waits for a stage."""

@@ -67,9 +67,14 @@ class Known(Struct, frozen=True, kw_only=True):
         return self.considered[kernel].record
 
     def checked(self, kernel: str) -> Iterator[Checked]:
-        """Every card with every condition, in the plain order of techniques."""
-        for skill in self.state.library.skills.values():
-            yield self._checked(skill, self.considered[kernel])
+        """Every card with every condition: those that fit in the policy's order, then the others
+        in the plain order of techniques."""
+        considered = self.considered[kernel]
+        fit = {one.choice.skill.card.id: place for place, one in enumerate(considered.ranked)}
+        for skill in sorted(
+            self.state.library.skills.values(), key=lambda one: fit.get(one.card.id, len(fit))
+        ):
+            yield self._checked(skill, considered)
 
     def _checked(self, skill: Skill, considered: Considered) -> Checked:
         card, facts = skill.card, considered.facts

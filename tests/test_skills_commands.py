@@ -74,7 +74,8 @@ def test_lint_names_file_key_value_and_the_nearest_word_and_leaves_with_no(perso
     said = person("lint", code=1)
     for part in (str(path), "precondition[0].when", "code.loop_cuont", "`code.loop_count`"):
         assert part in said
-    assert json.loads(person("lint", "--json", code=1))["where"] == str(path)
+    told = json.loads(person("lint", "--json", code=1).splitlines()[0])
+    assert told["error"]["where"] == str(path)
     assert "code.loop_cuont" in person("lint", str(path), code=1)
 
 

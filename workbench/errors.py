@@ -22,3 +22,8 @@ class WorkbenchError(Exception):
         if self.todo:
             lines.append(f"  to do: {self.todo}")
         return "\n".join(lines)
+
+
+def reason(fault: Exception) -> str:
+    """Why a file could not be used, without the number and the path that Python puts around it."""
+    return (fault.strerror if isinstance(fault, OSError) else None) or str(fault)

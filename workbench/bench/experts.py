@@ -12,8 +12,8 @@ from statistics import geometric_mean
 import msgspec
 from msgspec import Struct
 
+from workbench.bench import lines
 from workbench.bench.vendors import QUOTED, WORKLOADS
-from workbench.errors import WorkbenchError
 from workbench.measure.pairs import PairRule, measured_time, summarize
 
 RULE = PairRule(first=60, cap=60)
@@ -112,12 +112,5 @@ def quoted(workload: str) -> list[str]:
 
 def read_lines(path: Path) -> list[Line]:
     """Everything that a file keeps. Raises WorkbenchError for what is no such file."""
-    try:
-        raw = path.read_bytes().splitlines()
-        return [msgspec.json.decode(text, type=Line) for text in raw]
-    except (OSError, msgspec.DecodeError) as fault:
-        raise WorkbenchError(
-            f"these are no kept samples of experts: {fault}",
-            where=str(path),
-            todo="workbench bench experts --keep FILE writes some",
-        ) from fault
+    what = "no kept sample of an expert"
+    return lines.read(path, Line, what=what, command="workbench bench experts --keep")

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, reason
 from workbench.kernels.records import HostOperation, Launch, LaunchTrace
 from workbench.kernels.target import target
 from workbench.measure.model import CannotModel, modeled_time
@@ -73,7 +73,7 @@ def read_recording(path: Path) -> Recording:
         return msgspec.json.decode(path.read_bytes(), type=Recording)
     except (OSError, msgspec.DecodeError) as fault:
         raise WorkbenchError(
-            f"there is no recording of variants: {fault}",
+            f"there is no recording of variants: {reason(fault)}",
             where=str(path),
             todo="workbench bench model --keep FILE writes one",
         ) from fault
@@ -87,8 +87,10 @@ def write_recording(path: Path, recording: Recording) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as fault:
-        what = f"the recording cannot be written: {fault}"
-        raise WorkbenchError(what, where=str(path)) from fault
+        what = f"the recording cannot be written: {reason(fault)}"
+        raise WorkbenchError(
+            what, where=str(path), todo="name a file in a folder that you can write to"
+        ) from fault
 
 
 def write_judgements(path: Path, rows: Sequence[Row]) -> None:
@@ -97,8 +99,10 @@ def write_judgements(path: Path, rows: Sequence[Row]) -> None:
     try:
         path.write_bytes(text + b"\n")
     except OSError as fault:
-        what = f"the judgements cannot be written: {fault}"
-        raise WorkbenchError(what, where=str(path)) from fault
+        what = f"the judgements cannot be written: {reason(fault)}"
+        raise WorkbenchError(
+            what, where=str(path), todo="name a file in a folder that you can write to"
+        ) from fault
 
 
 def table(recording: Recording) -> list[Row]:

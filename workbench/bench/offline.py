@@ -12,7 +12,7 @@ from workbench.engine.create import RunRequest, create_session, request_run
 from workbench.engine.devices import Place
 from workbench.engine.serve import serve_session
 from workbench.engine.sessions import export
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, reason
 from workbench.measure.baselines import Baselines, known_baselines
 from workbench.measure.gpus import list_gpus
 from workbench.measure.records import Kind, Limit, Time
@@ -179,7 +179,7 @@ def read_rows(file: Path) -> list[OfflineRow]:
         return msgspec.json.decode(file.read_bytes(), type=list[OfflineRow])
     except (OSError, msgspec.DecodeError) as fault:
         raise WorkbenchError(
-            f"the kept table cannot be read: {fault}",
+            f"the kept table cannot be read: {reason(fault)}",
             where=str(file),
             todo="name a file that `workbench bench offline --json-file` wrote",
         ) from fault

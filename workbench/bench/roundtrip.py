@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import median
 from typing import Literal
 
-import msgspec
 from msgspec import Struct, structs
 
+from workbench.bench import lines
 from workbench.errors import WorkbenchError
 from workbench.lineage.instances import Instance
 from workbench.lineage.removals import removable
@@ -198,11 +198,4 @@ def _until(group: Sequence[Trial]) -> tuple[int, int, float] | None:
 
 def read_trials(path: Path) -> list[Trial]:
     """Trials that were kept. Raises WorkbenchError for what is no such file."""
-    try:
-        return [msgspec.json.decode(line, type=Trial) for line in path.read_bytes().splitlines()]
-    except (OSError, msgspec.DecodeError) as fault:
-        raise WorkbenchError(
-            f"these are no kept trials: {fault}",
-            where=str(path),
-            todo="workbench bench roundtrip --keep FILE writes some",
-        ) from fault
+    return lines.read(path, Trial, what="no kept trial", command="workbench bench roundtrip --keep")

@@ -41,7 +41,10 @@ def cards(
         typer.Option(metavar="FILE", help="Repeat here the trials of FILE that were right."),
     ] = None,
     wall: Annotated[
-        float | None, typer.Option(min=0, help="Seconds after which nothing more is tried.")
+        float | None,
+        typer.Option(
+            "--wall-seconds", "--wall", min=0, help="Seconds after which nothing more is tried."
+        ),
     ] = None,
     timers: Annotated[
         int, typer.Option(min=1, help="Timings that are set up side by side; 4 keep a GPU busy.")

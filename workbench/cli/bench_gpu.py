@@ -7,6 +7,7 @@ import typer
 
 from workbench.cli import emit, options
 from workbench.cli.say import Exit, note
+from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
     from workbench.bench.model import Row
@@ -119,9 +120,11 @@ def model(
         known = read_recording(recording or RECORDED)
     if place.index is not None:
         known = time_here(known, place, note)
+    elif device != "cpu":
+        note("there is no GPU: nothing is timed now, the times are those that were recorded")
     if keep is not None:
         write_recording(keep, known)
-    rows = table(known)
+    rows = _asked(table(known), problems or [])
     if judge is not None:
         write_judgements(judge, rows)
     for row in rows:
@@ -134,6 +137,19 @@ def model(
         emit.text(f"{timed} kernels timed: {known.source or 'nothing was measured yet'}")
     if not all(row.judgement.trusted for row in rows):
         raise typer.Exit(Exit.NO)
+
+
+def _asked(rows: "list[Row]", problems: list[str]) -> "list[Row]":
+    """Rows of the problems that were named; every row when none was."""
+    there = [row.judgement.problem for row in rows]
+    for name in problems:
+        if name not in there:
+            raise WorkbenchError(
+                f"no two variants of {name!r} were timed",
+                where="workbench bench model",
+                todo=f"there are {', '.join(there)}; --anew on a GPU times others",
+            )
+    return [row for row in rows if not problems or row.judgement.problem in problems]
 
 
 def _model_lines(row: "Row") -> list[str]:

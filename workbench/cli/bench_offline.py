@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to `bench`."""
-    app.command(epilog="Example: workbench bench offline softmax gemm --steps 6 --wall 90")(offline)
+    app.command(epilog="Example: workbench bench offline softmax gemm --steps 6 --wall-seconds 90")(
+        offline
+    )
 
 
 Problems = Annotated[
@@ -29,7 +31,8 @@ def offline(
     problems: Problems = None,
     steps: Annotated[int, typer.Option(min=0, help="Steps of each problem.")] = 15,
     wall: Annotated[
-        float | None, typer.Option(min=0, help="Seconds of work for each problem.")
+        float | None,
+        typer.Option("--wall-seconds", "--wall", min=0, help="Seconds of work for each problem."),
     ] = None,
     keep: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a bundle of each session here.")

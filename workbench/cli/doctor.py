@@ -116,8 +116,7 @@ def _gpu() -> list[Line]:
             Line(
                 part="gpu",
                 state="absent",
-                found="no NVIDIA GPU or driver",
-                todo="times are modeled, and say so; nothing else changes",
+                found="no NVIDIA GPU or driver: times are modeled, and say so",
             )
         ]
     found = [_one_gpu(index, gpu) for index, gpu in enumerate(gpus)]
@@ -157,6 +156,10 @@ def _ceilings(*, measure: bool) -> list[Line]:
         gpus = list_gpus()
     except NvmlFault:
         return []
+    if measure and not gpus:
+        found = "nothing is measured: there is no GPU"
+        todo = "run `workbench doctor --measure` where one is"
+        return [Line(part="ceilings", state="absent", found=found, todo=todo)]
     for index, gpu in enumerate(gpus):
         found, todo = told(index, gpu, measure=measure)
         state: Literal["ok", "absent"] = "absent" if todo else "ok"
@@ -185,6 +188,16 @@ def _ncu() -> list[Line]:
     if restricted is not None:
         lines.append(restricted)
     return lines
+
+
+def _sanitizer() -> list[Line]:
+    from workbench.gate.sanitizer.run import INSTALL, find_sanitizer
+
+    found = find_sanitizer()
+    if found is None:
+        what = "not found; only the top rung on a GPU uses it"
+        return [Line(part="compute-sanitizer", state="absent", found=what, todo=INSTALL)]
+    return [Line(part="compute-sanitizer", state="ok", found=str(found))]
 
 
 def _counters_restricted() -> Line | None:
@@ -218,8 +231,7 @@ def _sandbox() -> list[Line]:
         Line(
             part=layer.name,
             state="ok" if layer.ok else "absent",
-            found=layer.detail,
-            todo="" if layer.ok else "every verdict says which isolation was in force",
+            found=layer.detail or "works",
         )
         for layer in probe()
     ]
@@ -252,6 +264,7 @@ _LOOKS: tuple[Callable[[], list[Line]], ...] = (
     _ptxas,
     _gpu,
     _ncu,
+    _sanitizer,
     _sandbox,
     _git,
     _terminal,

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 def gate(
     candidate: Annotated[
-        Path | None, typer.Argument(help="A file that defines ModelNew.", show_default=False)
+        Path | None, typer.Argument(metavar="CANDIDATE", help="A file that defines ModelNew.")
     ] = None,
     problem: Annotated[
         str, typer.Option(help="A shipped problem's name, or a KernelBench-form Python file.")
@@ -62,6 +62,7 @@ def gate(
     if candidate is None or not problem:
         raise WorkbenchError(
             "a candidate and its problem are needed",
+            where="workbench gate",
             todo="workbench gate kernel.py --problem softmax",
         )
     report = _judge(candidate, problem, against, rung, _seed(seed), device, target, json=json)
@@ -120,7 +121,7 @@ def _judge(
 
 
 def _text(report: GateReport) -> str:
-    from workbench.cli.report import time_words
+    from workbench.cli.report import ratio_words, time_words
 
     lines = [f"{report.verdict} at {report.stage}: {report.says}"]
     for stage in report.stages:
@@ -135,7 +136,7 @@ def _text(report: GateReport) -> str:
     if report.time is not None and report.limit is not None:
         lines.append(f"  reached: {report.limit.words(report.time)}: {report.limit.says}")
     if report.speed is not None:
-        lines.append(f"  against {report.speed.says()}")
+        lines.append(f"  against {ratio_words(report.speed)}")
     isolation = {s.isolation for s in report.stages if s.outcome is not Outcome.SKIPPED}
     if len(isolation) > 1:
         isolation.discard(NO_CODE_RAN)

@@ -39,7 +39,9 @@ def register(app: typer.Typer) -> None:
 
 
 def facts(
-    kernel: Annotated[Path | None, typer.Argument(help="A file that defines ModelNew.")] = None,
+    kernel: Annotated[
+        Path | None, typer.Argument(metavar="KERNEL", help="A file that defines ModelNew.")
+    ] = None,
     problem: Annotated[
         str, typer.Option(help="A shipped problem's name, or a KernelBench-form Python file.")
     ] = "",
@@ -57,6 +59,7 @@ def facts(
     if kernel is None or not problem:
         raise WorkbenchError(
             "facts are about a kernel and its problem",
+            where="workbench facts",
             todo="workbench facts kernel.py --problem softmax, or workbench facts --catalogue",
         )
     for name, found in known(kernel, problem, target, profile).facts.items():

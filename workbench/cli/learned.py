@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from workbench.cli import emit
-from workbench.cli.report import time_words
+from workbench.cli.report import ratio_words, time_words
 from workbench.cli.say import note
 from workbench.engine import events as ev
 from workbench.lineage.records import Attempt, Ended, Expert, Line, Termination
@@ -88,5 +88,5 @@ def _row(transition: Transition) -> str:
     told = "-" if gate.time is None else time_words(gate.time)
     if transition.decision.answer is Answer.REJECTED:
         told = f"{gate.says} [{gate.code}]"
-    step = "" if gate.speed is None else f"{gate.speed.says()}"
+    step = "" if gate.speed is None else ratio_words(gate.speed)
     return f"v{transition.number:<3} {title:<28} {kernel:<24} {told}  {step}".rstrip()

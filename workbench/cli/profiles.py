@@ -17,7 +17,8 @@ def limit_lines(gate: GateReport) -> Iterator[str]:
         also = f"; also {', '.join(found.others)}" if found.others else ""
         yield f"  limit     {kernel}: {found.says}{also}; headroom {found.headroom}"
         for line in found.evidence[:_EVIDENCE]:
-            yield f"            {line.says()}"
+            if f"{line.fact} {line.value} {line.threshold}" not in found.says:
+                yield f"            {line.says()}"
     record = gate.ncu
     if record is None:
         return

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _RANKED = 5
 """Cards of a plan's ranking that are shown; `--json` has all."""
 _MARK = {Truth.YES: "yes", Truth.NO: "NO ", Truth.UNKNOWN: "?  "}
+_RISK_MARK = {Truth.YES: "YES", Truth.NO: "no ", Truth.UNKNOWN: "?  "}
+"""Capitals stand for what speaks against the step."""
 
 
 def status_text(snapshot: Snapshot) -> str:
@@ -163,13 +165,15 @@ def card_text(transition: Transition) -> str:
     lines = [f"v{transition.number}  {_title(transition)}"]
     plan = transition.plan
     if plan is not None:
+        if plan.card:
+            lines.append(f"  card      {plan.card}: workbench skills show {plan.card}")
         lines += [f"  intent    {plan.intent}", f"  kernel    {plan.kernel}"]
         if plan.parameters:
             values = ", ".join(f"{k}={v}" for k, v in plan.parameters.items())
             lines.append(f"  edit      {plan.edit} ({values})")
         lines += [f"  reason    {plan.reason}", f"  expected  {plan.expected}"]
-        lines += [_check("condition", check) for check in plan.checks]
-        lines += [_check("risk     ", risk) for risk in plan.risks]
+        lines += [_check("condition", check, _MARK) for check in plan.checks]
+        lines += [_check("risk     ", risk, _RISK_MARK) for risk in plan.risks]
         lines += _policy(plan)
     if transition.backward is not None:
         lines += _backward(transition.backward)
@@ -220,8 +224,8 @@ def _title(transition: Transition) -> str:
     return f"{transition.plan.title}, from v{transition.parent}"
 
 
-def _check(label: str, check: Check) -> str:
-    return f"  {label} {_MARK[check.truth]} {check.says}  [{check.because}]"
+def _check(label: str, check: Check, mark: dict[Truth, str]) -> str:
+    return f"  {label} {mark[check.truth]} {check.says}  [{check.because}]"
 
 
 def _times(gate: GateReport) -> list[str]:
@@ -236,10 +240,16 @@ def _times(gate: GateReport) -> list[str]:
         ("against reference", gate.versus_reference),
     ):
         if speed is not None:
-            lines.append(f"  {label}: {speed.says()}")
+            lines.append(f"  {label}: {ratio_words(speed)}")
     if gate.baselines is not None:
         lines.append(f"  to beat   {gate.baselines.words()}")
     return lines
+
+
+def ratio_words(speed: Speed) -> str:
+    """`1.332x modeled`, `1.320x [1.310, 1.330] measured`."""
+    number, _, rest = speed.says().partition(" ")
+    return f"{number}x {rest}"
 
 
 def time_words(time: Time) -> str:
@@ -296,8 +306,7 @@ def _why(record: Transition) -> str:
     if record.decision.by == "person":
         return f"{record.decision.answer} by person, {record.decision.reason or 'no reason given'}"
     if record.decision.answer is Answer.ACCEPTED:
-        speed = f"{gate.speed.says()} against v{record.parent}; " if gate.speed else ""
-        return f"{speed}{gate.says}"
+        return gate.says
     return f"{gate.says} [{gate.code}]"
 
 
@@ -314,11 +323,13 @@ def _best(client: "SessionClient", snapshot: Snapshot, best: Transition) -> list
     if seed.gate.time is not None and seed.number != best.number:
         lines.append(f"seed      {time_words(seed.gate.time)}")
     if best.gate.reference is not None:
-        lines.append(f"reference {time_words(best.gate.reference)}")
+        friendly = ", each of eager's operators at its roofline"
+        note = friendly if best.gate.reference.kind is Kind.MODELED else ""
+        lines.append(f"reference {time_words(best.gate.reference)}{note}")
     if best.gate.versus_seed is not None:
-        lines.append(f"speed     {best.gate.versus_seed.says()} against the seed")
+        lines.append(f"speed     {ratio_words(best.gate.versus_seed)} against the seed")
     lines += _bar(best.gate.baselines)
     if best.gate.versus_reference is not None:
         label = "" if best.gate.versus_seed is not None else "speed"
-        lines.append(f"{label:<10}{best.gate.versus_reference.says()} against the reference")
+        lines.append(f"{label:<10}{ratio_words(best.gate.versus_reference)} against the reference")
     return lines

@@ -26,7 +26,7 @@ def register(skills: typer.Typer) -> None:
     skills.command(epilog="Example: workbench skills show more-warps")(show)
     skills.command(epilog="Example: workbench skills new my-trick --edit num-warps")(new)
     skills.command(epilog="Example: workbench skills edit more-warps")(edit)
-    skills.command(epilog="Example: workbench skills lint")(lint)
+    skills.command(epilog="Example: workbench skills lint my-trick")(lint)
     skills.command(epilog="Example: workbench skills disable more-warps")(disable)
     skills.command(epilog="Example: workbench skills enable more-warps")(enable)
     skills.command(epilog="Example: workbench skills pin dot-tf32x3")(pin)
@@ -71,6 +71,10 @@ def list_cards(
         for s in library.skills.values()
     ]
     emit.text(emit.table(("id", "edit", "standing", "from", "you", "title"), rows))
+    emit.text(
+        "admitted: a trial on a problem it did not come from held; tried: a step of it was kept; "
+        "draft: neither yet"
+    )
     emit.text(f"your own cards lie in {user_folder()} and stand in for shipped ones by id")
 
 
@@ -177,7 +181,8 @@ def new(
             where=str(path),
             todo=f"workbench skills edit {card}",
         ) from fault
-    _said({"card": card, "path": str(path)}, f"{path} is a draft to start from", json=json)
+    says = f"{path} is a draft to start from; workbench skills edit {card} opens it"
+    _said({"card": card, "path": str(path)}, says, json=json)
 
 
 def edit(card: CardId) -> None:
@@ -195,7 +200,7 @@ def edit(card: CardId) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(skill.path.read_bytes())
             note(f"your copy is {path}; it stands in for the shipped card")
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    editor = _editor(path)
     try:
         left = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
     except OSError as fault:
@@ -205,47 +210,73 @@ def edit(card: CardId) -> None:
             todo=f"set EDITOR, or edit {path} yourself",
         ) from fault
     if left:
-        raise WorkbenchError(f"the editor left with {left}", where=editor)
+        raise WorkbenchError(
+            f"the editor left with {left}",
+            where=editor,
+            todo=f"workbench skills lint {card} says whether {path} can be used",
+        )
     read_card(path)
     emit.text(f"{path} can be used")
 
 
+def _editor(path: Path) -> str:
+    """What a person set; `vi` only where they can see it."""
+    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not chosen and not emit.on_terminal():
+        raise WorkbenchError(
+            "there is no terminal for an editor",
+            where=str(path),
+            todo="set EDITOR, or edit the file yourself",
+        )
+    return chosen or "vi"
+
+
 def lint(
-    files: Annotated[
-        list[Path] | None, typer.Argument(help="Cards [default: yours and the shipped ones].")
+    cards: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="CARD", help="Ids or files of cards [default: yours and the shipped ones]."
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:
     """Check cards strictly; every fault names file, key, value and what was expected."""
-    faults, seen = _linted(files or [])
+    faults, seen = _linted(cards or [])
     for fault in faults:
         if json:
-            emit.json({"what": fault.what, "where": fault.where, "todo": fault.todo})
+            emit.json({"error": {"what": fault.what, "where": fault.where, "todo": fault.todo}})
         else:
             emit.text(str(fault))
+    if json:
+        emit.json({"cards": seen, "faults": len(faults)})
     if faults:
         raise typer.Exit(Exit.NO)
     if not json:
-        emit.text(f"{seen} cards can be used")
+        emit.text(f"{seen} {'card' if seen == 1 else 'cards'} can be used")
 
 
-def _linted(files: list[Path]) -> tuple[list["CardFault"], int]:
+def _linted(cards: list[str]) -> tuple[list["CardFault"], int]:
     """What is wrong, and how many files were looked at."""
     from workbench.paths import shipped
     from workbench.skills.card import CardFault, read_card
-    from workbench.skills.library import lint_folder, user_folder
+    from workbench.skills.library import lint_folder, load_library, user_folder
 
-    if not files:
+    if not cards:
         ours, theirs = shipped("skills"), user_folder()
         faults = [*lint_folder(ours, "shipped"), *lint_folder(theirs, "user", ours)]
         return faults, len([*ours.glob("*.toml"), *theirs.glob("*.toml")])
     faults = []
-    for file in files:
+    for card in cards:
+        path = Path(card)
+        own = user_folder() / f"{card}.toml"
+        if "/" not in card and path.suffix != ".toml":
+            # One's own card is read as a file: what is wrong with it is what is asked.
+            path = own if own.is_file() else load_library().skill(card).path
         try:
-            read_card(file)
+            read_card(path)
         except CardFault as fault:
             faults.append(fault)
-    return faults, len(files)
+    return faults, len(cards)
 
 
 def disable(card: CardId, json: options.Json = False) -> None:

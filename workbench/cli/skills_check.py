@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from workbench.engine.knowing import Checked
 
 _MARK = {Truth.YES: "yes", Truth.NO: "NO ", Truth.UNKNOWN: "?  "}
+_RISK = {Truth.YES: "YES", Truth.NO: "no", Truth.UNKNOWN: "?"}
 
 
 def register(skills: typer.Typer) -> None:
@@ -25,7 +26,7 @@ def register(skills: typer.Typer) -> None:
 
 
 def check(
-    kernel: Annotated[Path, typer.Argument(help="A file that defines ModelNew.")],
+    kernel: Annotated[Path, typer.Argument(metavar="KERNEL", help="A file that defines ModelNew.")],
     problem: Annotated[
         str, typer.Option(help="A shipped problem's name, or a KernelBench-form Python file.")
     ],
@@ -75,7 +76,7 @@ def _lines(kernel: str, checked: "Checked") -> Iterator[str]:
         yield check_line(one)
     for risk in checked.risks:
         if risk.truth is not Truth.NO:
-            yield f"  risk {_MARK[risk.truth].strip()} {risk.says}  [{_because(risk)}]"
+            yield f"  risk {_RISK[risk.truth]} {risk.says}  [{_because(risk)}]"
     yield f"  policy {checked.policy}"
 
 
@@ -130,7 +131,7 @@ def policy(json: options.Json = False) -> None:
 
 
 def path(
-    kernel: Annotated[Path, typer.Argument(help="A file that defines ModelNew.")],
+    kernel: Annotated[Path, typer.Argument(metavar="KERNEL", help="A file that defines ModelNew.")],
     problem: Annotated[
         str, typer.Option(help="A shipped problem's name, or a KernelBench-form Python file.")
     ],

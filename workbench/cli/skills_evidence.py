@@ -20,7 +20,11 @@ def register(skills: typer.Typer) -> None:
 
 def evidence(
     session: Annotated[
-        str, typer.Argument(help="Name or folder of a session, or a bundle that export wrote.")
+        str,
+        typer.Argument(
+            metavar="SESSION",
+            help="Name or folder of a session, or a bundle that export wrote.",
+        ),
     ],
     card: Annotated[str, typer.Option(help="Only of this card.")] = "",
     write: Annotated[
@@ -43,9 +47,14 @@ def evidence(
     from workbench.skills.library import load_library
     from workbench.skills.writing import add_evidence
 
+    if card:
+        load_library().skill(card)
     path = Path(session)
     place = path if path.is_file() else find_session(session, sessions_folder(sessions))
     found = [one for one in evidence_of(place) if card in {"", one.card}]
+    if not found and not json:
+        about = f"the card {card}" if card else "any card"
+        emit.text(f"no gated step of {session} speaks for or against {about}")
     if not write:
         for one in found:
             if json:

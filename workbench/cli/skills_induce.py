@@ -21,7 +21,7 @@ def induce(
     sessions: Annotated[
         list[str],
         typer.Argument(
-            metavar="SESSION...",
+            metavar="SESSION",
             help="Names or folders of lineages and runs, or bundles that export wrote.",
         ),
     ],
@@ -51,6 +51,8 @@ def induce(
             emit.json({"card": one.card, "path": None if where is None else str(where)})
         else:
             emit.text(_told(one, where))
+    if found and out is None and not json:
+        emit.text("nothing is written; --out DIR writes the drafts")
     if not found:
         if not json:
             emit.text("no step by an edit was kept and faster: there is nothing to lift")
@@ -60,7 +62,8 @@ def induce(
 def _told(one: "Induced", where: Path | None) -> str:
     card = one.card
     grid = "; ".join(f"{k} = {', '.join(map(str, v))}" for k, v in card.carrier.grid.items())
-    lines = [f"{card.id}: {one.helped} steps for it, {one.failed} against; {grid or 'no choice'}"]
+    steps = f"{one.helped} {'step' if one.helped == 1 else 'steps'} for it, {one.failed} against"
+    lines = [f"{card.id}: {steps}; {grid or 'no parameters'}"]
     lines += [f"  if {p.when}  ({p.says})" for p in card.precondition]
     lines += [f"  risk: {r.says}  ({r.seen})" for r in card.risk]
     lines += [f"  -> {where}"] if where is not None else []

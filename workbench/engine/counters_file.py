@@ -19,7 +19,9 @@ def read_counters(path: Path) -> NcuRecord:
         data = path.read_bytes()
     except OSError as fault:
         raise WorkbenchError(
-            f"the profile cannot be read: {fault.strerror}", where=str(path)
+            f"the profile cannot be read: {fault.strerror}",
+            where=str(path),
+            todo="give a file that `ncu --csv --page raw` printed",
         ) from fault
     record = _record(data)
     if record is None:

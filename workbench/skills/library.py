@@ -26,10 +26,10 @@ class Library(Struct, frozen=True):
         """The skill of a card; WorkbenchError with the nearest id when there is none."""
         found = self.skills.get(card_id)
         if found is None:
-            near = difflib.get_close_matches(card_id, self.skills, n=1, cutoff=0.0)
+            near = difflib.get_close_matches(card_id, self.skills, n=1)
+            guess = f"the nearest is `{near[0]}`; " if near else ""
             raise WorkbenchError(
-                f"there is no card `{card_id}`",
-                todo=f"the nearest is `{near[0]}`" if near else "`workbench skills list` shows all",
+                f"there is no card `{card_id}`", todo=f"{guess}`workbench skills list` shows all"
             )
         return found
 

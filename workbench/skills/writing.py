@@ -180,7 +180,8 @@ def _with_seen(block: str, seen: str) -> str:
 
 
 def _table(name: str, record: EvidenceRow | Admission | Risk) -> str:
-    kept = {k: v for k, v in msgspec.to_builtins(record).items() if v not in {None, ""}}
+    # What is not said is not written; a part may be a table, which no set can be asked for.
+    kept = {k: v for k, v in msgspec.to_builtins(record).items() if v or v in (0, False)}
     return f"[[{name}]]\n{tomli_w.dumps(kept)}"
 
 

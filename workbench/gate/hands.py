@@ -1,7 +1,13 @@
 """Which workers the checks on a GPU ask for, so that those started ahead fit whoever comes next."""
 
+import contextlib
+import threading
+
+from workbench.errors import WorkbenchError
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.workshop import Workshop
+from workbench.measure.gpulock import gpu_lock
+from workbench.measure.gpuwatch import lock_name
 
 REFERENCE_LIMITS = Limits(memory_bytes=32 << 30, reply_bytes=8 << 30, cpu_seconds=1800)
 """The problem's own code may draw many GB on the host before they go to a GPU, and it answers
@@ -27,5 +33,20 @@ EXERCISES = {
 
 
 def spare(workshop: Workshop) -> None:
-    """Have all that one conversation takes started ahead. As `Workshop.spare`: see `spared`."""
-    workshop.spare(*SPARE, exercises=EXERCISES)
+    """Have all that one conversation takes started ahead, while nobody times; returns at once.
+
+    A timing that wants the GPU alone waits until they are up. Without a GPU there is nothing to do.
+    """
+    if workshop.device_index is not None:
+        index = workshop.device_index
+        threading.Thread(target=_spared, args=(workshop, index), daemon=True).start()
+
+
+def _spared(workshop: Workshop, device_index: int) -> None:
+    # Whatever keeps them from it is met again by who needs a worker or the lock.
+    with (
+        contextlib.suppress(WorkbenchError, OSError),
+        gpu_lock(lock_name(device_index), shared=True),
+    ):
+        workshop.spare(*SPARE, exercises=EXERCISES)
+        workshop.spared()

@@ -140,9 +140,8 @@ def _on_the_gpu(
         beside = stack.enter_context(Aside(workshop, looking, look))
         with parts.of("starting workers"):
             reference, tried = stack.enter_context(workshop.workers(*asked))
-        # Beside the calls, for the timing: whoever times next must not meet them starting.
+        # Beside the calls, for the timing.
         spare(workshop)
-        stack.callback(workshop.spared)
         judge.try_all(reference, tried)
         if not judge.findings:
             with parts.of("waiting for the interpreter"):

@@ -53,7 +53,6 @@ def inspect_problem(
             inspector.start()
             stack.enter_context(gpu_lock(lock_name(workshop.device_index), shared=True))
             # The first candidate comes next, and each context takes a second to start.
-            stack.callback(workshop.spared)
             spare(workshop)
         first, ran = inspector.look(problem.tiny)
         if first.outputs is not None:

@@ -90,8 +90,6 @@ def prepared(
                 sides.fresh([side.name for side in sides.sides])
                 with parts.of("first calls"):
                     together([partial(side.turn, bare=False) for side in sides.sides])
-            with parts.of("starting spare workers"):
-                sides.spared()
         try:
             yield sides
         finally:

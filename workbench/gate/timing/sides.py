@@ -109,8 +109,6 @@ class Sides(Struct, frozen=True):
     isolation: str
     stand_in: StandIn = nobody
     """Takes a turn that computes nothing, in the reference's worker."""
-    spared: Callable[[], None] = lambda: None
-    """Waits for the spare workers that were started meanwhile."""
     spent: Callable[[], dict[str, dict[str, float]]] = dict
     """Seconds of each worker's calls up to now, as `Worker.spent` has them, by side."""
 
@@ -119,8 +117,7 @@ class Sides(Struct, frozen=True):
 def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
     """Start the workers and build everything, side by side but for the empty turns.
 
-    Spare ones are started meanwhile, to be waited for before anybody times. Raises SideFault;
-    WorkbenchError for no worker.
+    Spare ones are started meanwhile. Raises SideFault; WorkbenchError for no worker.
     """
     tried = hands.CANDIDATE if spec.problem.lends else (Flavor.INTERPRET, _REHEARSING)
     wanted = [hands.REFERENCE, *(tried for _ in spec.candidates)]
@@ -156,7 +153,6 @@ def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
             desk.prepared,
             sides[0].isolation,
             partial(_stood_in, desk, others),
-            workshop.spared,
             lambda: {name: dict(worker.spent) for name, worker in workers.items()},
         )
 

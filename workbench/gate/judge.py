@@ -20,6 +20,7 @@ from workbench.gate.correctness.full.stage import FullLook
 from workbench.gate.correctness.stage import CorrectnessSettings, ShapeEffort, usual_shapes
 from workbench.gate.counters import Profiler
 from workbench.gate.counting import Counting, looked_into
+from workbench.gate.parts import Parts
 from workbench.gate.policy import check as policy
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.profile import Profiled, Timer, Traces
@@ -274,16 +275,21 @@ class Sitting:
 
     def _at_full(self, report: StageReport) -> StageReport:
         """The report with what a sample of programs shows at the full shape."""
-        began = time.monotonic()
+        parts = Parts()
         recorded = (self.compiled or Compiled(report=report)).recorded
         setting = full_shape.Setting(
             target=self._settings.target, launches=recorded.launches, seed=self._seed
         )
-        self._looked = full_shape.look(
-            self._candidate, self._problem, self._facts(), setting, self._workshop
+        with parts.of("the full shape"):
+            self._looked = full_shape.look(
+                self._candidate, self._problem, self._facts(), setting, self._workshop
+            )
+        took = parts.told()
+        return structs.replace(
+            correctness.with_full(report, self._looked),
+            seconds=report.seconds + sum(took.values()),
+            parts={**report.parts, **took},
         )
-        seconds = report.seconds + time.monotonic() - began
-        return structs.replace(correctness.with_full(report, self._looked), seconds=seconds)
 
     def _beside_others(
         self, stage: Stage, device: int, work: Callable[[], StageReport]

@@ -9,8 +9,9 @@ from textual.theme import BUILTIN_THEMES
 from workbench.tui.theme import load_themes, variables_for
 
 OURS = {theme.name: theme for theme in load_themes().themes}
-TEXT, FAINT = 4.5, 4.0
-"""Least contrast of text (WCAG 2 AA) and of what is dimmed on purpose."""
+TEXT, TINTED = 4.5, 4.0
+"""Least contrast of text (WCAG 2 AA), and of any role on any tint, met or not; of those that are
+met `test_tui_grids.py` wants 4.5 too."""
 
 
 def luminance(color: Color) -> float:
@@ -37,10 +38,9 @@ def test_every_colour_of_text_is_legible(name: str, ground: str) -> None:
     colours = palette(name)
     for role in (
         "foreground", "primary", "secondary", "accent", "success", "warning", "error", "muted",
-        "lane-0", "lane-1", "lane-2",
+        "faint", "lane-0", "lane-1", "lane-2",
     ):  # fmt: skip
         assert contrast(colours[role], colours[ground]) >= TEXT, role
-    assert contrast(colours["faint"], colours[ground]) >= FAINT
 
 
 @pytest.mark.parametrize("name", ["workbench-dark", "workbench-light"])
@@ -49,7 +49,7 @@ def test_code_and_the_selected_row_are_legible_on_their_tints(name: str, ground:
     colours = palette(name)
     assert contrast(colours["foreground"], colours[ground]) >= TEXT
     for role in ("accent", "primary", "success", "error", "muted", "lane-1", "lane-2"):
-        assert contrast(colours[role], colours[ground]) >= FAINT, role
+        assert contrast(colours[role], colours[ground]) >= TINTED, role
 
 
 @pytest.mark.parametrize("name", ["workbench-dark", "workbench-light"])

@@ -129,7 +129,7 @@ class Looking(Showing):
         self.push_screen(TextBox(title, foot, help_lines(table, places), self.scene))
 
     def action_theme(self) -> None:
-        """Choose a theme, seeing each as it is passed."""
+        """Choose a theme."""
         self.search_themes()
 
     def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:

@@ -78,7 +78,9 @@ class Listed(ModalScreen[Result | None], Generic[Result]):
                 self.refuse(fault)
                 return
             self.listing.fill(rows)
-            self.foot(f"{len(rows)} {self.heading.lower()}")
+            all_of_them = self.heading.lower()
+            one = all_of_them.removesuffix("s")
+            self.foot(f"{len(rows)} {one if len(rows) == 1 else all_of_them}")
 
         self.run_worker(read(), group="rows", exclusive=True)
 

@@ -94,7 +94,7 @@ def help_lines(table: Sequence[Key], places: tuple[Place, ...]) -> Draw:
 def log_lines(snapshot: Snapshot) -> Draw:
     """Time and sentence of each event; a long sentence goes on below.
 
-    The log of events stays where the session ran: of one that came as a bundle, the commits tell.
+    A bundle brings no log of events, and a lineage has none: there the commits tell.
     """
     if snapshot.versions and not snapshot.log:
         return _commit_lines(snapshot.versions)
@@ -106,7 +106,7 @@ def _commit_lines(versions: tuple[Version, ...]) -> Draw:
 
     def draw(scene: Scene, width: int) -> list[Content]:
         look = scene.look
-        says = "The log of events stays where this session ran; its commits say:"
+        says = "No log of events came with this session; its commits say:"
         lines = [line((text, look.muted)) for text in wrapped(says, width - 1)]
         for version in versions:
             number = f"v{version.number}"

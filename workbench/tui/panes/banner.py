@@ -49,7 +49,7 @@ class Banner(Lines):
 
 _BOTTOM = {
     "naive": "the naive kernel",
-    "start": "where the walk was ended, not naive yet,",
+    "start": "where the walk was ended, not naive yet",
 }
 _LINES = 3
 """That the cause may take; the log has all of it."""
@@ -85,7 +85,7 @@ def message(scene: Scene) -> Message | None:
     if scene.trouble:
         return Message(f"✗ {scene.trouble}", f"bold {look.bad}", _LOST_FEED)
     if snapshot.kind == "lineage" and snapshot.state is State.SAVED:
-        says = f"a lineage: an expert taken apart, {_BOTTOM[snapshot.bottom]} at the bottom"
+        says = f"an expert taken apart: on top the expert, below {_BOTTOM[snapshot.bottom]}"
         if not snapshot.versions:
             says = " ".join(unwritten_lines(snapshot)) or "a lineage, and its walk has not ended"
         return Message(says, look.muted, (("diff", "one mechanism"), ("sessions", "sessions")))

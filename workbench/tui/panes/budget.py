@@ -68,9 +68,9 @@ def _time(name: str, used: float, limit: float | None) -> Meter:
 
 
 def _short(seconds: float) -> str:
-    """`38 min`, `2 h 05 min`, `41 s`."""
+    """`38 min`, `2.1 h`, `41 s`."""
     if seconds >= 3600:
-        return duration(seconds)
+        return f"{seconds / 3600:.1f} h"
     return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{max(0.0, seconds):.0f} s"
 
 

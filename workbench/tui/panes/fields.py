@@ -46,7 +46,7 @@ class Choice(Static, can_focus=True):
         place = f"  {self._at + 1} of {len(self._words)}" if len(self._words) > 3 else ""
         text = Content.assemble(
             ("< ", self._look.accent), (self.value, "bold"), (" >", self._look.accent),
-            (place, self._look.faint),
+            (place, self._look.muted),
         )  # fmt: skip
         self.update(dressed(text, self._look))
 

@@ -31,9 +31,13 @@ def header(scene: Scene, width: int) -> Content:
         # While a person's yes reaches beyond one step, nothing else goes before it.
         room = width - cells(left) - cells(right) - 4
         left.append(("  " + fit(f"accepting {scene.scope} until a gate fails", room), look.warn))
+    ground = _ground(scene)
+    room = width - cells(left) - cells(right) - 4
+    # On what it ran says more than the word before its name.
+    known = "session " if len("session " + snapshot.name) + len(ground) + 2 <= room else ""
     extras = [
-        f"session {snapshot.name}",
-        _ground(scene),
+        known + snapshot.name,
+        ground,
         "lineage" if snapshot.kind == "lineage" else f"{snapshot.mode} mode",
     ]
     if snapshot.baselines is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
+from msgspec import structs
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
@@ -15,6 +16,7 @@ from workbench.measure.records import Kind
 from workbench.session.records import Answer
 from workbench.tui.draw import Part, cells, line, wrapped
 from workbench.tui.keys import Key, Place, bindings, shown_by_id
+from workbench.tui.look import Look
 from workbench.tui.panes.base import Pane
 from workbench.tui.panes.detail import DETAIL_LINES, MOST_LINES, detail
 from workbench.tui.panes.version import lost, mark, speed_style, title, versus_seed
@@ -124,26 +126,26 @@ class Lineage(Pane):
 
     def _draw_row(self, index: int, scene: Scene, width: int, *, selected: bool) -> Content:
         version, look = self._rows[index], scene.look
-        quiet = "" if not lost(version) else look.muted if selected else look.faint
-        parts: list[Part] = [" ", *self._lanes(index, scene, width)]
+        if selected:  # what is faint would not be seen on the cursor's ground
+            look = structs.replace(look, faint=look.muted)
+        quiet = look.faint if lost(version) else ""
+        parts: list[Part] = [" ", *self._lanes(index, look, width)]
         digits = max(4, len(str(self._rows[0].number)) + 2)
         name = f"v{version.number}" + ("'" if version.number == scene.mark else "")
         parts.append((name.ljust(digits), quiet or "bold"))
         speed = f"{versus_seed(version):>6}"
         strong = speed_style(version, look)
         parts += [(speed, quiet or strong), "  " if width >= NARROW else " "]
-        snapshot = scene.snapshot
-        main = version.number == snapshot.incumbent != snapshot.best
-        parts += title(version, look, width - cells(parts), quiet, main=main)
+        parts += title(version, look, width - cells(parts), quiet, tip=_tip(version, scene))
         text = line(*parts)
         if not selected:
             return text
         padded = text.pad_right(max(0, width - text.cell_length))
         return padded.stylize_before(look.cursor)
 
-    def _lanes(self, index: int, scene: Scene, width: int) -> list[Part]:
+    def _lanes(self, index: int, look: Look, width: int) -> list[Part]:
         """The graph's cells; lanes for which there is no room end in a sign that they go on."""
-        look, row = scene.look, self._graph[index]
+        row = self._graph[index]
         room = max(2, min(2 * self._graph.width, width - _TEXT_ROOM))
         parts: list[Part] = []
         for cell in row.cells[:room]:
@@ -240,6 +242,14 @@ def _empty(scene: Scene, width: int, table: tuple[Key, ...]) -> list[Content]:
         told = _NEXT.get(scene.snapshot.mode, "")
         lines += [line(""), *(line((f" {text}", look.muted)) for text in wrapped(told, width - 1))]
     return lines
+
+
+def _tip(version: Version, scene: Scene) -> str:
+    """What the end of the accepted line is called where it is apart from the best."""
+    snapshot = scene.snapshot
+    if version.number != snapshot.incumbent or snapshot.incumbent == snapshot.best:
+        return ""
+    return "expert" if snapshot.kind == "lineage" else "main"
 
 
 @once

@@ -53,14 +53,14 @@ def waits(version: Version) -> bool:
     return version.answer is Answer.PENDING and bool(version.commit)
 
 
-def word(version: Version, *, main: bool = False) -> Word:
-    """What became of the version; `main` where the accepted line ends apart from the best."""
+def word(version: Version, *, tip: str = "") -> Word:
+    """What became of the version; `tip` is its name where the accepted line ends there."""
     if waits(version):
         return Word("review", "")
     if version.best:
         return Word("best", "")
-    if main:
-        return Word("main", "main")
+    if tip:
+        return Word(tip, tip)
     if version.undone:
         return Word("undone", "undo")
     if version.answer is Answer.REJECTED and version.verdict is Verdict.UNPROVEN:
@@ -116,9 +116,9 @@ def mark(version: Version, look: Look) -> tuple[str, str]:
     return "○" if version.undone else "✗", look.faint
 
 
-def title(version: Version, look: Look, room: int, quiet: str, *, main: bool = False) -> list[Part]:
+def title(version: Version, look: Look, room: int, quiet: str, *, tip: str = "") -> list[Part]:
     """The title, then what became of it at the right edge; `quiet` is the style of a lost one."""
-    said = word(version, main=main)
+    said = word(version, tip=tip)
     tail = said.long if room >= 24 else said.short
     label = fit(version.title, room - (len(tail) + 2 if tail else 1))
     style = quiet or look.muted

@@ -12,7 +12,7 @@ from session_kit import transition
 
 from workbench.engine import events as ev
 from workbench.engine.depth import depth_of
-from workbench.engine.fleet import Fleet, Station
+from workbench.engine.fleet import Fleet, Station, open_fleet
 from workbench.engine.history import History
 from workbench.engine.parts import GivenUp, Judged
 from workbench.engine.serve import serve_session
@@ -20,6 +20,7 @@ from workbench.engine.sittings import Ear
 from workbench.errors import WorkbenchError
 from workbench.gate import health
 from workbench.gate.records import GateReport, Stage, Verdict
+from workbench.isolation.workshop import Workshop
 from workbench.measure.gpuhealth import Sick
 from workbench.measure.records import Kind, Time
 from workbench.session.records import Answer, SessionSettings
@@ -294,3 +295,18 @@ def test_two_gpus_commit_what_one_commits_in_the_same_order(tmp_path, ill):
     assert gpus == ({"cuda:0", "cuda:1"})
     out = [e.says for e in heard if isinstance(e, ev.Note) and "left out" in e.says]
     assert len(out) == (0 if ill is None else 1)
+
+
+def test_a_session_opens_a_station_for_each_gpu_that_its_settings_name(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with Workshop() as home:
+        shared = open_fleet(settings(device_indices=(0, 3)), home, (), lambda _says: None)
+        try:
+            names = {shared.work(turn(), on).gpu for _ in range(2)}
+            assert names == {"cuda:0", "cuda:3"}, "one that is not there shows when it is used"
+        finally:
+            shared.close()
+        elsewhere = settings(device_index=1, device_indices=(0, 3))
+        assert not open_fleet(elsewhere, home, (), lambda _says: None).several
+        on_cpu = settings(device="cpu", device_index=None, device_indices=(0, 3))
+        assert not open_fleet(on_cpu, home, (), lambda _says: None).measures

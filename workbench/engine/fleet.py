@@ -5,10 +5,10 @@ no account to the decision; every record names it. The machine-wide lock of a GP
 whoever uses it: this only keeps a session's own candidates apart.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Protocol
 
 from msgspec import Struct, structs
@@ -141,7 +141,7 @@ class Fleet:
         self._told(f"{station.name} is left out, the run goes on with {left}: {why}")
         return True
 
-    @contextmanager
+    @contextlib.contextmanager
     def _lease(self, turn: Turn) -> Iterator[Station]:
         """A GPU that nobody else of this session uses meanwhile. Raises GivenUp."""
         with self._changed:
@@ -175,8 +175,7 @@ def open_fleet(
     told: Callable[[str], None],
 ) -> Fleet:
     """The GPUs that a session's settings name; `home` computes on the first. In a beam candidates
-    are looked at before any is gated to its end. Raises WorkbenchError where CUDA_VISIBLE_DEVICES
-    names too few."""
+    are looked at before any is gated to its end."""
     first, every = settings.device_index, settings.device_indices
     # Whoever works for the session elsewhere, as `verify` does, has put its own device there.
     indices = every if first in every else () if first is None else (first,)
@@ -191,9 +190,15 @@ def open_fleet(
 
 
 def named(index: int) -> str:
-    """`cuda:1 GPU-5f3c...`; without the UUID where NVML does not tell it."""
-    gpu = gpu_behind(index)
-    return f"cuda:{index}" if gpu is None else f"cuda:{index} {gpu.uuid}"
+    """`cuda:1 GPU-5f3c...`; without the UUID where NVML does not tell it.
+
+    One that is not there any more is named too: it is left out when its workers do not start.
+    """
+    with contextlib.suppress(WorkbenchError):
+        gpu = gpu_behind(index)
+        if gpu is not None:
+            return f"cuda:{index} {gpu.uuid}"
+    return f"cuda:{index}"
 
 
 def _sickness(report: GateReport) -> str:

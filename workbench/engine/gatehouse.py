@@ -181,7 +181,8 @@ class Gatehouse:
             station.workshop,
             pairs=int(rung.spec.pairs.value),
         )
-        few = sitting.again(settings, station.workshop, asked.ear)
+        # What it finds is told as a rung: its stages are none of the gate's verdict.
+        few = sitting.again(settings, station.workshop, asked.ear.muted)
         return few.go_on(parent=self._kernel(parent), timer=timer)
 
     def _worth(self, history: History) -> Worth:

@@ -58,6 +58,11 @@ class Ear:
         """Whether nobody ever will."""
         return self._given_up
 
+    def muted(self, told: Told) -> None:  # noqa: ARG002 -- nothing is passed on
+        """Hear what is not told stage by stage. Raises GivenUp as it does."""
+        if self._given_up:
+            raise GivenUp
+
     def had(self, seconds: float) -> None:
         """It gave a GPU back without an answer."""
         self.wasted += seconds
@@ -183,6 +188,7 @@ class SessionSitting:
             return self._cut(Stage.PROFILE, self._pruned)
         if self._report is None:
             wrong = self._smoke_report()
+            self._ear(Told(Stage.CORRECTNESS, wrong.report(Stage.CORRECTNESS)))
             return self._judged(wrong, own=wrong.gpu_seconds, rungs=self._climb.visits)
         report = self._procedure.completed(self._report)
         self._climb.gated(report, needs_gpu=self._procedure.needs_gpu)

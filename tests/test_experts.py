@@ -5,10 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec import structs
 
+from workbench.bench import lines
 from workbench.bench.experts import RULE, Head, Measured, Missing, mean, quoted, read_lines, rows
 from workbench.bench.experts_run import beside, measure_experts
 from workbench.bench.tuning import GRIDS, configured, tuned_variants
@@ -92,10 +92,11 @@ def test_quoted_times_are_words_and_say_so():
 
 def test_kept_samples_are_read_back(tmp_path):
     file = tmp_path / "kept.jsonl"
-    file.write_bytes(b"\n".join(msgspec.json.encode(line) for line in KEPT))
+    for one in KEPT:
+        lines.append(file, one)
     assert read_lines(file) == KEPT
-    file.write_text("{}")
-    with pytest.raises(WorkbenchError, match="no kept samples"):
+    file.write_text("{}\n")
+    with pytest.raises(WorkbenchError, match=r"no kept sample of an expert: .*\n.*line 1"):
         read_lines(file)
 
 

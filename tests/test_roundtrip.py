@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-import msgspec
 import pytest
 from test_induce import step
 
+from workbench.bench import lines
 from workbench.bench.roundtrip import (
     Trial,
     lacking,
@@ -110,10 +110,11 @@ def test_whole_and_bare_cards_are_summed_apart():
 def test_kept_trials_are_read_back(tmp_path):
     file = tmp_path / "trials.jsonl"
     kept = [trial(), trial(number=2, reached=False, why="lacks warps")]
-    file.write_bytes(b"\n".join(msgspec.json.encode(one) for one in kept))
+    for one in kept:
+        lines.append(file, one)
     assert read_trials(file) == kept
-    file.write_text("[]")
-    with pytest.raises(WorkbenchError, match="no kept trials"):
+    file.write_text("[]\n")
+    with pytest.raises(WorkbenchError, match=r"no kept trial: .*\n.*line 1"):
         read_trials(file)
 
 

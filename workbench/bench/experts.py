@@ -67,9 +67,9 @@ class Row(Struct, frozen=True, kw_only=True):
     """Whether this is the fastest vendor that was measured for the workload."""
 
 
-def rows(lines: Sequence[Line]) -> list[Row]:
+def rows(kept: Sequence[Line]) -> list[Row]:
     """A row for each measurement, in the order of the workloads."""
-    found = [_row(one) for one in lines if isinstance(one, Measured)]
+    found = [_row(one) for one in kept if isinstance(one, Measured)]
     fastest: dict[str, float] = {}
     for row in found:
         if row.vendor:

@@ -2,23 +2,27 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from walk_parts import ScriptedBench, walked
+from msgspec import structs
+from walk_parts import STEPS, ScriptedBench, walked
 
+from workbench.engine.create import note_seed, noted_seed
 from workbench.engine.interrupting import Interruption, Stopped
-from workbench.engine.learning import LearnRequest, continued, create_lineage
+from workbench.engine.learning import LearnRequest, continued, create_lineage, learn
 from workbench.engine.opening import lock_path
 from workbench.engine.sessions import export
 from workbench.engine.unwritten import unwritten, walk_path
-from workbench.engine.walks import finish, noting, unheard
+from workbench.engine.walks import finish, noting, unheard, write_chain
 from workbench.engine.walks import walked as lines_of
 from workbench.errors import WorkbenchError
-from workbench.lineage.records import Ended, Termination
+from workbench.lineage.records import Ended, Termination, WalkLimits
+from workbench.lineage.walk import Walk
 from workbench.session.bundle import recorded
 from workbench.session.journal import Journal
 from workbench.session.lock import EngineLock
@@ -161,6 +165,43 @@ def test_a_walk_that_was_ended_from_its_journal_goes_on_in_a_new_session(killed,
     new = continued(killed, tmp_path)
     assert new != killed
     assert len(lines_of(walk_path(SessionReader(new)))) == 3
+
+
+def test_a_walk_goes_on_from_a_copy_of_its_folder(killed, tmp_path):
+    """As one that is brought from another machine: its old place is gone."""
+    there = tmp_path / "elsewhere" / "walk"
+    shutil.move(killed, there)
+    before = lines_of(walk_path(SessionReader(there)))
+    assert continued(there, there.parent) == there
+    store = SessionStore.open(there)
+    bench = ScriptedBench()
+    written = []
+    with Journal(walk_path(store)) as journal:
+        note = noting(journal, written.append)
+        walk = Walk(bench, WalkLimits(), note, before)
+        walk.run(*noted_seed(store))
+        write_chain(store, walk.lines)
+    # Nothing that the copy holds was judged again.
+    assert not {line.source for line in before} & set(bench.judged)
+    assert lines_of(walk_path(store)) == [*before, *written]
+    assert len(chain_of(store)) == STEPS + 1
+    assert store.source(chain_of(store)[-1]) == EXPERT.read_text()
+
+
+def test_a_walk_of_a_gpu_goes_on_where_there_is_one_and_says_so_where_not(killed, tmp_path):
+    store = SessionStore.open(killed)
+    settings = structs.replace(store.settings(), device="NVIDIA Another GPU", device_index=0)
+    problem = store.problem()
+    path = tmp_path / "gpu" / "walk"
+    new = SessionStore.create(path, settings, problem.source, problem.sidecar)
+    note_seed(new, EXPERT.read_text(), EXPERT)
+    shutil.copyfile(walk_path(store), walk_path(new))
+    with pytest.raises(WorkbenchError, match="timed on NVIDIA Another GPU, and there is none here"):
+        learn(path, WalkLimits(), unheard, print)
+    assert finish(path).how is Termination.INTERRUPTED
+    with pytest.raises(WorkbenchError, match="there is none here"):
+        continued(path, path.parent)
+    assert [one.name for one in path.parent.iterdir()] == ["walk"], "no session is left behind"
 
 
 def test_a_journal_line_is_told_only_once_it_is_on_disk(tmp_path):

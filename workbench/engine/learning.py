@@ -148,7 +148,7 @@ def continued(path: Path, sessions: Path) -> Path:
     settings, given = store.settings(), noted_seed(store)
     if given is None:
         raise WorkbenchError(f"session {path.name} has no expert", where=str(path))
-    problem = store.problem()
+    settings, problem = _here(settings, path), store.problem()
     name = fresh_name(f"{settings.problem}-lineage", sessions)
     settings = structs.replace(settings, name=name, created=now())
     new = SessionStore.create(sessions / name, settings, problem.source, problem.sidecar)
@@ -181,6 +181,7 @@ def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:
             where=str(path),
             todo="workbench learn EXPERT --problem PROBLEM begins one",
         )
+    settings = _here(settings, path)
     with (
         EngineLock(lock_path(store), session=path.name),
         Journal(walk_path(store)) as journal,
@@ -233,6 +234,29 @@ def _ideas(
         about,
         attempts,
         lambda says: tell(ev.Note(level="warning", says=says)),
+    )
+
+
+def _here(settings: SessionSettings, path: Path) -> SessionSettings:
+    """The settings for this machine, which may not be the one where the walk began.
+
+    A walk goes on on a GPU of the same model, whatever its number here. Raises WorkbenchError
+    where there is none: times of two models do not make one chain.
+    """
+    if settings.device_index is None:
+        return settings
+    for device in (f"cuda:{settings.device_index}", "auto"):
+        try:
+            place = choose_place(device, "")
+        except WorkbenchError:
+            continue
+        if place.device == settings.device:
+            return structs.replace(settings, device_index=place.index)
+    raise WorkbenchError(
+        f"the walk of {path.name} was timed on {settings.device}, and there is none here",
+        where=str(path),
+        todo=f"go on where there is one; `workbench learn --session {path.name} --stop` writes the "
+        "chain there is",
     )
 
 

@@ -137,6 +137,7 @@ class ScriptedWorkplace:
 
     talks = None
     beam = 1
+    chooser = None
 
     def __init__(
         self,

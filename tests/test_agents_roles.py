@@ -13,6 +13,7 @@ from agents_kit import (
     situation,
     transition,
 )
+from msgspec import structs
 
 from workbench.agents.memory import REPAIRS, chain, remember
 from workbench.agents.prompts import DoesNotFit, fill, template_of
@@ -270,6 +271,8 @@ def test_what_does_not_fit_gives_way_in_the_stated_order_and_is_told(now):
     assert less.trimmed == ("library: shorter (1 of 2)",)
     assert less.tokens < whole.tokens
     order = template_of(Role.PLANNER).head.trim
+    hints = tuple(f"hint {number}" for number in range(9))
+    now = structs.replace(now, hints=hints)
     tight = fill(Role.PLANNER, situation_slots(now), least(now))
     assert [what.partition(":")[0] for what in tight.trimmed] == list(order)
     assert now.state.source.strip() in text_of(tight)

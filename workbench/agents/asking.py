@@ -101,7 +101,7 @@ def in_two_turns(
     found = _used(first, read)
     if not isinstance(found, HandedBack) or first.ending is Ending.REFUSED:
         return found
-    return _used(ask(role, 2, prompt.followed(first.text, found.reason)), read)
+    return _used(ask(role, 2, prompt.followed(first.text, found.reason, ask.room(role))), read)
 
 
 def _used(reply: Reply, read: Callable[[Reply], T | HandedBack]) -> T | HandedBack:

@@ -50,6 +50,8 @@ class Asked(Line, frozen=True, kw_only=True, tag="asked"):
     """Of the role's prompt file."""
     trimmed: tuple[str, ...] = ()
     """What gave way in the prompt for want of room."""
+    because: str = ""
+    """Of a second turn: why the first reply was handed back."""
     prompt_tokens: int
     """Estimated; see `tokens.py`."""
     usd_at_most: float | None = None

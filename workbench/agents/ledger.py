@@ -38,7 +38,7 @@ from workbench.agents.prompts import Prompt
 from workbench.agents.records import BudgetEnds, Reply, Role, Usage
 from workbench.agents.tokens import estimate, estimate_prompt
 from workbench.errors import WorkbenchError
-from workbench.session.journal import Journal, read_records
+from workbench.session.journal import Journal, Records, read_records
 
 WARNINGS = (0.5, 0.8)
 """Shares of a dollar budget at which a person is told."""
@@ -69,7 +69,11 @@ class Ledger:
         self._stream = -1
         self._writing = threading.Lock()
         self._journal = Journal(state / JOURNAL)
-        self.lines = read_lines(state)
+        found = read_journal(state)
+        self.lines = list(found.records)
+        if found.damaged and warn is not None:
+            says = f"{found.damaged} lines of {state / JOURNAL} cannot be read"
+            warn(f"{says}: what they cost is counted in git alone")
         self.limit: float | None = None
         """Dollars that the session may spend."""
         self.committed = 0.0
@@ -167,6 +171,7 @@ class Ledger:
             messages=prompt.messages if attempt == 1 else (),
             version=prompt.version,
             trimmed=prompt.trimmed,
+            because=prompt.because,
             prompt_tokens=tokens,
             usd_at_most=self._prices.cost(settings.model, whole),
         )
@@ -293,10 +298,15 @@ class Ledger:
         return gathered
 
 
+def read_journal(state: Path) -> Records[AnyLine]:
+    """Every whole line of a session's journal, and how many cannot be read; changes nothing."""
+    found: Records[AnyLine] = read_records(state / JOURNAL, AnyLine)  # type: ignore[arg-type]  # msgspec decodes unions, which are no `type`
+    return found
+
+
 def read_lines(state: Path) -> list[AnyLine]:
-    """Every whole line of a session's journal; changes nothing."""
-    found = read_records(state / JOURNAL, AnyLine)  # type: ignore[arg-type, var-annotated]  # msgspec decodes unions, which are no `type`
-    return list(found.records)
+    """Every whole line of a session's journal that can be read; changes nothing."""
+    return list(read_journal(state).records)
 
 
 def hints_of(lines: Iterable[AnyLine], number: int) -> tuple[str, ...]:

@@ -83,11 +83,16 @@ def fault_of(fault: BaseException, key: str, *, begun: bool = False) -> Fault:
 
 
 def without_key(text: str, key: str) -> str:
-    """One line of text in which the key, whole or as an endpoint abbreviates it, is not found."""
+    """A short line of text in which the key, whole or as an endpoint abbreviates it, is not found."""
     if key:
         text = text.replace(key, "(key)")
-    text = " ".join(_SECRET.sub("(key)", text).split())
+    text = " ".join(masked(text).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def masked(text: str) -> str:
+    """A text without what looks like a key."""
+    return _SECRET.sub("(key)", text)
 
 
 def _message(fault: BaseException) -> str:

@@ -18,6 +18,11 @@ from workbench.agents.records import Message, Role
 from workbench.agents.tokens import estimate_prompt
 
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
+_WRONG = 1500
+"""Characters of a reason that a model is told; ours."""
+_REPLIES = (24_000, 6_000, 400)
+"""Characters of a model's own reply that are put to it again, the first that fits; ours. The whole
+of a file of 600 lines, its ends, or the beginning alone."""
 _PART = re.compile(r"^## (system|user)\n", re.MULTILINE)
 
 
@@ -52,16 +57,34 @@ class Prompt(Struct, frozen=True, kw_only=True):
     """Estimated."""
     trimmed: tuple[str, ...] = ()
     """What gave way: `history: shorter (2 of 3)`."""
+    because: str = ""
+    """Of a second turn: why the first reply was handed back."""
 
-    def followed(self, reply: str, wrong: str) -> "Prompt":
-        """The prompt of a second turn: the reply, and why it was handed back."""
+    def followed(self, reply: str, wrong: str, room: int) -> "Prompt":
+        """The prompt of a second turn: the reply, and why it was handed back.
+
+        Of a long reply the middle is left out, so that it never takes the prompt's own room.
+        """
+        wrong = shortened(wrong, _WRONG)
         back = _SLOT.sub(lambda _: wrong, _file("handed_back"))
-        messages = (
-            *self.messages,
-            Message(role="assistant", content=reply or "(no text)"),
-            Message(role="user", content=back.strip()),
-        )
-        return msgspec.structs.replace(self, messages=messages, tokens=estimate_prompt(messages))
+        for limit in _REPLIES:
+            messages = (
+                *self.messages,
+                Message(role="assistant", content=shortened(reply, limit) or "(no text)"),
+                Message(role="user", content=back.strip()),
+            )
+            tokens = estimate_prompt(messages)
+            if tokens <= room:
+                break
+        return msgspec.structs.replace(self, messages=messages, tokens=tokens, because=wrong)
+
+
+def shortened(text: str, limit: int) -> str:
+    """A text with its middle left out, and said so, when it is longer than the limit."""
+    if len(text) <= limit:
+        return text
+    half = (limit - 40) // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
 
 
 class DoesNotFit(Exception):

@@ -6,7 +6,7 @@ from typing import TypeVar
 from msgspec import structs
 
 from workbench.agents.asking import Ask, Asker, Overflows, in_two_turns
-from workbench.agents.prompts import DoesNotFit, Prompt
+from workbench.agents.prompts import DoesNotFit, Prompt, shortened
 from workbench.agents.records import NoCandidate, Role
 from workbench.agents.reply_records import HandedBack, Parsed
 from workbench.agents.roles import diagnoser, generator, optimizer, planner, repairer
@@ -20,6 +20,8 @@ from workbench.skills.library import Library
 from workbench.skills.records import Plan
 
 T = TypeVar("T")
+_REASON = 600
+"""Characters of a reason that a person reads in the log; ours."""
 Outcome = Proposal | NoCandidate
 
 
@@ -32,6 +34,11 @@ def next_candidate(situation: Situation, refused: Refused | None, ask: Asker) ->
     if refused is not None:
         return _fitting(ask, lambda: _mend(situation, refused, ask))
     return _fitting(ask, lambda: _plan(situation, ask))
+
+
+def carry_out(situation: Situation, plan: Plan, ask: Asker) -> Outcome:
+    """The candidate of a plan that a person made, by a model; raises as `next_candidate`."""
+    return _fitting(ask, lambda: _write(situation, plan, ask))
 
 
 def first_candidate(
@@ -112,7 +119,8 @@ def _mend(situation: Situation, refused: Refused, ask: Ask) -> Outcome:
 
 
 def _failed(role: Role, wrong: HandedBack) -> NoCandidate:
-    return NoCandidate(says=f"the {role}'s reply could not be used: {wrong.reason} [{wrong.code}]")
+    why = shortened(wrong.reason, _REASON)
+    return NoCandidate(says=f"the {role}'s reply could not be used: {why} [{wrong.code}]")
 
 
 def _proposal(plan: Plan, parsed: Parsed, prompt: Prompt) -> Proposal:

@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog="Example: workbench plan softmax-1 --prompt > prompt.txt")(plan)
     app.command(epilog="Example: workbench submit softmax-1 mine.py --skill online-softmax")(submit)
+    app.command(epilog='Example: workbench choose online-softmax --change "one pass"')(choose)
     app.command(epilog='Example: workbench hint "keep two rows a program"')(hint)
 
 
@@ -65,6 +66,8 @@ def _text(planned: "Planned") -> str:
         ]
     else:
         lines.append(f"cards     {planned.reason}")
+    if planned.chosen:
+        lines.append(f"chosen    {planned.chosen}, by you: it goes first")
     lines.append(f"a model   {planned.says}")
     lines += [f"allowed   {a.id} on {a.kernel}: {a.title}" for a in planned.allowed]
     lines.append(f"prompt    {planned.role}, about {planned.tokens:,} tokens; --prompt prints it")
@@ -112,6 +115,35 @@ def submit(
         emit.text(card_text(made))
     if made.decision.answer is Answer.REJECTED:
         raise typer.Exit(Exit.NO)
+
+
+def choose(
+    skill: Annotated[
+        str, typer.Argument(help="A card or method; `workbench plan` lists what is allowed.")
+    ] = "",
+    kernel: Annotated[str, typer.Option(help="On which kernel, where there are several.")] = "",
+    change: Annotated[
+        str, typer.Option(help="The plan in your words, for a model to carry out.")
+    ] = "",
+    drop: Annotated[bool, typer.Option("--drop", help="Take back what was chosen.")] = False,
+    session: options.In = "",
+    sessions: options.Sessions = None,
+    json: options.Json = False,
+) -> None:
+    """Say what the next step shall be, in place of the run's own choice.
+
+    A card's edit is made at once; with `--change`, or where no edit is left, a model writes it.
+    """
+    from workbench.engine.wishes import Choose
+
+    if bool(skill) == drop:
+        raise WorkbenchError("name a skill, or --drop", todo="workbench choose online-softmax")
+    client = client_of(session, sessions)
+    says = asyncio.run(client.choose(Choose(skill=skill, kernel=kernel, change=change)))
+    if json:
+        emit.json({"granted": True, "says": says})
+    else:
+        emit.text(says)
 
 
 def hint(

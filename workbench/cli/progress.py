@@ -30,6 +30,8 @@ class Progress:
             self._budget = event.budget
         elif isinstance(event, ev.BudgetSpent):
             self._steps, self._spent = event.steps, event.cost
+        elif isinstance(event, ev.ModelAnswered):
+            self._spent = self._spent.plus(Cost(usd=event.usd or 0.0))
         line = tell(event)
         if line is not None:
             elapsed = time.monotonic() - self._began

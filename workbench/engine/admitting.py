@@ -276,7 +276,7 @@ def _roundtrip(
     )
     commit = next(v.commit for v in store.overview().versions if v.number == step.number)
     target = f"v{step.number} of {settings.name} on {settings.device}"
-    proposal = workplace.by_cards(History(transitions=before))
+    proposal = workplace.foresee(History(transitions=before), {})
     if isinstance(proposal, NoProposal):
         return _nothing(skill, target, settings.name, held_out=False)
     original = store.source(step.number)

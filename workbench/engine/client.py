@@ -19,6 +19,7 @@ from workbench.engine.wishes import (
     AnyReply,
     AnyWish,
     Branch,
+    Choose,
     Decide,
     Follow,
     Go,
@@ -30,6 +31,7 @@ from workbench.engine.wishes import (
     Undo,
 )
 from workbench.errors import WorkbenchError
+from workbench.session.names import spoken
 from workbench.session.records import Answer, Transition
 
 _RECONNECT_SECONDS = 1.0
@@ -218,6 +220,14 @@ class SessionClient:
         """Words for the prompts of the steps to come."""
         return await self._ask(Hint(text=text))
 
+    async def choose(self, wish: Choose) -> str:
+        """What the next step shall be; done here where no engine runs."""
+        if self.alive():
+            return await self._ask(wish)
+        from workbench.engine.choosing import choose_alone
+
+        return await asyncio.to_thread(choose_alone, self._opened.path, wish)
+
     async def submit(self, wish: Submit) -> str:
         """Gate a candidate as the next transition; returns what became of it once it is in git."""
         return await self._ask(wish)
@@ -229,7 +239,7 @@ class SessionClient:
             raise WorkbenchError(
                 f"no engine runs on session {self.name}",
                 where=str(self._opened.path),
-                todo=f"workbench resume {self.name}",
+                todo=f"workbench resume {spoken(self._opened.path)}",
             ) from fault
         with contextlib.closing(writer):
             await _send(writer, wish)
@@ -238,7 +248,7 @@ class SessionClient:
             raise WorkbenchError(
                 "the engine hung up before it answered",
                 where=f"session {self.name}",
-                todo=f"workbench status {self.name} tells what became of it",
+                todo=f"workbench status {spoken(self._opened.path)} tells what became of it",
             )
         reply = msgspec.json.decode(line, type=AnyReply)
         if isinstance(reply, Granted):

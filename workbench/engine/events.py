@@ -151,6 +151,8 @@ class ModelAsked(Event, frozen=True, kw_only=True, tag="model-asked"):
     """Estimated."""
     usd_at_most: float | None = None
     """With a reply of full length; None where the price is unknown."""
+    because: str = ""
+    """Why the reply before was handed back; empty on a first turn."""
 
 
 class ModelSaid(Event, frozen=True, kw_only=True, tag="model-said"):
@@ -179,6 +181,8 @@ class ModelAnswered(Event, frozen=True, kw_only=True, tag="model-answered"):
     cached_tokens: int = 0
     counted: bool = False
     """The tokens are our estimate, because the provider's counts were absent or absurd."""
+    counts: str = ""
+    """Why the provider's counts were not taken."""
     usd: float | None = None
     """None where the price is unknown."""
     seconds: float = 0.0

@@ -62,6 +62,15 @@ class Gating:
         with counted:
             return await asyncio.to_thread(self._workplace.propose, self._books.history)
 
+    async def chosen(self) -> Proposal | NoCandidate | None:
+        """The step that a person asked for; None where none did, or it cannot be made."""
+        chooser = self._workplace.chooser
+        if chooser is None:
+            return None
+        counted = self._clock.work() if self._workplace.talks is None else nullcontext()
+        with counted:
+            return await asyncio.to_thread(chooser.next, self._books.history)
+
     async def _first_of(self, beam: Beam) -> tuple[Proposal | None, bool]:
         """The candidate of a beam that goes first, if any, and whether anything was done.
 

@@ -19,6 +19,7 @@ from workbench.engine.wishes import (
     AnyReply,
     AnyWish,
     Branch,
+    Choose,
     Decide,
     Follow,
     Go,
@@ -101,6 +102,8 @@ class Engine:
                 return await self._decide(wish)
             case Hint():
                 return self._hint(wish.text)
+            case Choose():
+                return await self._choose(wish)
             case Undo() | Branch():
                 moved = self._helm.ask(wish, self.history, self._deciding)
                 self._changed.set()
@@ -128,6 +131,12 @@ class Engine:
             )
         talks.hint(self.history.next_number, text)
         return Granted(says=f"kept for the prompts from v{self.history.next_number} on")
+
+    async def _choose(self, wish: Choose) -> AnyReply:
+        chooser = self._workplace.chooser
+        if chooser is None:
+            return Refused(what="nothing can be chosen here")
+        return Granted(says=await asyncio.to_thread(chooser.choose, wish))
 
     async def _decide(self, wish: Decide) -> AnyReply:
         if wish.answer not in {Answer.ACCEPTED, Answer.VETOED}:
@@ -216,9 +225,10 @@ class Engine:
         if wish is not None:
             self._desk.answer(await self._submitted(wish))
             return None
-        if rests := self._stopping_rules.says(self.history):
+        chosen = await self._gating.chosen()
+        if chosen is None and (rests := self._stopping_rules.says(self.history)):
             return ev.RunEnded(how="finished", says=f"{rests}; {self._books.kept()}")
-        proposal = await self._gating.propose()
+        proposal = await self._gating.propose() if chosen is None else chosen
         if isinstance(proposal, NoProposal):
             return ev.RunEnded(how="finished", says=f"{proposal.reason}; {self._books.kept()}")
         if isinstance(proposal, NoCandidate):

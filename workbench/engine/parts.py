@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from workbench.agents.records import NoCandidate
 from workbench.engine.history import History
+from workbench.engine.wishes import Choose
 from workbench.gate.records import GateReport
 from workbench.search.records import NoProposal, Proposal
 from workbench.session.moves import Move
@@ -69,6 +70,16 @@ class Purse(Protocol):
 
     def says(self) -> str:
         """Everything that was spent, in a line."""
+
+
+class Chooser(Protocol):
+    """What the loop needs of a person's choices of the next step; both block, in a thread."""
+
+    def choose(self, wish: Choose) -> str:
+        """Take one down; what is done about it. Raises WorkbenchError for one that cannot be."""
+
+    def next(self, history: History) -> Proposal | NoCandidate | None:
+        """The step that was asked for; None where none was, or it cannot be made, which is told."""
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -153,6 +164,10 @@ class Workplace(Protocol):
     def sit(self, source: str, history: History, number: int, plan: Plan | None) -> Sitting:
         """A candidate before the gate, against the incumbent unless it is a seed, which has no
         plan. Does not block."""
+
+    @property
+    def chooser(self) -> Chooser | None:
+        """Takes down what a person wants next, and makes it; None where nobody may choose."""
 
     def propose(self, history: History) -> Proposal | NoProposal | NoCandidate:
         """The next step from the incumbent. Raises BudgetEnds where a model costs too much."""

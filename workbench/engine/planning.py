@@ -14,6 +14,7 @@ from workbench.agents.roles import optimizer
 from workbench.agents.roles.diagnoser import Refused
 from workbench.agents.situation import Situation
 from workbench.agents.step import next_prompt
+from workbench.engine.choosing import open_choice
 from workbench.engine.create import noted_seed
 from workbench.engine.events import AnyEvent
 from workbench.engine.moving import read_history
@@ -21,6 +22,7 @@ from workbench.engine.talks import refused_of
 from workbench.engine.workplace import SessionWorkplace
 from workbench.errors import WorkbenchError
 from workbench.search.records import Proposal
+from workbench.session.names import spoken
 from workbench.session.store import SessionStore
 from workbench.skills.records import Plan
 
@@ -36,6 +38,8 @@ class Planned(Struct, frozen=True, kw_only=True):
     """What the cards alone would do; None where no edit is left."""
     reason: str = ""
     """Why the cards have nothing, where they have not."""
+    chosen: str = ""
+    """The skill that a person wants next, if any."""
     allowed: tuple[AllowedSkill, ...] = ()
     """Skills that a model, or whoever stands in for it, may choose from."""
     role: str
@@ -57,7 +61,7 @@ def plan_next(path: Path, role: str = "") -> Planned:
     history = read_history(store)
     if history.incumbent is None:
         raise WorkbenchError(
-            "the session has no kernel to plan from", todo=f"workbench resume {path.name}"
+            "the session has no kernel to plan from", todo=f"workbench resume {spoken(path)}"
         )
     with tempfile.TemporaryDirectory(prefix="workbench-plan-") as scratch:
         workplace = SessionWorkplace(
@@ -71,11 +75,12 @@ def plan_next(path: Path, role: str = "") -> Planned:
         try:
             hints = hints_of(read_lines(store.state), history.next_number)
             situation = workplace.situation(history, hints)
-            by_cards = workplace.by_cards(history)
+            by_cards = workplace.foresee(history, {})
         finally:
             workplace.close()
     refused = refused_of(history, situation.memory, store.source)
     plan = by_cards.plan if isinstance(by_cards, Proposal) else None
+    chosen = open_choice(store.state, history)
     prompt = _prompt(situation, refused, plan, role)
     return Planned(
         number=history.next_number,
@@ -83,6 +88,7 @@ def plan_next(path: Path, role: str = "") -> Planned:
         says=_says(refused, situation),
         plan=plan,
         reason="" if isinstance(by_cards, Proposal) else by_cards.reason,
+        chosen="" if chosen is None else chosen[1].skill,
         allowed=situation.allowed,
         role=prompt.role.value,
         prompt=prompt.messages,

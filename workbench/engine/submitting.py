@@ -1,6 +1,5 @@
 """A candidate or a hint for a session that no engine runs: done here, under the session's lock."""
 
-import difflib
 from pathlib import Path
 
 from msgspec import structs
@@ -11,6 +10,7 @@ from workbench.agents.reply import read_reply
 from workbench.agents.reply_records import HandedBack
 from workbench.agents.situation import signature_of
 from workbench.engine import events as ev
+from workbench.engine.choosing import check_skill
 from workbench.engine.opening import lock_path
 from workbench.engine.serve import Listen, serve_session
 from workbench.engine.wishes import Submit
@@ -19,14 +19,12 @@ from workbench.gate.candidate import read_candidate
 from workbench.session.lock import EngineLock
 from workbench.session.reader import SessionReader
 from workbench.session.store import SessionStore
-from workbench.skills.library import load_library
-from workbench.skills.policy_table import shipped_policy
 
 
 def submission(file: Path, skill: str, hint: str) -> Submit:
     """The wish to gate a file. Raises WorkbenchError for a file or skill that is not there."""
     if skill:
-        _check_skill(skill)
+        check_skill(skill)
     source = read_candidate(file).source
     return Submit(source=source, origin=f"submitted {file.name}", skill=skill, hint=hint.strip())
 
@@ -51,17 +49,6 @@ def reply_submission(path: Path, file: Path, skill: str, hint: str) -> Submit:
     repairs = ", ".join(dict.fromkeys(repair.code for repair in found.repairs))
     origin = f"{wish.origin} (repaired: {repairs})" if repairs else wish.origin
     return structs.replace(wish, source=found.source, origin=origin)
-
-
-def _check_skill(skill: str) -> None:
-    known = [*load_library().skills, *(method.id for method in shipped_policy().file.method)]
-    if skill not in known:
-        near = difflib.get_close_matches(skill, known, n=1, cutoff=0.0)
-        raise WorkbenchError(
-            f"there is no skill {skill!r}",
-            where="--skill",
-            todo=f"the nearest is {near[0]}; `workbench plan` lists those that are allowed",
-        )
 
 
 def submit_alone(path: Path, wish: Submit, listen: Listen) -> ev.RunEnded:

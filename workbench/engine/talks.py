@@ -19,7 +19,7 @@ from workbench.agents.records import NoCandidate, Role
 from workbench.agents.roles.diagnoser import Refused
 from workbench.agents.roles.reviewer import review
 from workbench.agents.situation import Situation
-from workbench.agents.step import first_candidate, next_candidate
+from workbench.agents.step import carry_out, first_candidate, next_candidate
 from workbench.engine import events as ev
 from workbench.engine.history import History
 from workbench.errors import WorkbenchError
@@ -28,6 +28,7 @@ from workbench.problems.records import Problem
 from workbench.search.records import NoProposal, Proposal
 from workbench.session.records import Budget, Cost
 from workbench.skills.library import Library
+from workbench.skills.records import Plan
 
 FRUITLESS_ROUNDS = 5
 """Rounds towards one transition without a candidate after which no more is asked; ours."""
@@ -105,6 +106,10 @@ class Talks:
         """Keep a person's words for the prompts from a transition on."""
         self.ledger.hint(number, text)
 
+    def hints(self, number: int) -> tuple[str, ...]:
+        """What a person has said up to a transition, oldest first."""
+        return self.ledger.hints(number)
+
     def says(self) -> str:
         """Everything that was spent on models, in a line."""
         return self.ledger.all().says()
@@ -130,18 +135,35 @@ class Talks:
     ) -> Proposal | NoProposal | NoCandidate:
         """The next candidate. Raises BudgetEnds; WorkbenchError when no model can be reached."""
         number = self._history.next_number
-        rounds = self.ledger.rounds(number)
-        if rounds >= FRUITLESS_ROUNDS:
-            return NoProposal(
-                reason=f"the model gave no candidate in {rounds} rounds: "
-                f"{self.ledger.last_fruitless(number)}"
-            )
+        if given_up := self._given_up(number):
+            return NoProposal(reason=given_up)
         # A round that could not mend what was refused is followed by a new plan.
+        rounds = self.ledger.rounds(number)
         refused = None if rounds else refused_of(self._history, situation.memory, source_of)
         if refused is None and not situation.allowed:
             return NoProposal(reason="the policy allows no skill here, so a model is not asked")
+        return self._round(number, lambda ask: next_candidate(situation, refused, ask))
+
+    def carry_out(self, situation: Situation, plan: Plan) -> Proposal | NoProposal | NoCandidate:
+        """The candidate of a plan that a person made; raises as `next`."""
+        number = self._history.next_number
+        if given_up := self._given_up(number):
+            return NoProposal(reason=given_up)
+        return self._round(number, lambda ask: carry_out(situation, plan, ask))
+
+    def _given_up(self, number: int) -> str:
+        """Why no more is asked towards a transition; empty while it is."""
+        rounds = self.ledger.rounds(number)
+        if rounds < FRUITLESS_ROUNDS:
+            return ""
+        why = self.ledger.last_fruitless(number)
+        return f"the model gave no candidate in {rounds} rounds: {why}"
+
+    def _round(
+        self, number: int, work: Callable[[Asker], Proposal | NoCandidate]
+    ) -> Proposal | NoCandidate:
         with self._asking:
-            found = next_candidate(situation, refused, self._asker(number))
+            found = work(self._asker(number))
         if isinstance(found, NoCandidate):
             self.ledger.fruitless(number, found.says)
         return found
@@ -163,6 +185,7 @@ class Talks:
                     attempt=line.attempt,
                     prompt_tokens=line.prompt_tokens,
                     usd_at_most=line.usd_at_most,
+                    because=line.because,
                 )
             )
             return
@@ -179,6 +202,7 @@ class Talks:
                 reply_tokens=usage.reply_tokens,
                 cached_tokens=usage.cached_tokens,
                 counted=usage.source == "counted" and usage.prompt_tokens > 0,
+                counts=usage.says,
                 usd=line.usd,
                 seconds=line.reply.seconds,
             )

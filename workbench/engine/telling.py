@@ -4,6 +4,7 @@ from typing import assert_never
 
 from workbench.engine import events as ev
 from workbench.engine.view import LogLine
+from workbench.engine.visible import visible
 from workbench.gate.records import Outcome, StageReport
 
 _MARK = {
@@ -16,7 +17,7 @@ _MARK = {
 
 def tell(event: ev.AnyEvent) -> LogLine | None:
     """The event as a log line; None for meter ticks, which are no news."""
-    says = _sentence(event)
+    says = visible(_sentence(event))
     if not says:
         return None
     news = isinstance(event, ev.Note) and event.level != "info"
@@ -88,20 +89,23 @@ def _plan(event: ev.PlanMade) -> str:
 def _asked(event: ev.ModelAsked) -> str:
     again = f", attempt {event.attempt}" if event.attempt > 1 else ""
     most = "" if event.usd_at_most is None else f", at most ${event.usd_at_most:.4f}"
+    why = f"; handed back: {event.because}" if event.because and not again else ""
     return (
         f"v{event.number} asks {event.model} as {event.role}{again}:"
-        f" about {event.prompt_tokens:,} tokens{most}"
+        f" about {event.prompt_tokens:,} tokens{most}{why}"
     )
 
 
 def _answered(event: ev.ModelAnswered) -> str:
     about = "about " if event.counted else ""
+    counted = f"; counted here: {event.counts}" if event.counted and event.counts else ""
     cached = f" ({event.cached_tokens:,} cached)" if event.cached_tokens else ""
     dollars = "dollars unknown" if event.usd is None else f"${event.usd:.4f}"
     fault = f" ({event.says})" if event.says else ""
     return (
         f"v{event.number} {event.role}: {event.ending}{fault} in {event.seconds:.1f} s,"
-        f" {about}{event.prompt_tokens:,}{cached} + {event.reply_tokens:,} tokens, {dollars}"
+        f" {about}{event.prompt_tokens:,}{cached} + {event.reply_tokens:,} tokens,"
+        f" {dollars}{counted}"
     )
 
 

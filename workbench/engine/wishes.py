@@ -60,6 +60,17 @@ class Hint(Wish, frozen=True, kw_only=True, tag="hint"):
     text: str
 
 
+class Choose(Wish, frozen=True, kw_only=True, tag="choose"):
+    """What the next step shall be: a skill, if it is allowed on the kernel then."""
+
+    skill: str = ""
+    """A card's or a method's id; empty takes the choice before back."""
+    kernel: str = ""
+    """Empty: the first that it is allowed on."""
+    change: str = ""
+    """What to change, in words: the plan that a model carries out."""
+
+
 class Submit(Wish, frozen=True, kw_only=True, tag="submit"):
     """A candidate that a person or an outside agent wrote, to be gated as the next transition."""
 
@@ -73,7 +84,7 @@ class Submit(Wish, frozen=True, kw_only=True, tag="submit"):
 
 
 AnyMove = Undo | Branch
-AnyWish = Follow | Decide | Pause | Go | Stop | AnyMove | Hint | Submit
+AnyWish = Follow | Decide | Pause | Go | Stop | AnyMove | Hint | Choose | Submit
 
 
 class Granted(Struct, frozen=True, kw_only=True, tag_field="reply", tag="granted"):

@@ -12,6 +12,7 @@ from workbench.agents.situation import Situation, situation_of
 from workbench.engine import events as ev
 from workbench.engine.baselines import JOB_MODULES as BASELINE_MODULES
 from workbench.engine.beside import ANY_SPEED, Beside
+from workbench.engine.choosing import Chooser
 from workbench.engine.completing import Completing
 from workbench.engine.depth import depth_of
 from workbench.engine.fleet import Fleet, open_fleet
@@ -115,11 +116,16 @@ class SessionWorkplace:
     def propose(self, history: History) -> Proposal | NoProposal | NoCandidate:
         """The next step from the incumbent: by cards, by a model, or by cards while they last."""
         if self.talks is None or self._settings.proposer == "both":
-            by_cards = self.by_cards(history)
+            by_cards = self.foresee(history, _NO_DRAFTS)
             if self.talks is None or isinstance(by_cards, Proposal):
                 return by_cards
-        hints = self.talks.ledger.hints(history.next_number)
-        return self.talks.next(self.situation(history, hints), self._store.source)
+        situation = self.situation(history, self.talks.hints(history.next_number))
+        return self.talks.next(situation, self._store.source)
+
+    @property
+    def chooser(self) -> Chooser:
+        """Takes down what a person wants next, and makes it."""
+        return Chooser(self._store.state, self._settings, self, self._emit)
 
     def situation(self, history: History, hints: tuple[str, ...] = ()) -> Situation:
         """What a model is told of the incumbent. Raises WorkbenchError when there is none."""
@@ -136,10 +142,6 @@ class SessionWorkplace:
             versus_seed=incumbent.gate.versus_seed,
             reference=incumbent.gate.reference,
         )
-
-    def by_cards(self, history: History) -> Proposal | NoProposal:
-        """The step that the cards alone would take."""
-        return self.foresee(history, _NO_DRAFTS)
 
     def _state(
         self, incumbent: Transition, history: History, drafts: Mapping[int, str] = _NO_DRAFTS

@@ -61,8 +61,8 @@ class Considered(Struct, frozen=True, kw_only=True):
         )
 
 
-def propose(state: ProposerState) -> Proposal | NoProposal:
-    """The next step from the incumbent, or why there is none.
+def propose(state: ProposerState, only: tuple[str, str] | None = None) -> Proposal | NoProposal:
+    """The next step from the incumbent, or why there is none; `only` by one card, on one kernel.
 
     Looks only at the state: no clock, no randomness, no files. A source that was gated before is
     never proposed again.
@@ -74,7 +74,8 @@ def propose(state: ProposerState) -> Proposal | NoProposal:
         for one in kernels.values()
         for card, why in one.refused.items()
     ]
-    ranked = in_order([r for one in kernels.values() for r in one.ranked])
+    fitting = [r for one in kernels.values() for r in one.ranked]
+    ranked = in_order([r for r in fitting if only in {None, _name(r.choice)}])
     rest = rested(line, search_of(state))
     for place, candidate in enumerate(ranked):
         found = _first_new(candidate, state, line, kernels[candidate.choice.kernel], trail)
@@ -83,6 +84,10 @@ def propose(state: ProposerState) -> Proposal | NoProposal:
     policy = [line for one in kernels.values() for line in told(one.record)]
     reason = _nothing_left(state, [r.choice for r in ranked])
     return NoProposal(reason=reason, trail=(*policy, *trail))
+
+
+def _name(choice: Choice) -> tuple[str, str]:
+    return choice.skill.card.id, choice.kernel
 
 
 def _in_phase(found: Proposal, phase: Phase, why: str) -> Proposal:

@@ -214,5 +214,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     first: tuple[str, ...] = ()
     """Cards whose edits were made before this one's in the same step: they provide what the card
     requires, and lose by themselves."""
+    asked: int | None = None
+    """Which choice of a person's it carries out, counted from 1; None for the run's own."""
     phase: str = ""
     """`coarse` while algorithms are chosen, `fine` while they are tuned; empty without a card."""

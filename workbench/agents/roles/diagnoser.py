@@ -11,6 +11,7 @@ from workbench.agents.records import Role
 from workbench.agents.reply_json import read_form
 from workbench.agents.reply_records import HandedBack
 from workbench.agents.roles.optimizer import plan_text
+from workbench.agents.roles.planner import Sentence, Words
 from workbench.agents.roles.reviewer import review
 from workbench.agents.roles.slots import history_text, situation_slots
 from workbench.agents.situation import Situation
@@ -32,13 +33,13 @@ class Refused(Struct, frozen=True, kw_only=True):
 class Diagnosis(Struct, frozen=True, kw_only=True):
     """The reply as it is asked for."""
 
-    critical_issue: str
-    evidence: tuple[str, ...]
-    root_cause: str
-    trigger_condition: str = ""
-    must_hold_invariants: Annotated[tuple[str, ...], Meta(max_length=3)] = ()
-    minimal_fix: str
-    patch_anchor: str
+    critical_issue: Sentence
+    evidence: Annotated[tuple[Words, ...], Meta(max_length=12)]
+    root_cause: Words
+    trigger_condition: Sentence = ""
+    must_hold_invariants: Annotated[tuple[Sentence, ...], Meta(max_length=3)] = ()
+    minimal_fix: Words
+    patch_anchor: Words
     confidence: Annotated[float, Meta(ge=0, le=1)] = 0.5
 
     def says(self) -> str:

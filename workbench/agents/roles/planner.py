@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from workbench.agents.prompts import Prompt, fill
 from workbench.agents.records import Role
@@ -16,44 +16,50 @@ from workbench.agents.situation import Situation
 from workbench.skills.policy_table import shipped_policy
 from workbench.skills.records import Plan, Truth
 
-Value = bool | int | float | str | None
+Name = Annotated[str, Meta(max_length=160)]
+Sentence = Annotated[str, Meta(max_length=400)]
+Words = Annotated[str, Meta(max_length=1600)]
+"""Characters; ours. What a model writes here stands in the commit, on the screen and in later
+prompts: four sentences are room enough, and a reply that goes on for ever crowds out nothing."""
+
+Value = bool | int | float | Sentence | None
 
 
 class Cited(Struct, frozen=True, kw_only=True):
     """A fact by name, with the value that the model says it has."""
 
-    fact: str
+    fact: Name
     value: Value
 
 
 class RuledOut(Cited, frozen=True, kw_only=True):
     """A bottleneck that it is not, and the fact that shows it."""
 
-    bottleneck: str
+    bottleneck: Name
 
 
 class Expectation(Struct, frozen=True, kw_only=True):
     """What should change, and how."""
 
-    metric: str
+    metric: Name
     direction: Literal["up", "down", "same"]
 
 
 class PlanForm(Struct, frozen=True, kw_only=True):
     """The reply as it is asked for."""
 
-    skill: str
-    kernel: str
-    bottleneck: str
-    modification: str
-    evidence: tuple[Cited, ...]
-    statement: str = ""
+    skill: Name
+    kernel: Name
+    bottleneck: Name
+    modification: Words
+    evidence: Annotated[tuple[Cited, ...], Meta(max_length=12)]
+    statement: Name = ""
     ruled_out: RuledOut
-    expected: tuple[Expectation, ...]
-    must_not_worsen: tuple[str, ...] = ()
-    headroom: str = ""
+    expected: Annotated[tuple[Expectation, ...], Meta(max_length=12)]
+    must_not_worsen: Annotated[tuple[Name, ...], Meta(max_length=12)] = ()
+    headroom: Sentence = ""
     earlier: int | None = None
-    difference: str = ""
+    difference: Words = ""
 
 
 def prompt(situation: Situation, room: int) -> Prompt:

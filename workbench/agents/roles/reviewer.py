@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from workbench.agents.model_faults import without_key
+from workbench.agents.model_faults import masked
+from workbench.agents.prompts import shortened
 from workbench.gate.records import Finding, GateReport, Outcome, StageReport
 
 _PATH = re.compile(r"(?<![\w/:.])(?:/[\w.+@-]+){2,}")
@@ -37,16 +38,4 @@ def _finding(finding: Finding) -> str:
 
 def cleaned(text: str) -> str:
     """Without folders of this machine and without keys: the model needs neither."""
-    lines = (
-        re.match(r"\s*", line).group(0) + without_key(line, "")  # type: ignore[union-attr]  # always matches
-        for line in _PATH.sub(lambda path: path.group(0).rpartition("/")[2], text).split("\n")
-    )
-    return "\n".join(lines)
-
-
-def shortened(text: str, limit: int) -> str:
-    """A text with its middle left out, and said so, when it is longer than the limit."""
-    if len(text) <= limit:
-        return text
-    half = (limit - 40) // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+    return masked(_PATH.sub(lambda path: path.group(0).rpartition("/")[2], text))

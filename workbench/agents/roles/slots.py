@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from workbench.agents.allowed import AllowedSkill
 from workbench.agents.memory import Attempt
+from workbench.agents.prompts import shortened
 from workbench.agents.roles.features import facts_text, policy_text, time_text
 from workbench.agents.roles.reviewer import cleaned
 from workbench.agents.situation import Situation
@@ -19,6 +20,12 @@ _PROMISE = {
     Precision.TF32: "The reference allows fp32 products to be rounded to TF32:"
     ' `input_precision="tf32"` is within its promise; half precision is not.',
 }
+
+
+HINT = 2000
+"""Characters of a hint, or of a veto's reason, that a prompt holds; ours."""
+_ATTEMPT = 700
+"""Characters of one attempt in the history; ours: a plan of four sentences with its outcome."""
 
 
 def shared_slots(library: Library, chosen: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
@@ -58,7 +65,7 @@ def situation_slots(situation: Situation) -> dict[str, tuple[str, ...]]:
             history_text(attempts[-8:], len(attempts)),
             history_text(attempts[-3:], len(attempts)),
         ),
-        "hints": (hints_text(situation),),
+        "hints": (hints_text(situation), hints_text(situation, 6), hints_text(situation, 2)),
     }
 
 
@@ -142,11 +149,23 @@ def history_text(attempts: Sequence[Attempt], total: int | None = None) -> str:
 
 def _history(attempts: Sequence[Attempt]) -> Iterator[str]:
     for attempt in attempts:
-        yield cleaned(f"- {attempt.says()}")
+        yield cleaned(f"- {_one_line(attempt.says(), _ATTEMPT)}")
 
 
-def hints_text(situation: Situation) -> str:
-    """A person's hints and the reasons of their vetoes."""
-    lines = [f"- {hint}" for hint in situation.hints]
-    lines += [f"- v{a.number} was vetoed: {a.veto}" for a in situation.memory.vetoes()]
+def _one_line(text: str, limit: int) -> str:
+    """A text of somebody else's as one line: it cannot begin a part of the prompt of its own."""
+    return " ".join(shortened(text, limit).split())
+
+
+def hints_text(situation: Situation, newest: int | None = None) -> str:
+    """A person's hints and the reasons of their vetoes; of each the newest, where it is said how
+    many."""
+    hints, vetoes = list(situation.hints), list(situation.memory.vetoes())
+    left_out = 0
+    if newest is not None:
+        left_out = max(0, len(hints) - newest) + max(0, len(vetoes) - newest)
+        hints, vetoes = hints[-newest:], vetoes[-newest:]
+    lines = [f"({left_out} older ones are left out)"] if left_out else []
+    lines += [f"- {_one_line(hint, HINT)}" for hint in hints]
+    lines += [f"- v{a.number} was vetoed: {_one_line(a.veto, HINT)}" for a in vetoes]
     return cleaned("\n".join(lines)) or "nothing was said"

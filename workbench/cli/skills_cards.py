@@ -157,7 +157,8 @@ def _card_lines(skill: "Skill", library: "Library") -> Iterator[str]:
         held = "held out" if trial.held_out else "not held out"
         gained = "effect observed" if trial.effect_observed else "effect not observed"
         answer = "accepted" if trial.accepted else "rejected"
-        yield f"  trial      {trial.target}: {held}, {answer}, {gained}"
+        kind = f", {trial.kind}" if trial.kind else ""
+        yield f"  trial      {trial.target}: {held}, {answer}{kind}, {gained}"
 
 
 def new(

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from workbench.bench.held import Ends, Held, ends_of, held
 from workbench.bench.leaps import Ground, Leap, leap
-from workbench.bench.roundtrip import FLOOR, Cards, Trial, lacking, learned_library, uncarded
+from workbench.bench.roundtrip import Cards, Trial, lacking, learned_library, uncarded
 from workbench.engine import events as ev
 from workbench.engine.create import RunRequest, create_session
 from workbench.engine.lineages import line_of
@@ -275,28 +275,31 @@ def _judged(
     if best is None:
         raise WorkbenchError(f"the naive kernel did not pass: {ended.says}", where=str(path))
     source = store.source(best)
-    workplace = SessionWorkplace(store, store.settings(), None, tell, may_resize=False)
+    settings = store.settings()
+    workplace = SessionWorkplace(store, settings, None, tell, may_resize=False)
     try:
-        report = workplace.gate_beside(source, ends.expert, ends.report, FLOOR)
+        elsewhere = settings.device_index is None and ends.measured
+        found = held(workplace, source, ends, elsewhere=elsewhere)
     finally:
         workplace.close()
-    reached = report.verdict is Verdict.ACCEPTED
+    report = found.report
     spent = [t for t in every if 0 < t.number <= best]
     gates = [t.gate for t in every if t.number > 0]
     return Trial(
         workload=ends.problem,
         number=number,
         cards=form,
-        reached=reached,
-        ratio=None if report.speed is None else report.speed.ratio,
-        kind=None if report.speed is None else report.speed.kind,
+        reached=found.reached,
+        ratio=found.ratio,
+        kind=found.kind,
         steps=len(spent),
         gpu_seconds=sum(t.cost.gpu_seconds for t in spent),
         session=path.name,
+        identical=found.identical and found.reached,
         wrong=sum(_against(one, Stage.CORRECTNESS) for one in gates),
         slower=sum(_against(one, Stage.PROFILE) for one in gates),
         refused=sum(_against(one, Stage.POLICY, Stage.COMPILE) for one in gates),
-        why="" if reached else _why(ends, library, source, every, report, ended),
+        why="" if found.reached else _why(ends, library, source, every, report, ended),
     )
 
 

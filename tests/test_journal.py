@@ -1,11 +1,13 @@
 """Journals and the engine lock: what is on disk before it is used, and who may write it."""
 
+import fcntl
 import json
 import os
 import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -149,6 +151,7 @@ def test_a_disk_that_fills_up_leaves_whole_lines_and_says_so(tmp_path: Path) -> 
 
 CHILD = """
 import sys
+import threading
 from pathlib import Path
 from workbench.session.lock import EngineLock
 lock = EngineLock(Path(sys.argv[1]), session="softmax-1", socket="/run/a.sock")
@@ -175,6 +178,17 @@ def test_one_process_owns_a_session_and_its_death_frees_it(tmp_path: Path) -> No
         assert holder(path) == Holder(pid=os.getpid(), socket="")
         lock.close()
     assert holder(path) is None
+
+
+def test_whoever_only_asks_who_runs_a_session_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "engine.lock"
+    path.touch()
+    with path.open() as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        # Longer than an engine is waited for: a busy machine stops whoever asks in the midst of it.
+        threading.Timer(0.8, lambda: fcntl.flock(asking, fcntl.LOCK_UN)).start()
+        with EngineLock(path, session="softmax-1"):
+            assert holder(path) == Holder(pid=os.getpid(), socket="")
 
 
 def test_a_lock_is_not_taken_through_a_symlink(tmp_path: Path) -> None:

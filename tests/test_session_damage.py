@@ -1,6 +1,8 @@
 """A damaged repository: what is whole is read, what can be put back is, and the rest is named."""
 
 import os
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,24 @@ def test_locks_left_by_a_killed_git_are_removed_by_the_next_owner(tmp_path: Path
     assert len(store.recover()) == 3
     store.record(transition(2, 0), kernel(2))
     assert store.overview().main == 2
+
+
+def test_a_lock_of_a_git_command_that_still_works_is_not_taken_from_it(tmp_path: Path) -> None:
+    store = seeded(tmp_path)
+    lock = store.folder / ".git/packed-refs.lock"
+    lock.write_text("")
+    # A person's own command, at work: it waits for what it shall pack.
+    packing = ["git", "pack-objects", "--stdout"]
+    with subprocess.Popen(
+        packing, cwd=store.folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as git_at_work:
+        waited = threading.Timer(0.3, git_at_work.stdin.close)
+        waited.start()
+        (done,) = store.recover()
+        # It was waited for.
+        assert git_at_work.poll() is not None
+        waited.join()
+    assert done == "removed packed-refs.lock, left by a git command that was killed"
 
 
 @pytest.mark.parametrize("done", [1, 2, 3])

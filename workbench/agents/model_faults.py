@@ -83,7 +83,7 @@ def fault_of(fault: BaseException, key: str, *, begun: bool = False) -> Fault:
 
 
 def without_key(text: str, key: str) -> str:
-    """A short line of text in which the key, whole or as an endpoint abbreviates it, is not found."""
+    """A short line in which the key, whole or as an endpoint abbreviates it, is not found."""
     if key:
         text = text.replace(key, "(key)")
     text = " ".join(masked(text).split())

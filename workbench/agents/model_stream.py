@@ -19,8 +19,10 @@ Hear = Callable[[Kind, str], None]
 _THINKING = ("reasoning_content", "reasoning")
 """Where endpoints that show a model's reasoning put it; no standard says."""
 
-_LONGEST_TOKEN = 64
-"""Bytes; see `tokens.py`."""
+_MOST_PER_TOKEN = 12
+"""Characters; ours. Code with deep indents comes to 6 a token, so what is longer than this many for
+every token that was asked for has passed the limit, and an endpoint that heeds none is hung up on.
+"""
 
 
 _FINISHES = {
@@ -44,7 +46,7 @@ class Gathered:
 
     def __init__(self, reply_tokens: int, hear: Hear) -> None:
         self._pieces: dict[Kind, list[str]] = {"text": [], "reasoning": [], "finish": []}
-        self._room = reply_tokens * _LONGEST_TOKEN
+        self._room = reply_tokens * _MOST_PER_TOKEN
         self._hear = hear
         self.refusal = ""
         self.model = ""

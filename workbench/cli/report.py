@@ -10,6 +10,7 @@ from workbench.engine.funnel import funnel
 from workbench.engine.goal import goal_of
 from workbench.engine.telling import stage_line
 from workbench.engine.view import Snapshot, Talk, Version, unwritten_lines
+from workbench.engine.visible import visible
 from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Verdict
 from workbench.kernels.target import TARGETS
@@ -62,7 +63,7 @@ def thoughts_text(talk: Talk | None) -> str:
     parts = [f"{talk.role}, {talk.model}, asked for v{talk.number}: {talk.says}"]
     parts += [f"\nthinks\n{talk.reasoning}"] if talk.reasoning else []
     parts += [f"\nsays\n{talk.text}"] if talk.text else []
-    return "\n".join(parts)
+    return visible("\n".join(parts))
 
 
 def _lineage(snapshot: Snapshot) -> list[str]:
@@ -189,7 +190,7 @@ def card_text(transition: Transition) -> str:
         lines.append("  decision  waits for your decision")
     else:
         lines.append(f"  decision  {decision.answer} by {decision.by}: {decision.reason}")
-    return "\n".join(lines)
+    return visible("\n".join(lines))
 
 
 def _backward(step: BackwardStep) -> list[str]:

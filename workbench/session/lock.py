@@ -15,7 +15,10 @@ from workbench.errors import WorkbenchError
 from workbench.paths import runtime_home
 
 _PATIENCE = 0.5
-"""Seconds to try for the lock: whoever asks for its holder has it for microseconds."""
+"""Seconds to try for a lock that an engine holds: it may be about to end."""
+_READERS = 10.0
+"""Seconds to try for one that nobody's name is in. Whoever asks for its holder has it for
+microseconds, but a busy machine may stop them in the midst of it."""
 
 
 class Holder(Struct, frozen=True, kw_only=True):
@@ -108,9 +111,10 @@ def socket_path(folder: Path) -> Path:
 
 
 def _patiently(fd: int, kind: int) -> bool:
-    deadline = time.monotonic() + _PATIENCE
+    began = time.monotonic()
     while not _try(fd, kind):
-        if time.monotonic() > deadline:
+        patience = _READERS if _read(fd) is None else _PATIENCE
+        if time.monotonic() - began > patience:
             return False
         time.sleep(0.01)
     return True

@@ -1,5 +1,6 @@
 """What a killed engine left half done in a session, and the moves that finish it."""
 
+import os
 import time
 from pathlib import Path
 
@@ -8,20 +9,42 @@ from workbench.session.moves import MOVES, read_moves
 from workbench.session.plumbing import NO_REF, Plumbing, Update
 from workbench.session.trailers import Summary
 
-_STALE_LOCK = 0.3
-"""Seconds after which a reference's lock belongs to nobody: git holds one for milliseconds."""
+_PATIENCE = 5.0
+"""Seconds to wait for a git command that works on the session; it takes milliseconds, and longer on
+a busy machine or where a person packs a repository."""
 
 
 def drop_stale_locks(git_dir: Path) -> list[str]:
-    """Remove locks of git commands that were killed; says which."""
-    before = lock_files(git_dir)
-    if not before:
-        return []
-    time.sleep(_STALE_LOCK)
-    stale = [path for path in lock_files(git_dir) if path in before]
+    """Remove locks of git commands that were killed; says which.
+
+    While a git command works on the repository its locks are waited for, and then left: whoever
+    writes next is told of them.
+    """
+    began = time.monotonic()
+    while lock_files(git_dir) and _git_at_work(git_dir):
+        if time.monotonic() - began > _PATIENCE:
+            return []
+        time.sleep(0.05)
+    stale = lock_files(git_dir)
     for path in stale:
         path.unlink(missing_ok=True)
     return [f"removed {path.name}, left by a git command that was killed" for path in stale]
+
+
+def _git_at_work(git_dir: Path) -> bool:
+    """Whether a git command runs in the session's folder or was pointed at its repository."""
+    place = os.fsencode(git_dir)
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if not (process / "comm").read_bytes().startswith(b"git"):
+                continue
+            here = (process / "cwd").readlink()
+            named = (process / "environ").read_bytes().split(b"\0")
+        except OSError:  # it has ended, or is somebody else's
+            continue
+        if here.is_relative_to(git_dir.parent) or b"GIT_DIR=" + place in named:
+            return True
+    return False
 
 
 def unfinished_steps(git: Plumbing, heads: dict[str, Summary]) -> list[Update]:

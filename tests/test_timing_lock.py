@@ -6,6 +6,9 @@ import os
 import stat
 import subprocess
 import sys
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -188,3 +191,44 @@ def test_who_waits_to_be_alone_comes_before_who_comes_to_share(tmp_path):
         assert take(tmp_path, seconds=30, waits=waits)
     assert shared == [1]
     assert take(tmp_path, shared=True, seconds=0)
+
+
+def test_who_waits_to_be_alone_goes_on_before_who_waits_to_share(tmp_path):
+    """Else every timing would wait for the checks that came between it and the one before."""
+    order, inside = [], Counter()
+    waiting = {name: threading.Event() for name in ("first", "second", "sharing")}
+
+    def come(name):
+        shared = name == "sharing"
+        with gpu_lock(
+            "GPU-test", folder=tmp_path, shared=shared, seconds=60, waits=waiting[name].set
+        ):
+            order.append(name)
+            inside["now"] += 1
+            inside["most"] = max(inside["most"], inside["now"])
+            inside["now"] -= 1
+
+    with holder(tmp_path) as other, ThreadPoolExecutor(3) as threads:
+        came = [threads.submit(come, "sharing")]
+        waiting["sharing"].wait()
+        came += [threads.submit(come, name) for name in ("first", "second")]
+        for event in waiting.values():
+            event.wait()
+        other.stdin.close()
+        for one in came:
+            one.result()
+    assert order[-1] == "sharing"
+    assert sorted(order) == ["first", "second", "sharing"]
+    assert inside["most"] == 1
+
+
+def test_many_who_come_to_share_at_once_all_get_in(tmp_path):
+    everybody = threading.Barrier(8)
+
+    def come(_number):
+        with gpu_lock("GPU-test", folder=tmp_path, shared=True, seconds=60):
+            everybody.wait()
+            return True
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(come, range(8)))

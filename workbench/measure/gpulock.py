@@ -2,9 +2,10 @@
 
 A file per GPU in a folder that everybody can write to, locked by `flock`: the kernel releases it
 when its holder dies. Timings hold it alone; other work on the GPU, which only must not run beside
-a timing, shares it. A second file is the queue's head: whoever waits to be alone holds it, and who
-comes to share meanwhile waits behind. Without it a timing would wait until no session shares by
-chance, which with four of them hardly ever happens.
+a timing, shares it. Whoever waits to be alone shares a second file meanwhile, and who comes to
+share the GPU waits until nobody does: a timing would else wait until no session shares by chance,
+which with four of them hardly ever happens. So timings, which are short, come one after the other,
+and what is shared runs side by side in between.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
@@ -24,6 +26,8 @@ _announced: dict[Path, int] = {}
 """Descriptors that hold the files by which others see this process."""
 _announcing = threading.Lock()
 _LOOK_SECONDS = 0.02
+_GLANCES, _GLANCE_SECONDS = 5, 0.001
+_MOMENT_SECONDS = 5.0
 _TRIES = 10
 """At opening: another process may create or remove the file between two calls."""
 
@@ -46,7 +50,6 @@ def gpu_lock(
     Raises GpuBusy after `seconds`, WorkbenchError when the file is none that can be locked.
     """
     _announce(uuid, folder)
-    how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     until = time.monotonic() + seconds
     told: list[None] = []
 
@@ -55,13 +58,11 @@ def gpu_lock(
             told.append(None)
             waits()
 
-    head, lock = (folder / f"workbench-gpu-{uuid}.{part}" for part in ("next", "lock"))
-    # Shared too, so that those who come to share do not wait for each other here.
-    waiting = _locked(head, how, until, tell)
-    try:
-        held = _locked(lock, how, until, tell)
-    finally:
-        os.close(waiting)
+    wanted, lock = (folder / f"workbench-gpu-{uuid}.{part}" for part in ("next", "lock"))
+    if shared:
+        held = _waited(partial(_beside, wanted, lock), lock, until, tell)
+    else:
+        held = _alone(wanted, lock, until, tell)
     try:
         yield
     finally:
@@ -110,18 +111,62 @@ def _announce(uuid: str, folder: Path) -> None:
             _announced[path] = descriptor
 
 
-def _locked(path: Path, how: int, until: float, waits: Callable[[], None]) -> int:
-    """A locked descriptor of the file that is there: a cleaner of /tmp may have removed the one
-    that was opened, and others would meet at the next."""
+def _alone(wanted: Path, lock: Path, until: float, waits: Callable[[], None]) -> int:
+    """A descriptor that holds the lock for itself; who comes to share waits from now on."""
+    # In nobody's way but of those who look whether somebody waits, for a moment.
+    soon = max(until, time.monotonic() + _MOMENT_SECONDS)
+    waiting = _waited(partial(_tried, wanted, fcntl.LOCK_SH), wanted, soon, lambda: None)
+    try:
+        return _waited(partial(_tried, lock, fcntl.LOCK_EX), lock, until, waits)
+    finally:
+        os.close(waiting)
+
+
+def _beside(wanted: Path, lock: Path) -> int | None:
+    """A descriptor that shares the lock; None where somebody has it alone, or waits for that."""
+    for _ in range(_GLANCES):
+        # Two who look at the same moment see each other: not to be taken for somebody who waits.
+        if (seen := _tried(wanted, fcntl.LOCK_EX)) is not None:
+            try:
+                return _tried(lock, fcntl.LOCK_SH)
+            finally:
+                os.close(seen)
+        time.sleep(_GLANCE_SECONDS)
+    return None
+
+
+def _waited(
+    take: Callable[[], int | None], path: Path, until: float, waits: Callable[[], None]
+) -> int:
+    """What `take` gives, asked until it gives something."""
+    began = time.monotonic()
+    while (held := take()) is None:
+        waits()
+        if (now := time.monotonic()) >= until:
+            raise GpuBusy(
+                f"the GPU was not free within {now - began:.0f} s",
+                where=str(path),
+                todo="another workbench is timing there; wait for it, or use another GPU",
+            )
+        time.sleep(_LOOK_SECONDS)
+    return held
+
+
+def _tried(path: Path, how: int) -> int | None:
+    """A locked descriptor of the file that is there, None where others hold it: a cleaner of /tmp
+    may have removed the one that was opened, and others would meet at the next."""
     for _ in range(_TRIES):
         descriptor = _opened(path)
         try:
-            _lock(descriptor, path, how, until, waits)
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
             if _is_still(path, descriptor):
                 return descriptor
-        except BaseException:
+        except BlockingIOError:
             os.close(descriptor)
-            raise
+            return None
+        except OSError as fault:
+            os.close(descriptor)
+            raise _unusable(path, fault.strerror or str(fault)) from fault
         os.close(descriptor)
     raise _unusable(path, "it comes and goes")
 
@@ -132,26 +177,6 @@ def _is_still(path: Path, descriptor: int) -> bool:
     except FileNotFoundError:
         return False
     return os.path.samestat(there, os.fstat(descriptor))
-
-
-def _lock(descriptor: int, path: Path, how: int, until: float, waits: Callable[[], None]) -> None:
-    began = time.monotonic()
-    while True:
-        try:
-            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waits()
-            if (now := time.monotonic()) >= until:
-                raise GpuBusy(
-                    f"the GPU was not free within {now - began:.0f} s",
-                    where=str(path),
-                    todo="another workbench is timing there; wait for it, or use another GPU",
-                ) from None
-            time.sleep(_LOOK_SECONDS)
-        except OSError as fault:
-            raise _unusable(path, fault.strerror or str(fault)) from fault
-        else:
-            return
 
 
 def _opened(path: Path) -> int:

@@ -19,6 +19,7 @@ from workbench.gate.records import (
 from workbench.measure.records import Kind, Speed, Time
 from workbench.search.paying import Worth
 from workbench.session.records import Answer, RungVisit
+from workbench.session.trailers import ladder_says
 
 __all__ = ["shop"]
 
@@ -142,7 +143,8 @@ def test_where_it_does_not_pay_it_is_not_asked_and_the_reason_is_recorded(shop):
     judged = climbed(shop, None, whole, NOT).finish(History())
     assert judged.report.verdict is Verdict.ACCEPTED
     smoke = next(v for v in judged.rungs if v.rung == "smoke")
-    assert (smoke.action, smoke.reason, smoke.gpu_seconds) == ("promote", NOT.reason, 0.0)
+    assert (smoke.asked, smoke.reason, smoke.gpu_seconds) == (False, NOT.reason, 0.0)
+    assert ladder_says(judged.rungs) == "static promote, smoke left out, bench promote"
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ class Climb:
 
     def left_out(self, rung: str, why: str) -> None:
         """Note that a rung is not asked: it goes on to the next."""
-        visit = RungVisit(rung=rung, action=Action.PROMOTE.value, reason=why)
+        visit = RungVisit(rung=rung, action=Action.PROMOTE.value, reason=why, asked=False)
         self.visits = (*(one for one in self.visits if one.rung != rung), visit)
 
     def held(self, why: str) -> None:

@@ -188,7 +188,7 @@ class Gatehouse:
     def _worth(self, history: History) -> Worth:
         """Whether smoke pays, by what this session's candidates cost so far."""
         every = (visit for t in history.transitions for visit in t.rungs)
-        visits = [Cost(visit) for visit in every if visit.gpu_seconds]
+        visits = [Cost(visit) for visit in every if visit.asked]
         return worth(visits, self._ladder.file)
 
     def _modeled(

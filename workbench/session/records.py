@@ -161,6 +161,8 @@ class RungVisit(Struct, frozen=True, kw_only=True):
     """Of this rung alone. Done before the candidate's turn, they are no part of its cost."""
     gpu: str = ""
     """Which GPU, as `GateReport.gpu`; empty where none was used."""
+    asked: bool = True
+    """False where it was left out, because it spares less than it takes."""
 
 
 class Transition(Struct, frozen=True, kw_only=True):

@@ -150,6 +150,7 @@ def _trailers(transition: Transition) -> str:
         "Versus-Seed": _speed_says(gate.versus_seed),
         "Versus-Reference": _speed_says(gate.versus_reference),
         "Time-Us": _time_says(gate.time),
+        "GPU": gate.gpu,
         "Cost-USD": _number(cost.usd),
         "GPU-Seconds": _number(cost.gpu_seconds),
         "Wall-Seconds": _number(cost.wall_seconds),
@@ -162,7 +163,9 @@ def _trailers(transition: Transition) -> str:
 
 def ladder_says(rungs: Sequence[RungVisit]) -> str:
     """What became of it at each rung, in a line."""
-    return ", ".join(f"{visit.rung} {visit.action}" for visit in rungs)
+    return ", ".join(
+        f"{visit.rung} {visit.action if visit.asked else 'left out'}" for visit in rungs
+    )
 
 
 def _speed_says(speed: Speed | None) -> str:

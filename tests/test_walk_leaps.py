@@ -1,0 +1,69 @@
+"""Steps of a walk that lose by themselves: accepted, told as a leap with what makes them pay."""
+
+import pytest
+from msgspec import structs
+from walk_parts import STEPS, ScriptedBench, walked
+
+from workbench.lineage.chain import transitions
+from workbench.lineage.records import WalkLimits
+from workbench.measure.records import Kind
+
+NOW = "2026-01-01T00:00:00+00:00"
+SECOND = 2
+"""The removal that makes the kernel faster."""
+
+
+class Interacting(ScriptedBench):
+    """One mechanism gains nothing without the one that was taken out before it."""
+
+    def __init__(self, kind=Kind.MEASURED, faster=1.25):
+        super().__init__()
+        self.kind = kind
+        self._faster = faster
+        self._looks = []
+        self.paired = []
+
+    def beside(self, source, floor):
+        said = super().beside(source, floor)
+        if floor is not None:
+            return said
+        self._looks.append(source)
+        ratio = self._faster if len(self._looks) == SECOND else 0.5
+        speed = structs.replace(said.speed, ratio=ratio, low=ratio - 0.01, high=ratio + 0.01)
+        return structs.replace(said, speed=speed)
+
+    def pairs(self, source, state):
+        self.paired.append((source, state))
+        return super().pairs(source, state)
+
+
+def test_a_step_that_loses_alone_is_kept_as_a_leap_and_timed_with_what_makes_it_pay():
+    bench = Interacting()
+    _, walk, _ = walked(bench)
+    kept = [a for a in walk.attempts if a.accepted]
+    assert len(kept) == STEPS
+    assert [a.leap for a in kept] == [1, 2, *[1] * (STEPS - 2)]
+    expert, naive = walk.lines[0].source, kept[-1].source
+    # Of the leap: the expert against the kernel without both; at the end, against the simplest.
+    assert bench.paired == [(expert, kept[1].source), (expert, naive)]
+    assert kept[1].leap_speed.ratio == pytest.approx(3.0)
+    steps = {t.number: t for t, _ in transitions(walk.lines, NOW) if t.backward is not None}
+    low = steps[STEPS - 1]
+    assert (low.backward.leap, low.backward.leap_speed) == (2, kept[1].leap_speed)
+    assert "pays with the next 1, as a leap of 2, 3.000" in low.decision.reason
+    assert low.gate.speed.ratio == pytest.approx(0.8)
+    assert steps[STEPS].backward.leap == 1
+
+
+def test_a_leap_is_not_timed_where_it_is_no_loss_or_there_is_no_room():
+    flat = Interacting(faster=1.0)
+    _, walk, _ = walked(flat)
+    assert (walk.attempts[1].leap, walk.attempts[1].leap_speed) == (2, None)
+    assert len(flat.paired) == 1, "the pairs of the whole alone"
+    modeled = Interacting(kind=Kind.MODELED)
+    _, walk, _ = walked(modeled)
+    assert walk.attempts[1].leap_speed.kind is Kind.MODELED
+    assert not modeled.paired
+    short = Interacting()
+    _, walk, _ = walked(short, WalkLimits(steps=1))
+    assert [a.leap for a in walk.attempts] == [1]

@@ -15,6 +15,7 @@ import numpy as np
 from triton.runtime import interpreter as triton_interpreter
 from triton.runtime.interpreter import TensorHandle
 
+from workbench.kernels.faults import CannotJudge
 from workbench.kernels.interpret_builder import TracedBuilder
 from workbench.kernels.interpret_everywhere import COMPARISONS, handles_in
 from workbench.kernels.records import Way
@@ -55,6 +56,9 @@ class _HeedingBuilder(TracedBuilder):
     def binary_op(self, lhs: TensorHandle, rhs: TensorHandle, op: Untyped) -> TensorHandle:
         """Elementwise on two operands; comparisons are noted."""
         made = _passed_on(super().binary_op(lhs, rhs, op), (lhs, rhs))
+        if op in COMPARISONS and getattr(made, "rounded", False) and not _loaded(made):
+            what = "a condition on what a GPU rounds in its own way (of no data)"
+            raise CannotJudge(what, kernel=self.watch.kernel, line=candidate_line())
         if op in COMPARISONS and _loaded(made):
             truths = [truth for truth in (True, False) if np.any(made.data == truth)]
             self.ways.note(self.watch.kernel, *truths, branch=False)
@@ -78,8 +82,11 @@ def _loaded(handle: object) -> bool:
 
 
 def _passed_on(made: Any, operands: Untyped) -> Any:  # noqa: ANN401 - whatever was made
-    if isinstance(made, TensorHandle) and any(map(_loaded, operands)):
-        made.loaded = True
+    if isinstance(made, TensorHandle):
+        if any(map(_loaded, operands)):
+            made.loaded = True
+        if any(getattr(one, "rounded", False) for one in operands):
+            made.rounded = True
     return made
 
 
@@ -92,11 +99,18 @@ def _passing_on(name: str) -> Untyped:
         operands = list(handles_in(args))
         for one in made if isinstance(made, tuple) else (made,):
             _passed_on(one, operands)
+            if name in _ROUNDED and isinstance(one, TensorHandle):
+                one.rounded = True
         return made
 
     return passing
 
 
+_ROUNDED = frozenset(
+    f"create_{name}"
+    for name in ("cos", "erf", "exp", "exp2", "extern_elementwise", "log", "log2", "rsqrt", "sin")
+)
+"""Operations whose last bits a GPU's units choose; a kernel could tell them from numpy's."""
 _OTHERS = ("cast_impl", "ternary_op", "unary_op")
 _NOT_LOADED = ("create_atomic_cas", "create_atomic_rmw")
 """What updates give back are tickets and flags."""

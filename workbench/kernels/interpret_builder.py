@@ -27,6 +27,7 @@ _COMPARING = {
 }
 """Done where integers are, at half the rate of fp32 arithmetic."""
 _WRAPPING = {np.add, np.subtract, np.multiply}
+_SHIFTS = (np.left_shift, np.right_shift)
 _PIPES = {"fp16": "float16", "bf16": "bfloat16", "fp64": "float64", "int8": "int8"}
 
 
@@ -86,6 +87,8 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
                 left, right = _float_of(lhs), _float_of(rhs)
             if op is np.divide:
                 self.watch.special(elements)
+        if op in _SHIFTS:
+            self._refuse_wide_shift(left, right)
         if left.dtype == np.bool_ and right.dtype == np.bool_ and op in _WRAPPING:
             output = (op(left.astype(np.int8), right.astype(np.int8)) & 1).astype(np.bool_)
         else:
@@ -333,6 +336,12 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
             raise ProbeDone
         self.watch.access("atomic", ptr, np.ones(ptr.data.shape, dtype=np.bool_))
         return super().create_atomic_cas(ptr, *rest)
+
+    def _refuse_wide_shift(self, values: Array, by: Array) -> None:
+        """A GPU shifts everything out, a CPU does not, and the compiler may do anything."""
+        if bool(((by < 0) | (by >= 8 * values.dtype.itemsize)).any()):
+            what = "a shift by more bits than a number has"
+            raise CannotJudge(what, kernel=self.watch.kernel, line=candidate_line())
 
     def _refuse_fp8(self, kind: Untyped) -> None:
         if kind.is_fp8():

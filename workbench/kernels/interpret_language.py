@@ -16,7 +16,7 @@ import triton.language as tl
 from triton.runtime import interpreter as triton_interpreter
 from triton.runtime.jit import JITFunction
 
-from workbench.kernels import interpret_reduce
+from workbench.kernels import interpret_hints, interpret_reduce
 from workbench.kernels.faults import CannotJudge
 from workbench.kernels.interpret_builder import TracedBuilder
 from workbench.kernels.interpret_rewrite import KernelRewriter, TracedSemantic
@@ -60,7 +60,7 @@ def language(launch: Launch) -> Iterator[None]:
         )
         for module in (tl, tl.core):
             scope.set_attr(module, "static_range", _static_range)
-            scope.set_attr(module, "multiple_of", _holding(module.multiple_of))
+            interpret_hints.patch(scope, module)
         scope.set_attr(tl.core.tensor, "__index__", _whole_number)
         scope.set_attr(interpreter, "_get_np_dtype", _numpy_types(interpreter._get_np_dtype))  # noqa: SLF001
         _patch_constants(scope)
@@ -130,35 +130,6 @@ def _with_closure(compile_and_exec: Untyped) -> Untyped:
 
 
 _MAKER = "workbench_closure"
-
-
-def _holding(hint: Untyped) -> Untyped:
-    """`tl.multiple_of`, which must be true: the compiler makes wide accesses of it."""
-
-    def multiple_of(value: Untyped, values: Untyped, **_: object) -> Untyped:
-        hinted = hint(value, values)
-        # Of pointers it is told in bytes, of addresses that a GPU has not.
-        if not isinstance(value, tl.tensor) or value.dtype.is_ptr():
-            return hinted
-        if not _begin_at(value.handle.data, value.handle.attr["tt.divisibility"]):
-            watch = triton_interpreter.interpreter_builder.watch
-            what = "a false tl.multiple_of, on which the compiled kernel relies"
-            raise CannotJudge(what, kernel=watch.kernel, line=candidate_line())
-        return hinted
-
-    return multiple_of
-
-
-def _begin_at(numbers: Untyped, multiples: list[int]) -> bool:
-    """Whether every run of consecutive numbers begins at a multiple, along each axis."""
-    if numbers.size == 1 or numbers.ndim != len(multiples):
-        return all(int(numbers.reshape(-1)[0]) % m == 0 for m in multiples if m > 1)
-    for axis, multiple in enumerate(multiples):
-        along = np.moveaxis(numbers.astype(np.int64), axis, 0)
-        begins = np.concatenate([np.ones_like(along[:1]), along[1:] - along[:-1] != 1])
-        if multiple > 1 and bool((along[begins.astype(np.bool_)] % multiple).any()):
-            return False
-    return True
 
 
 def _static_range(

@@ -37,6 +37,10 @@ class Layout(StrEnum):
     """The last two dimensions of a tensor change places in memory, its shape stays."""
     PADDED = "padded"
     """Rows are a few elements apart, as in a slice of something wider."""
+    EXPANDED = "expanded"
+    """The first dimension repeats its first element: the stride is 0. Values change with it."""
+    CHANNELS_LAST = "channels-last"
+    """Of four and five dimensions the second is innermost, as torch calls it."""
 
 
 class Shape(Struct, frozen=True, kw_only=True):

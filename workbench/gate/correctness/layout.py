@@ -34,9 +34,17 @@ def copied(x: torch.Tensor) -> torch.Tensor:
 
 
 def laid_out(x: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """A copy with the same values that lies otherwise; of one dimension or none as it was."""
+    """A copy that lies otherwise; of one dimension or none as it was.
+
+    It has the same values, but for one that is expanded.
+    """
     if x.dim() < 2 or not x.numel():
         return copied(x)
+    if layout is Layout.EXPANDED:
+        return x[:1].clone().expand(x.shape)
+    if layout is Layout.CHANNELS_LAST:
+        formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+        return x.clone(memory_format=formats[x.dim()]) if x.dim() in formats else copied(x)
     if layout is Layout.TRANSPOSED:
         return x.transpose(-1, -2).contiguous().transpose(-1, -2)
     wider = x.new_zeros((*x.shape[:-1], x.shape[-1] + PAD))

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import re
 
 from workbench.gate.policy.calls import Calls
 from workbench.gate.policy.names import Allowed
@@ -10,6 +11,8 @@ from workbench.gate.policy.state import Frame, Names
 from workbench.gate.policy.tree import own_nodes, survey
 from workbench.gate.policy.values import EMPTY, UNKNOWN, Atom, Function, Known, Scope, Value, join
 
+_SUNDER = re.compile(r"_[a-z0-9]\w*_")
+"""Hooks of `enum`, which nobody is seen to call."""
 SPECIAL_METHODS = frozenset(
     {"__call__", "__contains__", "__enter__", "__eq__", "__exit__", "__getitem__", "__hash__"}
     | {"__init__", "__iter__", "__len__", "__next__", "__post_init__", "__repr__", "__str__"}
@@ -137,6 +140,8 @@ class Scopes(Calls):
         if name.startswith("__") and name.endswith("__") and name not in _FREE_DUNDERS:
             self._bind_dunder(name, value, node, frame)
         if frame.class_body is not None:
+            if _SUNDER.fullmatch(name) and any(map(_of_enum, self.library_bases(frame.class_body))):
+                self.refuse("policy.special-method", node, name)
             owned = frozenset(_owned(atom, frame.class_body) for atom in value)
             self.set_member(frame.class_body, name, owned)
             value = owned
@@ -160,6 +165,10 @@ class Scopes(Calls):
         while outer is not None and name not in local_names(outer.node):
             outer = outer.parent
         return outer or self.module
+
+
+def _of_enum(path: str) -> bool:
+    return path.startswith("enum.")
 
 
 def _owned(atom: Atom, owner: ast.ClassDef) -> Atom:

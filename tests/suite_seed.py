@@ -15,7 +15,7 @@ from workbench.problems.load import load_problem
 from workbench.problems.module import bind, build_model, make_inputs
 from workbench.problems.records import Precision, Problem
 
-# gate.md's bound: factor times the dtype's epsilon, on |gold| plus the root mean square of gold.
+# The gate's bound: factor times the dtype's epsilon, on |gold| plus the root mean square of gold.
 BOUNDS = {
     torch.float32: 64 * 2.0**-23,
     torch.float16: 4 * 2.0**-10,

@@ -149,6 +149,8 @@ def test_what_the_file_raises_is_told_with_its_own_line(workshop, old, new, what
     [
         ("return [torch.randn(M, N)]", "return [nn.Linear(2, 2)]", "get_inputs() returns"),
         ("return [N]", "return [print]", "get_init_inputs() returns"),
+        ("return [torch.randn(M, N)]", "return torch.randn(M, N)", "returns Tensor, not a list"),
+        ("return [N]", "return None", "get_init_inputs() returns NoneType, not a list"),
         ("class Model(nn.Module)", "class Model(int)", "not an nn.Module"),
         ("return torch.relu(self.fc(x)), x.shape[0]", "return 7", "returns no tensor"),
         ("return torch.relu(self.fc(x)), x.shape[0]", "return self.fc", "returns an object"),

@@ -1,6 +1,6 @@
 """From naive to expert with learned cards alone: how often, in how many steps, and why not.
 
-KLineage's roundtrip over whole workloads (spec C1.4, C1.6), and its ablation: the same runs with
+KLineage's roundtrip over whole workloads, and its ablation: the same runs with
 cards that say only what to do, and neither where nor when.
 """
 
@@ -21,9 +21,9 @@ from workbench.skills.library import Library, load_library
 from workbench.skills.preferences import Preferences
 
 FLOOR = 0.99
-"""Least ratio against the expert (KLineage, spec C1.4)."""
+"""Least ratio against the expert (KLineage, roundtrip admission)."""
 KLINEAGE = "41 of 50"
-"""Theirs at expert latency (spec 1.1)."""
+"""KLineage's share of trials at expert latency."""
 
 Cards = Literal["whole", "no conditions", "no anchors", "no risks", "bare"]
 """What is left of the cards; `bare` is without conditions, anchors and risks."""

@@ -7,7 +7,7 @@ what it does is the point.
 from msgspec import Struct
 
 KLINEAGE_MEAN = 1.12
-"""Their geometric mean over ten pairs of workload and GPU (KLineage, spec 1.1)."""
+"""Their geometric mean over ten pairs of workload and GPU (KLineage)."""
 
 _HEAD = """
 import torch

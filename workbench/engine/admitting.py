@@ -1,6 +1,6 @@
 """Tries a card alone: what it was learned from must come back, and it must help where it was not.
 
-After KLineage's roundtrip admission (spec C1.4): in a lineage, the predecessor and the card alone
+After KLineage's roundtrip admission: in a lineage, the predecessor and the card alone
 must give a kernel that passes the gate, is no slower than 0.99 of the original step and has the
 mechanism; held out, on a problem that the card has no evidence from, the card's step must pass the
 gate against its baseline and show the effect it claims. Only the second admits a card.
@@ -36,7 +36,7 @@ from workbench.skills.card import Skill
 from workbench.skills.records import Admission, Effect
 
 FLOOR = 0.99
-"""Least ratio of a card's step against the original one (KLineage, spec C1.4)."""
+"""Least ratio of a card's step against the original one (KLineage, roundtrip admission)."""
 
 Tell = Callable[[ev.AnyEvent], None]
 

@@ -3,7 +3,7 @@
 from workbench.session.records import Budget, Cost
 
 WARN_AT = (0.5, 0.8)
-"""Shares of a limit; those that people asked other agents for (spec, users' asks)."""
+"""Shares of a limit; those that people asked other agents for (ours)."""
 
 
 class Spending:

@@ -1,10 +1,9 @@
 """Turns recorded steps of one mechanism into a card, without a model: nothing without evidence.
 
-KLineage groups transitions by category and locus and lets a model lift a card from them (spec
-C1.2, C1.3). Here a group is all steps of one edit at one place, and every line of the card is
-computed from them: parameters from those that worked, conditions from what failed (`predicates`),
-effects from what was measured, risks from failures that no condition rules out, scope from where
-it was seen.
+KLineage groups transitions by category and locus and lets a model lift a card from them. Here a
+group is all steps of one edit at one place, and every line of the card is computed from them:
+parameters from those that worked, conditions from what failed (`predicates`), effects from what
+was measured, risks from failures that no condition rules out, scope from where it was seen.
 """
 
 from collections.abc import Sequence

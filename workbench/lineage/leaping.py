@@ -2,7 +2,7 @@
 
 A lineage's step is sound when its kernel is right and leads back to the expert; it need not gain by
 itself. What it prepares comes after it. So the steps from it up to the first with which they gain
-as a whole are one leap (ours; KLineage's cards say `requires` for it, spec C1.2).
+as a whole are one leap (ours; KLineage's cards say `requires` for it).
 """
 
 from collections.abc import Sequence

@@ -95,11 +95,11 @@ class WalkLimits(Struct, frozen=True, kw_only=True):
     """When a walk stops before there is nothing left to take out."""
 
     steps: int = 15
-    """Accepted removals (KLineage's default, spec 1.1)."""
+    """Accepted removals (KLineage's default)."""
     rejections: int = 12
     """In all. KLineage stops at 4, but each of its attempts is paid for; ours are edits."""
     ideas: int = 4
-    """Proposals of a model that fail before it is asked no more (KLineage's limit, spec C1.3)."""
+    """Proposals of a model that fail before it is asked no more (KLineage's limit)."""
     gpu_seconds: float | None = None
     """No attempt begins that would go beyond them, by the price of the newest verdicts, with room
     for the pairs at the end; those of earlier processes count."""
@@ -107,7 +107,7 @@ class WalkLimits(Struct, frozen=True, kw_only=True):
     """The same, of this process."""
     floor: float = 0.99
     """Least ratio of the forward step against the state it leads to, over all pairs and in every
-    run of them (KLineage asks it overall and in every trial, spec 1.1)."""
+    run of them (KLineage asks it overall and in every trial)."""
 
 
 NAIVE, START = "naive", "start"

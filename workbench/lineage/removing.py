@@ -71,7 +71,7 @@ def not_taken_out(category: str, before: Made, after: Made) -> tuple[str, str] |
 def blocks(report: GateReport) -> tuple[float, ...]:
     """The ratio against the parent in each run of pairs that decided; empty when modeled.
 
-    A run has its own workers, warm-up and order, as a trial of KLineage's has (spec 1.1).
+    A run has its own workers, warm-up and order, as a trial of KLineage's has.
     """
     runs = [run.us for run in report.samples if {PARENT, CANDIDATE} <= run.us.keys()]
     return tuple(

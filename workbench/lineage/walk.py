@@ -1,6 +1,6 @@
 """Walks an expert kernel backwards, one mechanism at a time, each step gated in both directions.
 
-After KLineage (spec C1.3): a removal is accepted when the kernel without the mechanism is right,
+After KLineage: a removal is accepted when the kernel without the mechanism is right,
 however slow, *and* the forward edit, applied to that kernel and not reversed from the change, gives
 back a kernel that passes the gate and is no slower than `floor` of what there was.
 

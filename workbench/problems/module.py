@@ -56,6 +56,8 @@ def build_model(module: ModuleType, *, seed: int, class_name: str = "Model") -> 
 
     torch.manual_seed(seed)
     init = module.get_init_inputs()
+    if not isinstance(init, list | tuple | dict):
+        raise TypeError(f"get_init_inputs() returns {type(init).__name__}, not a list")
     torch.manual_seed(seed)
     # KernelBench also allows a mapping of keyword arguments; newer files of it use one.
     cls = getattr(module, class_name)

@@ -108,6 +108,8 @@ def _explain(message: str, raw: object, path: Path) -> WorkbenchError:
             where=where,
             todo=(f"did you mean `{near[0]}`? " if near else "") + f"known: {', '.join(fields)}",
         )
+    if key == "precision":
+        says = f"Write one of: {', '.join(one.value for one in Precision)}"
     return WorkbenchError(
         f"the sidecar's `{key}` is {_value_at(raw, place)}",
         where=where,

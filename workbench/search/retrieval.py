@@ -1,6 +1,6 @@
 """Which recorded lineage has the longest way that a kernel can still go: pure, over what is given.
 
-After KLineage's retrieval (spec C1.5): lineages of the same family, language and platform, over as
+After KLineage's retrieval: lineages of the same family, language and platform, over as
 many inputs of the same dtype, rank and stride order; ranked by words of the problem, likeness of
 shapes and measured gain; then walked from every step, leaving out what is there already, to the
 first conflict or missing requirement. The gain of a way is that of its span as it was recorded,

@@ -1,6 +1,6 @@
 """Whether a candidate climbs, waits or is given up: decided from results alone, with the reason.
 
-No clock, no files, no randomness: the same results give the same standing. KernelBrain (spec C3)
+No clock, no files, no randomness: the same results give the same standing. KernelBrain
 names score, promotion and pruning without formulas; these are ours, their numbers `ladder.toml`'s.
 """
 

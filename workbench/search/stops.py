@@ -17,7 +17,7 @@ def gained(*, accepted: bool, speed: float | None) -> float:
 def at_rest(gains: Sequence[float], spec: SearchSpec) -> str:
     """Why the last rounds gained too little to go on; empty when they did, or are too few.
 
-    `gains` are what each round `gained`. The rule is KernelAgent's (spec C4).
+    `gains` are what each round `gained`. The rule is KernelAgent's.
     """
     rounds, least = int(spec.plateau_rounds.value), spec.plateau_gain.value
     last = gains[-rounds:] if rounds else ()

@@ -1,6 +1,6 @@
 """The remover and the restorer: one takes a mechanism out of an expert, one puts it back in.
 
-After KLineage's decompose (spec C1.3): the removal sees what was accepted and refused before; the
+After KLineage's decompose: the removal sees what was accepted and refused before; the
 forward edit sees the predecessor and the mechanism's name, and not the expert.
 """
 

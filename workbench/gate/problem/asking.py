@@ -105,7 +105,10 @@ def _told(fault: WorkerFault, problem: Problem, shape: Shape) -> WorkbenchError:
             line = _LINE.search(message)
             if line:
                 message, where = message[: line.start()], f"{problem.path}, line {line[1]}"
-            return WorkbenchError(message, where=where, todo="mend the problem file")
+            todo = "mend the problem file"
+            if "cuda" in message.lower():
+                todo = "leave `device=` out of it: inputs are made where the problem runs"
+            return WorkbenchError(message, where=where, todo=todo)
         case WorkerTimedOut():
             says = f"the reference takes longer than {fault.seconds:g} s"
             return WorkbenchError(says, where=where, todo="add a smaller shape to the sidecar")

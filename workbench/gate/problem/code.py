@@ -72,7 +72,11 @@ def draw(module: ModuleType, seed: int, device: str) -> tuple[Nest, list[torch.T
     """`get_inputs()` from `seed`, made on `device` where the file names none."""
     torch.manual_seed(seed)
     with telling("get_inputs()"), torch.device(device), torch.no_grad():
-        nest, tensors = flatten(module.get_inputs(), foreign)
+        inputs = module.get_inputs()
+        if not isinstance(inputs, list | tuple):
+            says = f"get_inputs() returns {type(inputs).__name__}, not a list of the arguments"
+            raise ProblemRaised(says, None)
+        nest, tensors = flatten(inputs, foreign)
     _check_plain("get_inputs()", nest)
     return nest, [t.detach().to(device) for t in tensors]
 

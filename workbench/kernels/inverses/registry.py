@@ -1,6 +1,6 @@
 """Every inverse, in the order in which mechanisms are taken out: dependents before prerequisites.
 
-The order is ours, after KLineage's rule (spec C1.3): what rests on another goes first. Hints to
+The order is ours, after KLineage's rule: what rests on another goes first. Hints to
 caches and loops rest on everything and go before the structure they refine; a wave of programs
 goes before the tile order it runs through; the tile's size goes last, since all else was chosen
 for it.

@@ -26,6 +26,8 @@ from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import Finding, Outcome, Stage, StageReport, Verdict
 from workbench.isolation.workshop import Workshop
+from workbench.measure.baselines import Baseline, Baselines
+from workbench.measure.baselines import Outcome as Baselined
 from workbench.measure.records import Kind, Limit, Time
 from workbench.search.rungs import Ladder
 from workbench.session.records import Answer, Budget, Cost, Mode, RungVisit, Transition
@@ -253,6 +255,22 @@ def test_a_run_ends_near_the_gpus_limit_and_by_no_modeled_time():
         assert not Stopping(1).says(
             history(structs.replace(seed, gate=structs.replace(seed.gate, time=slower)))
         )
+
+
+def test_a_limit_that_pytorch_comes_nearer_to_ends_no_run():
+    limit = Limit(us=96.0, says="bytes", bound="memory", source="measured ceiling")
+    best = at(Kind.MEASURED, 100.0)
+    seed = version(0, None, Answer.ACCEPTED, work="", limit=limit, time=best)
+
+    def beside(microseconds: float) -> History:
+        timed = Baseline(outcome=Baselined.MEASURED, time=at(Kind.MEASURED, microseconds))
+        known = Baselines(
+            problem="p", shape="full", gpu="g", versions={}, measured="2026-11-30", eager=timed
+        )
+        return history(structs.replace(seed, gate=structs.replace(seed.gate, baselines=known)))
+
+    assert not Stopping(1).says(beside(98.0))
+    assert "96 % of the limit" in Stopping(1).says(beside(101.0))
 
 
 def priced(*seconds: float, answer: Answer = Answer.REJECTED) -> list[Transition]:

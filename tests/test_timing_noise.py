@@ -197,8 +197,9 @@ def test_the_recorded_file_of_one_process_pair_each_still_reads():
     assert add.above_threshold > 0.8, "one process pair's own part, which the pool would hide"
 
 
-def test_decisions_recorded_under_the_present_rule_meet_both_goals():
-    found = tables(read_lines(RECORDED / "noise_h200.jsonl"))
+@pytest.mark.parametrize("name", ["noise_h200", "noise_h200_second"])
+def test_decisions_recorded_under_the_present_rule_meet_both_goals(name):
+    found = tables(read_lines(RECORDED / f"{name}.jsonl"))
     assert found.rate(0.0).words().startswith("0 of 156")
     assert found.rate(2.0).words().startswith("80 of 80")
     assert found.apart.processes == 12

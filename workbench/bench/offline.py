@@ -13,8 +13,6 @@ from workbench.engine.devices import Place
 from workbench.engine.serve import serve_session
 from workbench.engine.sessions import export
 from workbench.errors import WorkbenchError, reason
-from workbench.measure.baselines import Baselines, known_baselines
-from workbench.measure.gpus import list_gpus
 from workbench.measure.records import Kind, Limit, Time
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.session.reader import SessionReader
@@ -121,11 +119,10 @@ def _one(name: str, ask: OfflineAsk, place: Place, hear: Hear) -> OfflineRow:
         bundle = ask.keep / f"{path.name}.bundle"
         bundle.unlink(missing_ok=True)
         export(path, bundle)
-    gpu = next((g for g in list_gpus() if g.index == place.index), None)
-    return _row(path, place, None if gpu is None else known_baselines(problem, gpu))
+    return _row(path, place)
 
 
-def _row(path: Path, place: Place, baselines: Baselines | None) -> OfflineRow:
+def _row(path: Path, place: Place) -> OfflineRow:
     client = SessionClient(path)
     snapshot = client.snapshot()
     seed = client.transition(snapshot.versions[0].number).gate if snapshot.versions else None
@@ -133,9 +130,10 @@ def _row(path: Path, place: Place, baselines: Baselines | None) -> OfflineRow:
     kind = Kind.MODELED if place.index is None else Kind.MEASURED
     eager = None if best is None else _of(kind, best.reference)
     compiled = None
-    if baselines is not None and kind is Kind.MEASURED:
-        eager = baselines.eager.time or eager
-        compiled = None if baselines.compiled is None else baselines.compiled.time
+    if snapshot.baselines is not None and kind is Kind.MEASURED:
+        eager = snapshot.baselines.eager.time or eager
+        other = snapshot.baselines.compiled
+        compiled = None if other is None else other.time
     return OfflineRow(
         problem=snapshot.problem,
         kind=kind,

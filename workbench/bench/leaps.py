@@ -3,7 +3,7 @@
 A trial that asks the gate for every step pays the GPU for each; this one looks at each step on the
 CPU path alone (policy and compile) and asks for one verdict, the last kernel beside the
 expert. KLineage's agents reach a kernel in the same way, from the cards of a
-whole lineage: of the longest way that one has from there (`search.retrieval`, spec C1.5). Modeled
+whole lineage: of the longest way that one has from there (`search.retrieval`). Modeled
 times choose between the values of one card where no recorded step is near, and nothing else.
 """
 
@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from workbench.engine.looking import Look
 from workbench.gate.records import Verdict
@@ -22,6 +22,7 @@ from workbench.search.line import line_of
 from workbench.search.proposer import consider
 from workbench.search.ranking import Choice
 from workbench.search.records import ProposerState, Tried
+from workbench.search.together import freed
 from workbench.skills.card import Skill
 from workbench.skills.library import Library
 from workbench.skills.records import Parameter
@@ -145,27 +146,27 @@ def _step(
     ground: Ground, source: str, waiting: Sequence[str], away: set[tuple[str, str]]
 ) -> tuple[str, str, list[str]] | None:
     """The first card with something to do, its kernel, and what its values make of the source."""
+    fitting = _choices(ground, source)
     for card in dict.fromkeys(waiting):
-        skill = ground.library.skills[card]
-        for choice in _choices(ground, source, skill):
+        for choice in fitting.get(card, ()):
             if (card, choice.kernel) in away:
                 continue
-            made = _made(ground, source, skill, choice)
+            made = _made(ground, source, ground.library.skills[card], choice)
             if made:
                 return card, choice.kernel, made
     return None
 
 
-def _choices(ground: Ground, source: str, skill: Skill) -> list[Choice]:
-    """The card on each kernel where it fits, those first that it has evidence from by name."""
-    report, card = ground.look(source), skill.card
-    # What a card requires was put in order before it; here it stands alone.
-    freed = structs.replace(skill, card=structs.replace(card, requires=()))
+def _choices(ground: Ground, source: str) -> dict[str, list[Choice]]:
+    """By card the kernels where it fits, those first that it has evidence from by name."""
+    report = ground.look(source)
     start = Tried(number=0, parent=None, sha256=normalized_sha256(source), accepted=True)
+    # What a card requires was put in order before it; here it stands alone.
+    skills = {i: freed(skill) for i, skill in ground.library.skills.items()}
     state = ProposerState(
         source=source,
         number=0,
-        library=Library({card.id: freed}, pinned=frozenset({card.id})),
+        library=Library(skills, pinned=frozenset(skills)),
         target=ground.target,
         launches=report.launches,
         traces=report.traces,
@@ -174,9 +175,18 @@ def _choices(ground: Ground, source: str, skill: Skill) -> list[Choice]:
         precision=ground.precision,
         history=(start,),
     )
-    found = [r.choice for one in consider(state, line_of((start,), 0)) for r in one.ranked]
-    seen = {row.kernel for row in card.evidence if row.problem == ground.problem}
-    return sorted(found, key=lambda choice: choice.kernel not in seen)
+    found: dict[str, list[Choice]] = {}
+    for one in consider(state, line_of((start,), 0)):
+        for ranked in one.ranked:
+            found.setdefault(ranked.choice.skill.card.id, []).append(ranked.choice)
+    return {card: _known_first(ground, card, choices) for card, choices in found.items()}
+
+
+def _known_first(ground: Ground, card: str, choices: list[Choice]) -> list[Choice]:
+    """Those kernels first that the card has evidence from by name, with this problem."""
+    rows = ground.library.skills[card].card.evidence
+    seen = {row.kernel for row in rows if row.problem == ground.problem}
+    return sorted(choices, key=lambda choice: choice.kernel not in seen)
 
 
 def _made(ground: Ground, source: str, skill: Skill, choice: Choice) -> list[str]:

@@ -4,6 +4,7 @@ Runs in candidate workers only; what it says can convict a candidate or leave a 
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -36,38 +37,14 @@ def trace(
     if called.answer.fault is not None:
         return encode(TracedFull(traced=called.answer)), []
     nest, tensors = flatten(called.out, foreign)
-    groups: list[Group] = []
-    values: list[torch.Tensor] = []
-    later = [] if called.later is None else flatten(called.later.out, foreign)[1]
-    looks = [(called, number, tensor) for number, tensor in enumerate(tensors)]
-    if called.later is not None and len(later) == len(tensors):
-        looks += [(called.later, number, tensor) for number, tensor in enumerate(later)]
-    told: set[int] = set()
-    for tentative in (False, True):
-        for one, number, tensor in looks:
-            if tentative and number in told:
-                continue
-            for final in final_values(one, tensor, message.request.sample_seed, tentative):
-                count = final.values.numel()
-                told.update(() if tentative else (number,))
-                groups.append(
-                    Group(output=number, program=final.program, count=count, tentative=tentative)
-                )
-                values += [final.places, final.values]
-    for number, tensor in enumerate(tensors):
-        drawn = _as_filled(called, tensor, message.request.sample_seed)
-        if drawn is not None:
-            program = (-1, -1, -1)
-            groups.append(
-                Group(output=number, program=program, count=drawn[0].numel(), filled=True)
-            )
-            values += drawn
+    seed = message.request.sample_seed
+    told = [*_stored(called, tensors, seed), *_filled(called, tensors, seed)]
     all_ways, uniform, stood_for, followed = _ways(called, tensors)
     reply = TracedFull(
         traced=called.answer,
         outputs=nest,
         facts=_facts(called, nest, tensors),
-        groups=tuple(groups),
+        groups=tuple(group for group, _, _ in told),
         written=tuple(_written(called, tensor) for tensor in tensors),
         all_ways=all_ways,
         uniform=uniform,
@@ -75,7 +52,40 @@ def trace(
         followed=followed,
         changing=called.changing,
     )
-    return encode(reply), [to_blob(t) for t in values]
+    return encode(reply), [to_blob(t) for _, places, values in told for t in (places, values)]
+
+
+_Told = tuple[Group, torch.Tensor, torch.Tensor]
+"""What one program left in one output: its description, flat places, values."""
+
+
+def _stored(called: Called, tensors: list[torch.Tensor], seed: int) -> Iterator[_Told]:
+    """Final values of both calls; where an output has none, those that rest on flags alone."""
+    looks = [(called, number, tensor) for number, tensor in enumerate(tensors)]
+    later = [] if called.later is None else flatten(called.later.out, foreign)[1]
+    if called.later is not None and len(later) == len(tensors):
+        looks += [(called.later, number, tensor) for number, tensor in enumerate(later)]
+    found: set[int] = set()
+    for tentative in (False, True):
+        for one, number, tensor in looks:
+            if tentative and number in found:
+                continue
+            for final in final_values(one, tensor, seed, tentative):
+                found.update(() if tentative else (number,))
+                count = final.values.numel()
+                group = Group(
+                    output=number, program=final.program, count=count, tentative=tentative
+                )
+                yield group, final.places, final.values
+
+
+def _filled(called: Called, tensors: list[torch.Tensor], seed: int) -> Iterator[_Told]:
+    """Some places of each output that host code had filled with zeros."""
+    for number, tensor in enumerate(tensors):
+        drawn = _as_filled(called, tensor, seed)
+        if drawn is not None:
+            count = drawn[0].numel()
+            yield Group(output=number, program=(-1, -1, -1), count=count, filled=True), *drawn
 
 
 def _written(called: Called, tensor: torch.Tensor) -> float | None:

@@ -6,7 +6,7 @@ alone, only those are that some program stored to.
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,47 +101,67 @@ def compare(
     full = bench.state["full"]
     if not isinstance(full, _Full):
         raise TypeError("the full shape is not prepared")
-    groups = list(enumerate(decode(request, CompareStored).groups))
-    random.Random(full.message.seed).shuffle(groups)  # noqa: S311  # keyed by the secret seed
+    books = _Books(len(full.message.output_entries))
+    for part in _affordable(full, decode(request, CompareStored).groups, blobs, books):
+        books.enter(part)
+    reply = ComparedStored(
+        measured=tuple(books.measured),
+        tentative=tuple(books.tentative),
+        programs=len(books.programs),
+        elements=tuple(books.elements),
+        right_as_filled=books.right_as_filled,
+        too_dear=books.too_dear,
+    )
+    return encode(reply), []
+
+
+def _affordable(
+    full: _Full, groups: Sequence[Group], blobs: list[Blob], books: "_Books"
+) -> "Iterator[_Part]":
+    """The parts of the reference that are worked out, in an order drawn from the secret seed."""
+    numbered = list(enumerate(groups))
+    random.Random(full.message.seed).shuffle(numbered)  # noqa: S311  # keyed by the secret seed
     spent = 0.0, 0.0
-    measured: list[Measured] = []
-    programs: set[tuple[int, int, int]] = set()
-    elements = [0] * len(full.message.output_entries)
-    too_dear = 0
-    right_as_filled: dict[int, float] = {}
-    tentative: list[Measured] = []
     # Each program's share: one that runs because it goes its own way must not be crowded out.
     count = max(len(groups), 1)
     each = min(_GROUP[0], _ALL[0] / count), min(_GROUP[1], _ALL[1] / count)
-    for number, group in groups:
+    for number, group in numbered:
         places, values = from_blob(blobs[2 * number]), from_blob(blobs[2 * number + 1])
         part = _Part(full, group, places, values, each)
         flops, size = (a + b for a, b in zip(spent, part.cost(), strict=True))
         if _dear(full.message, part.cost(), *_GROUP) or flops > _ALL[0] or size > _ALL[1]:
-            too_dear += 1
+            books.too_dear += 1
             continue
         spent = flops, size
+        yield part
+
+
+class _Books:
+    """What parts measured."""
+
+    def __init__(self, outputs: int) -> None:
+        self.measured: list[Measured] = []
+        self.tentative: list[Measured] = []
+        self.programs: set[tuple[int, int, int]] = set()
+        self.elements = [0] * outputs
+        self.right_as_filled: dict[int, float] = {}
+        self.too_dear = 0
+
+    def enter(self, part: "_Part") -> None:
+        """Measure one part, if that can be done."""
+        group = part.group
         if group.filled:
-            right_as_filled[group.output] = part.right()
-            continue
+            self.right_as_filled[group.output] = part.right()
+            return
         found = part.measured()
         if found is None:
-            continue
+            return
         if group.tentative:
-            tentative.append(found)
-            continue
-        measured.append(found)
-        programs.add(group.program)
-        elements[group.output] += part.count
-    reply = ComparedStored(
-        measured=tuple(measured),
-        tentative=tuple(tentative),
-        programs=len(programs),
-        elements=tuple(elements),
-        right_as_filled=right_as_filled,
-        too_dear=too_dear,
-    )
-    return encode(reply), []
+            self.tentative.append(found)
+            return
+        self.measured.append(found)
+        self.programs.add(group.program)
+        self.elements[group.output] += part.count
 
 
 class _Part:
@@ -156,6 +176,7 @@ class _Part:
         share: tuple[float, float],
     ) -> None:
         self._full = full
+        self.group = group
         self._output = group.output
         entry = full.message.output_entries[group.output]
         index = np.unravel_index(places.numpy(), entry.shape)

@@ -38,6 +38,9 @@ from workbench.skills.records import Admission, Effect
 FLOOR = 0.99
 """Least ratio of a card's step against the original one (KLineage, roundtrip admission)."""
 
+_LOOKING = 0.4
+"""Share of the time in which grounds are looked for; ours."""
+
 Tell = Callable[[ev.AnyEvent], None]
 
 
@@ -98,7 +101,8 @@ def _found(ask: Ask) -> Iterator[tuple[Skill, Ground]]:
         return
     skills = {skill.card.id: skill for skill in ask.skills}
     gpu = target(choose_place(ask.device, ask.target).target)
-    for one in outlooks(ask.skills, gpu, ask.jobs):
+    until = None if ask.seconds is None else time.monotonic() + ask.seconds * _LOOKING
+    for one in outlooks(ask.skills, gpu, ask.jobs, until):
         yield skills[one.card], one.ground
 
 

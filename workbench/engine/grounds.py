@@ -5,6 +5,7 @@ its expert with one mechanism taken out, which is what a card for that mechanism
 card would do there is looked at first, on the CPU path: a trial that cannot be is none.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -149,13 +150,16 @@ class Outlook(Struct, frozen=True, kw_only=True):
     card: str
     ground: Ground
     gain: float
-    """Modeled time before over after; 1.0 where no model knows."""
+    """Modeled time before over after; 1.0 where no model knows, 0.0 where nobody has looked."""
 
 
-def outlooks(skills: Sequence[Skill], gpu: Target, jobs: int) -> list[Outlook]:
+def outlooks(
+    skills: Sequence[Skill], gpu: Target, jobs: int, until: float | None = None
+) -> list[Outlook]:
     """Grounds for cards of which nobody named any, at most `MOST` a card, the best gain first.
 
     Every kernel is looked at once, problems side by side; what the CPU path refuses is left out.
+    After `until`, by the monotonic clock, no more is looked at: such grounds come last.
     """
     wanted: dict[str, list[tuple[Skill, Ground, str]]] = {}
     for skill in skills:
@@ -164,7 +168,7 @@ def outlooks(skills: Sequence[Skill], gpu: Target, jobs: int) -> list[Outlook]:
             if made is not None:
                 wanted.setdefault(ground.problem, []).append((skill, ground, made.source))
     with ThreadPoolExecutor(max_workers=jobs) as side:
-        asked = [side.submit(_looked, name, rows, gpu) for name, rows in wanted.items()]
+        asked = [side.submit(_looked, name, rows, gpu, until) for name, rows in wanted.items()]
         found = [one for part in asked for one in part.result()]
     found.sort(key=lambda one: -one.gain)
     kept: list[Outlook] = []
@@ -174,12 +178,15 @@ def outlooks(skills: Sequence[Skill], gpu: Target, jobs: int) -> list[Outlook]:
     return kept
 
 
-def _looked(name: str, rows: Sequence[tuple[Skill, Ground, str]], gpu: Target) -> list[Outlook]:
+def _looked(
+    name: str, rows: Sequence[tuple[Skill, Ground, str]], gpu: Target, until: float | None
+) -> list[Outlook]:
     """The rows of one problem whose two kernels the CPU path lets pass."""
     found = []
     with looking(load_problem(name), gpu) as look:
         for skill, ground, made in rows:
-            gain = _gain(look, ground.source, made)
+            late = until is not None and time.monotonic() >= until
+            gain = 0.0 if late else _gain(look, ground.source, made)
             if gain is not None:
                 found.append(Outlook(card=skill.card.id, ground=ground, gain=gain))
     return found

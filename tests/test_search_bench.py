@@ -138,6 +138,19 @@ def test_a_run_asks_smoke_by_what_it_cost_in_that_run(recorded: list[Looked]) ->
     assert row.of("a run").as_fast == 1.0
 
 
+def test_policy_and_compiler_are_paid_for_once_whatever_is_asked(recorded: list[Looked]) -> None:
+    """In recordings whose rungs do not ask them anew."""
+    told = [
+        structs.replace(one, begun_seconds=2.0) if one.rung == "static" else one for one in recorded
+    ]
+    before, after = table(recorded, 10)[0], table(told, 10)[0]
+    more = {
+        one.policy: one.wall_seconds - before.of(one.policy).wall_seconds for one in after.policies
+    }
+    assert more["full"] == pytest.approx(2.0 * after.candidates)
+    assert more["a run"] == more["the ladder"] == pytest.approx(0.0)
+
+
 def test_a_run_of_one_length_is_priced_with_the_setup_of_the_others(
     recorded: list[Looked],
 ) -> None:

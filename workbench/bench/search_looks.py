@@ -5,7 +5,7 @@ import time
 from datetime import UTC, datetime
 from functools import cached_property
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.bench.search_records import BASE, Looked
 from workbench.bench.variants import variants
@@ -14,7 +14,7 @@ from workbench.engine.measuring import NEVER_REACHED, profiler_of
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import Candidate, candidate_of
 from workbench.gate.correctness.cases import SEED_BYTES
-from workbench.gate.judge import GateSettings, judge
+from workbench.gate.judge import GateSettings, Sitting, Told
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.profile import Timer
@@ -54,6 +54,7 @@ class Looker:
         ladder = Ladder.load()
         self.rungs = (ladder if place.index is not None else ladder.without_gpu()).rungs
         self._seed = os.urandom(SEED_BYTES)
+        self._begun: dict[str, Sitting] = {}
         if problem.seed is None:
             what = f"{problem.name} has no seed to make candidates from"
             raise WorkbenchError(what, where=str(problem.path))
@@ -78,17 +79,26 @@ class Looker:
         )
         top = rung is self.rungs[-1]
         began = time.monotonic()
-        report = judge(
-            candidate_of(one.source),
-            self.problem,
-            lambda: self.facts,
-            settings,
-            self._workshop,
+        begun = self._begin(one, settings)
+        seconds = time.monotonic() - began
+        report = begun.again(settings, self._workshop, _unheard).go_on(
             parent=None if index is None else self._parent,
             timer=self._timer(index, rung, top=top),
             profiler=profiler_of(self.problem, settings) if top else None,
         )
-        return self._line(one, rung, report, time.monotonic() - began)
+        found = self._line(one, rung, report, time.monotonic() - began)
+        return structs.replace(found, begun_seconds=round(seconds, 3)) if rung.place == 0 else found
+
+    def _begin(self, one: Made, settings: GateSettings) -> Sitting:
+        """The candidate after policy and compile, which are asked once."""
+        if one.name not in self._begun:
+            candidate = candidate_of(one.source)
+            sitting = Sitting(
+                candidate, self.problem, lambda: self.facts, settings, self._workshop, _unheard
+            )
+            sitting.begin()
+            self._begun[one.name] = sitting
+        return self._begun[one.name]
 
     @cached_property
     def _parent(self) -> Candidate:
@@ -144,6 +154,10 @@ class Looker:
         held = {} if gpu is None else versions(gpu)
         words = [self.place.device, *(f"{name} {version}" for name, version in held.items())]
         return ", ".join([*words, datetime.now(UTC).date().isoformat()])
+
+
+def _unheard(told: Told) -> None:
+    """Nobody listens to a recording's looks."""
 
 
 def technique(name: str) -> str:

@@ -34,6 +34,7 @@ def everything(desk: Desk, order: Sequence[Candidate]) -> Candidate:
     top = desk.stream.rungs[-1]
     incumbent = desk.stream.base
     for one in order:
+        desk.begin(one)
         if desk.looked(one, top) is None and _gains(desk, one, incumbent, top, always=True):
             incumbent = one
     return incumbent
@@ -50,6 +51,7 @@ def one_rung(desk: Desk, order: Sequence[Candidate]) -> Candidate:
     rung = rungs[-2] if measured else rungs[-1]
     incumbent = desk.stream.base
     for one in order:
+        desk.begin(one)
         if desk.looked(one, rung) is not None:
             continue
         gains = _gains(desk, one, incumbent, rung, always=False)
@@ -72,6 +74,8 @@ def halving(desk: Desk, order: Sequence[Candidate]) -> Candidate:
     """Fixed successive halving: all at the lowest timed rung, the better half at each next one."""
     rungs = desk.stream.rungs if desk.stream.kind is Kind.MODELED else desk.stream.rungs[1:]
     base, left, pairs = desk.stream.base, list(order), _RULE.first
+    for one in left:
+        desk.begin(one)
     for rung in rungs:
         right = [one for one in left if desk.looked(one, rung) is None]
         ranked = [(_fixed(desk, one, base, rung, pairs), one) for one in right]

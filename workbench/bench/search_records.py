@@ -48,6 +48,9 @@ class Looked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpu_seconds: float
     """Of the whole rung, its runs among it."""
     wall_seconds: float
+    begun_seconds: float = 0.0
+    """Of these, policy and compiler, which the rungs above do not ask again; 0 in recordings from
+    when each rung asked them anew."""
 
 
 def keep(file: Path, looked: Looked) -> None:

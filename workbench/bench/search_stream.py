@@ -193,6 +193,12 @@ class Desk:
         self.cost = Cost()
         self._rng = rng
 
+    def begin(self, one: Candidate) -> None:
+        """Pay for policy and compiler, where no rung is asked that has them in its cost."""
+        bottom = one.looks.get(_RUNGS[0])
+        if bottom is not None:
+            self.cost = self.cost.plus(Cost(0.0, bottom.begun_seconds))
+
     def looked(self, one: Candidate, rung: str) -> Looked | None:
         """Pay for everything at a rung but its pairs; what speaks against the candidate there."""
         refused = one.refused

@@ -119,6 +119,29 @@ def test_a_full_disk_refuses_the_step_and_keeps_the_rest(tmp_path: Path) -> None
     assert small_disk(tmp_path, "") == "the disk is full; the session was not changed\n"
 
 
+def test_a_full_disk_lets_nobody_take_a_session_and_says_which(tmp_path: Path) -> None:
+    said = small_disk(
+        tmp_path,
+        """
+from workbench.session.lock import EngineLock
+try:
+    with (folder / "fill").open("wb") as fill:
+        while True:
+            fill.write(b"0" * 512)
+            fill.flush()
+except OSError:
+    pass
+try:
+    EngineLock(store.state / "engine.lock", session="softmax-1")
+except WorkbenchError as fault:
+    print(fault)
+""",
+    )
+    assert "the session cannot be locked: No space left on device" in said
+    assert "engine.lock" in said
+    assert "free some space" in said
+
+
 def test_a_read_only_disk_can_be_read_and_refuses_a_step(tmp_path: Path) -> None:
     said = small_disk(
         tmp_path,

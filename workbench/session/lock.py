@@ -1,5 +1,6 @@
 """Who owns a session: one engine at a time, found by a lock that its death releases."""
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -55,17 +56,17 @@ class EngineLock:
         try:
             self._fd = os.open(path, flags, 0o600)
         except OSError as fault:
-            raise WorkbenchError(
-                f"the session cannot be locked: {fault.strerror}",
-                where=str(path),
-                todo="check that the folder is yours and writable",
-            ) from fault
+            raise _unlockable(path, fault) from fault
         if not _patiently(self._fd, fcntl.LOCK_EX):
             holder = _read(self._fd)
             os.close(self._fd)
             raise SessionBusyError(session, holder)
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, msgspec.json.encode(Holder(pid=os.getpid(), socket=socket)), 0)
+        try:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, msgspec.json.encode(Holder(pid=os.getpid(), socket=socket)), 0)
+        except OSError as fault:
+            os.close(self._fd)
+            raise _unlockable(path, fault) from fault
 
     def close(self) -> None:
         """Release the session; closing twice is harmless."""
@@ -84,6 +85,14 @@ class EngineLock:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _unlockable(path: Path, fault: OSError) -> WorkbenchError:
+    todo = "check that the folder is yours and writable"
+    if fault.errno in {errno.ENOSPC, errno.EDQUOT}:
+        todo = "free some space on that disk"
+    what = f"the session cannot be locked: {fault.strerror}"
+    return WorkbenchError(what, where=str(path), todo=todo)
 
 
 def holder(path: Path) -> Holder | None:

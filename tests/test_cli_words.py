@@ -6,6 +6,10 @@ import os
 import pytest
 from typed_kit import saved, shell
 
+from workbench.cli.run import tell_idle_limits
+from workbench.engine.create import request_run
+from workbench.session.records import Budget
+
 __all__ = ["saved", "shell"]
 
 
@@ -111,3 +115,25 @@ def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(shell, monkeypa
 def test_help_is_asked_for_as_people_ask(shell):
     assert shell("status", "-h") == shell("status", "--help") == shell("help", "status")
     assert shell("-h") == shell("--help") == shell("help")
+
+
+def test_hints_plans_and_candidates_take_a_session_either_way(two):
+    for words in (("softmax-1", "no atomics"), ("no atomics", "--session", "softmax-1")):
+        assert "where: session softmax-1" in two.refused("hint", *words)
+    assert "where: session newer" in two.refused("hint", "no atomics")
+    for words in (("softmax-1", "none.py"), ("none.py", "--session", "softmax-1"), ("none.py",)):
+        assert "no such candidate" in two.refused("submit", *words)
+    assert "there is no session 'lost'" in two.refused("plan", "--session", "lost")
+    assert "there is no session 'lost'" in two.refused("submit", "lost", "none.py")
+    assert "there is no session 'lost'" in two.refused("choose", "lost", "--drop")
+
+
+def test_a_limit_that_can_end_nothing_is_told_of(saved, capsys):
+    path = saved.sessions / "softmax-1"
+    tell_idle_limits(path)
+    assert capsys.readouterr().err == ""
+    request_run(path, mode=None, budget=Budget(gpu_seconds=5, usd=1))
+    tell_idle_limits(path)
+    err = capsys.readouterr().err
+    assert "--gpu-seconds ends nothing here: no GPU is used" in err
+    assert "--usd ends nothing here: no model is asked" in err

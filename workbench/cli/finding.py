@@ -58,8 +58,8 @@ def words_apart(
     return option, rest
 
 
-def session_and_file(words: tuple[str, str], option: str) -> tuple[str, str]:
-    """Session (empty for the newest) and file, of two words or, where there is one, of the file."""
+def session_and_word(words: tuple[str, str], option: str) -> tuple[str, str]:
+    """Session (empty for the newest) and what the command is about: a word alone is that."""
     first, second = words
     return (one_session(first, option), second) if second else (option, first)
 

@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli import emit, options
-from workbench.cli.finding import client_of
+from workbench.cli.finding import client_of, one_session, session_and_word
 from workbench.cli.say import Exit
 from workbench.errors import WorkbenchError
 from workbench.session.records import Answer
 
 if TYPE_CHECKING:
     from workbench.engine.planning import Planned
-
-Session = Annotated[
-    str, typer.Argument(metavar="SESSION", help="Name or folder of a session; `.` for the newest.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -36,6 +32,7 @@ def plan(
     role: Annotated[
         str, typer.Option(help="Whose prompt: planner, diagnoser or optimizer [default: first].")
     ] = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
@@ -46,7 +43,8 @@ def plan(
     from workbench.engine.planning import plan_next
     from workbench.engine.sessions import find_session, sessions_folder
 
-    planned = plan_next(find_session(session, sessions_folder(sessions)), role)
+    where = one_session(session, named)
+    planned = plan_next(find_session(where, sessions_folder(sessions)), role)
     if json:
         emit.json(planned)
     elif prompt:
@@ -76,8 +74,8 @@ def _text(planned: "Planned") -> str:
 
 
 def submit(
-    session: Session,
-    file: Annotated[Path, typer.Argument(help="A file that defines ModelNew.")],
+    session: options.SessionName = "",
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file that defines ModelNew.")] = "",
     skill: Annotated[
         str, typer.Option(help="The card or method it carries out; see `workbench plan`.")
     ] = "",
@@ -88,6 +86,7 @@ def submit(
         bool,
         typer.Option("--reply", help="FILE is a model's whole reply: read the candidate in it."),
     ] = False,
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
@@ -99,9 +98,10 @@ def submit(
     from workbench.cli.report import card_text
     from workbench.engine.submitting import reply_submission, submission, submit_alone
 
-    client = client_of("" if session == "." else session, sessions)
+    where, source = _candidate((session, file), named)
+    client = client_of(where, sessions)
     path = Path(client.snapshot().path)
-    wish = reply_submission(path, file, skill, hint) if reply else submission(file, skill, hint)
+    wish = reply_submission(path, source, skill, hint) if reply else submission(source, skill, hint)
     if client.alive():
         asyncio.run(client.submit(wish))
     else:
@@ -117,16 +117,33 @@ def submit(
         raise typer.Exit(Exit.NO)
 
 
+def _candidate(words: tuple[str, str], named: str) -> tuple[str, Path]:
+    """The session, empty for the newest, and the candidate's file."""
+    where, given = session_and_word(words, named)
+    if not given:
+        raise WorkbenchError(
+            "a candidate is needed",
+            where="workbench submit",
+            todo="workbench submit softmax-1 kernel.py",
+        )
+    # `.` stood for the newest before a session could be left out.
+    return ("" if where == "." else where), Path(given)
+
+
 def choose(
+    session: options.SessionName = "",
     skill: Annotated[
-        str, typer.Argument(help="A card or method; `workbench plan` lists what is allowed.")
+        str,
+        typer.Argument(
+            metavar="SKILL", help="A card or method; `workbench plan` lists what is allowed."
+        ),
     ] = "",
     kernel: Annotated[str, typer.Option(help="On which kernel, where there are several.")] = "",
     change: Annotated[
         str, typer.Option(help="The plan in your words, for a model to carry out.")
     ] = "",
     drop: Annotated[bool, typer.Option("--drop", help="Take back what was chosen.")] = False,
-    session: options.In = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
@@ -136,9 +153,16 @@ def choose(
     """
     from workbench.engine.wishes import Choose
 
+    where, skill = session_and_word((session, skill), named)
+    if drop and skill and not where:
+        where, skill = skill, ""
     if bool(skill) == drop:
-        raise WorkbenchError("name a skill, or --drop", todo="workbench choose online-softmax")
-    client = client_of(session, sessions)
+        raise WorkbenchError(
+            "name a skill, or --drop",
+            where="workbench choose",
+            todo="workbench choose online-softmax",
+        )
+    client = client_of(where, sessions)
     says = asyncio.run(client.choose(Choose(skill=skill, kernel=kernel, change=change)))
     if json:
         emit.json({"granted": True, "says": says})
@@ -147,17 +171,23 @@ def choose(
 
 
 def hint(
-    text: Annotated[str, typer.Argument(help="What the next prompts should say.")],
-    session: options.In = "",
+    session: options.SessionName = "",
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="What the next prompts should say.")
+    ] = "",
+    named: options.In = "",
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
     """Tell the model something: it stands in every prompt from the next step on."""
     from workbench.engine.submitting import hint_alone
 
+    where, text = session_and_word((session, text), named)
     if not text.strip():
-        raise WorkbenchError("the hint is empty", todo="say what the model should know")
-    client = client_of(session, sessions)
+        raise WorkbenchError(
+            "the hint is empty", where="workbench hint", todo="say what the model should know"
+        )
+    client = client_of(where, sessions)
     if client.alive():
         says = asyncio.run(client.hint(text))
     else:

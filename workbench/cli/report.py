@@ -107,7 +107,8 @@ def _goal(snapshot: Snapshot, best: Version | None) -> list[str]:
 
 def _spent(snapshot: Snapshot) -> str:
     cost = snapshot.spent
-    parts = [f"{snapshot.steps} steps", f"{cost.wall_seconds:.0f} s of work"]
+    steps = "1 step" if snapshot.steps == 1 else f"{snapshot.steps} steps"
+    parts = [steps, f"{cost.wall_seconds:.0f} s of work"]
     if cost.gpu_seconds:
         parts.append(f"{cost.gpu_seconds:.1f} GPU-s")
     if cost.usd:

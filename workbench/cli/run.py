@@ -95,6 +95,7 @@ def run(
         sessions=_folder(sessions),
     )
     path = create_session(request)
+    tell_idle_limits(path)
     if on_screen:
         _open_screen(path, start=True, folder=request.sessions)
     else:
@@ -134,6 +135,7 @@ def resume(
             steps=steps, usd=usd, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds, goal=goal
         ),
     )
+    tell_idle_limits(path)
     if on_screen:
         _open_screen(path, start=True, folder=_folder(sessions))
     else:
@@ -162,6 +164,18 @@ def home(sessions: options.Sessions = None) -> None:
 
 
 # -- pieces -----------------------------------------------------------------------------------
+
+
+def tell_idle_limits(path: Path) -> None:
+    """Say which limit can end nothing in this session, before a person waits for it."""
+    from workbench.session.reader import SessionReader
+
+    settings = SessionReader(path).settings()
+    budget = settings.budget
+    if budget.gpu_seconds is not None and settings.device == "cpu":
+        note("--gpu-seconds ends nothing here: no GPU is used; --steps and --wall-seconds count")
+    if budget.usd is not None and settings.proposer == "skills":
+        note("--usd ends nothing here: no model is asked; --proposer llm or both asks one")
 
 
 def _folder(sessions: Path | None) -> Path:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from workbench.cli import emit, options
-from workbench.cli.finding import session_and_file
+from workbench.cli.finding import session_and_word
 from workbench.cli.say import note
 from workbench.errors import WorkbenchError
 
@@ -33,7 +33,7 @@ def export_session(
     """Write a whole session into one git bundle."""
     from workbench.engine.sessions import export, find_session, sessions_folder
 
-    where, target = session_and_file((session, file), named)
+    where, target = session_and_word((session, file), named)
     if not target:
         raise WorkbenchError(
             "a file is needed to write the bundle to",

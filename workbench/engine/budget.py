@@ -88,7 +88,8 @@ def left(budget: Budget, steps: int, spent: Cost) -> str:
     """What is left of every limit that was set: `5 steps, 41 s`; `no limit` without any."""
     parts = []
     if budget.steps is not None:
-        parts.append(f"{max(0, budget.steps - steps)} steps")
+        rest = max(0, budget.steps - steps)
+        parts.append(f"{rest} step" if rest == 1 else f"{rest} steps")
     if budget.usd is not None:
         parts.append(f"${max(0.0, budget.usd - spent.usd):.2f}")
     if budget.gpu_seconds is not None:

@@ -39,7 +39,10 @@ def answer(asked: LiftRequest) -> LiftedSeed | Refusal:
         return Refusal(what=refusal.what, todo=refusal.todo)
     except Exception as fault:  # noqa: BLE001 - a stranger's code and a compiler's insides
         text = str(fault).strip().partition("\n")[0][:300]
-        refused = LiftRefused(f"the reference cannot be traced: {type(fault).__name__}: {text}")
+        refused = LiftRefused(
+            f"the reference cannot be traced: {type(fault).__name__}: {text}",
+            todo="call Model in plain PyTorch, and mend the file if it raises there too",
+        )
         return Refusal(what=refused.what, todo=refused.todo)
 
 

@@ -4,18 +4,15 @@ Real tmux, the real command, a real engine, the path without a GPU.
 """
 
 import os
-import re
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tmux_kit import PATIENCE, Tmux, terminal, workbench
 
 from workbench.engine.opening import lock_path
 from workbench.session.lock import holder
@@ -25,60 +22,14 @@ from workbench.session.records import Answer
 FILES = Path(__file__).parent / "recorded" / "affine"
 SESSION = "night-1"
 REASON = "keep the two kernels apart"
-PATIENCE = 120.0
-"""Seconds for one thing to appear; a wait ends as soon as it does."""
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")
 
 
-def workbench(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "workbench.cli.main", *arguments]
-
-
-class Tmux:
-    """A terminal of 120x36 in a tmux server of its own."""
-
-    def __init__(self, socket: Path) -> None:
-        self._base = ["tmux", "-S", str(socket), "-f", os.devnull]
-
-    def _ask(self, *arguments: str) -> str:
-        # A size that pytest's own terminal has is none of this one's.
-        known = {name: v for name, v in os.environ.items() if name not in {"COLUMNS", "LINES"}}
-        command = [*self._base, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=known)
-        return done.stdout
-
-    def open(self, command: list[str], folder: Path) -> None:
-        self._ask("new-session", "-d", "-x", "120", "-y", "36", "-c", str(folder), *command)
-
-    def press(self, *keys: str) -> None:
-        self._ask("send-keys", *keys)
-
-    def type(self, text: str) -> None:
-        self._ask("send-keys", "-l", text)
-
-    def shown(self) -> str:
-        return self._ask("capture-pane", "-p")
-
-    def until(self, pattern: str) -> str:
-        end = time.monotonic() + PATIENCE
-        while not re.search(pattern, shown := self.shown()):
-            if time.monotonic() > end or "the engine failed" in shown:
-                pytest.fail(f"{pattern!r} never appeared; the terminal shows\n{shown}")
-            time.sleep(0.1)
-        return shown
-
-    def kill(self) -> None:
-        subprocess.run([*self._base, "kill-server"], capture_output=True, check=False)
-
-
 @pytest.fixture
 def tmux() -> Iterator[Tmux]:
-    # A socket's path may have 107 characters, and pytest's folders are longer.
-    with tempfile.TemporaryDirectory(prefix="wb-") as folder:
-        terminal = Tmux(Path(folder) / "socket")
-        yield terminal
-        terminal.kill()
+    with terminal() as opened:
+        yield opened
 
 
 @pytest.fixture

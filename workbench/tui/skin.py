@@ -59,7 +59,9 @@ class Skinned(TypeAhead[Leave]):
         return look_for(colours=colours, ascii_glyphs=self.settings.tui.glyphs == "ascii")
 
     def dress(self) -> None:
-        """Put the person's keys and glyphs in force."""
+        """Put the person's keys and glyphs in force, and paint again after `fg`."""
+        # Textual takes the terminal back after ctrl+z, and leaves it empty.
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self.set_keymap(self.settings.keymap.overrides)
         self.set_class(self.settings.tui.glyphs == "ascii", "ascii")
 

@@ -35,6 +35,12 @@ class Text(Scroller):
         """Whatever it was made for."""
         return self._text_of(scene, width)
 
+    def redraw(self) -> None:
+        """Draw, and say how much is below what is in view."""
+        super().redraw()
+        if isinstance(self.screen, TextBox):
+            self.screen.tell_below(self.below)
+
     def action_close(self) -> None:
         """Back to what was there."""
         self.screen.dismiss()
@@ -59,7 +65,13 @@ class TextBox(ModalScreen[None]):
         with Vertical(classes="box text") as box:
             yield self._text
         box.border_title = dressed(Content(self._title), self._scene.look)
-        box.border_subtitle = dressed(Content(self._foot), self._scene.look)
+        self._box = box
+        self.tell_below(0)
+
+    def tell_below(self, count: int) -> None:
+        """What does not fit comes before the hints that matter less."""
+        foot = f"{count} more below   {self._foot.partition('   ')[0]}" if count else self._foot
+        self._box.border_subtitle = dressed(Content(foot), self._scene.look)
 
     def on_mount(self) -> None:
         """Fill it before it is laid out."""

@@ -67,42 +67,42 @@ class Lane:
 
     def _each(self, ahead: set[Future[Looked]], above: Sequence[Rung]) -> Iterator[Looked]:
         """Without a GPU: every candidate that passed at every rung above."""
-        yield from self._through(ahead, wait_for_all=True)
-        for one in self._looker.made:
-            for rung in above:
-                if self._may(one, rung) and self._in_time(rung):
-                    yield self._look(one, rung)
+        for rung in above:
+            while True:
+                fresh, one = self._await(ahead, rung)
+                yield from fresh
+                if one is None or not self._in_time(rung):
+                    break
+                yield self._look(one, rung)
 
     def _climb(self, ahead: set[Future[Looked]], above: Sequence[Rung]) -> Iterator[Looked]:
         """On a GPU: bench for all, smoke for the first few, the top rung for the fastest."""
         smoke, bench, top = above
         while True:
-            yield from self._through(ahead)
-            following = next((one for one in self._looker.made if self._may(one, bench)), None)
-            if following is None:
-                if not ahead or self._over():
-                    break
-                wait(ahead, timeout=max(0.0, self._left()), return_when=FIRST_COMPLETED)
-                continue
-            if not self._in_time(bench):
+            fresh, one = self._await(ahead, bench)
+            yield from fresh
+            if one is None or not self._in_time(bench):
                 break
-            if self._count(smoke) < _FOR_PRICE and self._may(following, smoke):
-                yield self._look(following, smoke)
-            if self._in_time(bench):
-                yield self._look(following, bench)
+            if self._count(smoke) < _FOR_PRICE and self._may(one, smoke):
+                yield self._look(one, smoke)
+            if self._may(one, bench) and self._in_time(bench):
+                yield self._look(one, bench)
         for one in self._by_speed():
             if self._count(top) < _FOR_PRICE and self._may(one, top) and self._in_time(top):
                 yield self._look(one, top)
 
-    def _through(
-        self, ahead: set[Future[Looked]], *, wait_for_all: bool = False
-    ) -> Iterator[Looked]:
-        """Those that are through what needs no GPU, each once."""
-        if wait_for_all:
-            wait(ahead, timeout=max(0.0, self._left()))
-        for future in [one for one in ahead if one.done()]:
-            ahead.discard(future)
-            yield self._told(future.result())
+    def _await(self, ahead: set[Future[Looked]], rung: Rung) -> tuple[list[Looked], Made | None]:
+        """Wait for a candidate that may be looked at at a rung: what came through meanwhile, and
+        the candidate, None when there is no more or the time is over."""
+        fresh: list[Looked] = []
+        while True:
+            for future in [one for one in ahead if one.done()]:
+                ahead.discard(future)
+                fresh.append(self._told(future.result()))
+            following = next((one for one in self._looker.made if self._may(one, rung)), None)
+            if following is not None or not ahead or self._left() <= 0:
+                return fresh, following
+            wait(ahead, timeout=max(0.0, self._left()), return_when=FIRST_COMPLETED)
 
     # -- looks ------------------------------------------------------------------------------
 
@@ -150,9 +150,6 @@ class Lane:
 
     def _left(self) -> float:
         return self._until - time.monotonic()
-
-    def _over(self) -> bool:
-        return self._left() <= 0
 
     def _by_speed(self) -> list[Made]:
         """Those that were timed, the fastest first."""

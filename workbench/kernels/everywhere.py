@@ -67,6 +67,8 @@ class Everywhere:
         each = (total - len(needed)) / len(drawn) if drawn else 1.0
         self._weights = np.where(self._drawn, each, 1.0)
         self._followed_all = self.uniform = True
+        self.blind = False
+        """Something was made of ids alone that is not followed: ways may hide behind it."""
         """`uniform`: one program that ran stands for all that were drawn."""
         self._numbers = np.array(numbers, dtype=np.int64)
         x, y = grid[0], grid[0] * grid[1]

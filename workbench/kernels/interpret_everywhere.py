@@ -223,10 +223,11 @@ class EverywhereBuilder(TracedBuilder):
         if not _either(*handles):
             return
         span = _span(handles[0])
-        for result in results:
-            self.lost(result.handle, handles)
         if span is None or len(results) > 1 or combine not in _REDUCTIONS:
+            for result in results:
+                self.lost(result.handle, handles)
             return
+        self.everywhere.part_by(span)
         # Of lanes that are evenly apart these are exact; for others they tell programs apart.
         lanes = handles[0].data.size // max(results[0].handle.data.size, 1)
         values = _REDUCTIONS[combine](span, lanes)
@@ -278,6 +279,9 @@ class EverywhereBuilder(TracedBuilder):
 
     def lost(self, made: Untyped, operands: Untyped, *, spoiled: bool = False) -> Untyped:
         """What meets data is data; a program's number that it meets decides what comes out."""
+        of_ids = [isinstance(spread_of(operand), Span) for operand in operands]
+        data = spoiled or any(spread_of(operand) is UNKNOWN for operand in operands)
+        self.everywhere.blind |= any(of_ids) and not data
         for operand in operands:
             spread = spread_of(operand)
             if isinstance(spread, Span):

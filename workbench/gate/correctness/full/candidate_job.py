@@ -40,6 +40,8 @@ def trace(
     seed = message.request.sample_seed
     told = [*_stored(called, tensors, seed), *_filled(called, tensors, seed)]
     all_ways, uniform, stood_for, followed = _ways(called, tensors)
+    book = called.book
+    blind = book is not None and any(ways.blind for ways in book.ways.values())
     reply = TracedFull(
         traced=called.answer,
         outputs=nest,
@@ -50,6 +52,7 @@ def trace(
         uniform=uniform,
         stood_for=stood_for,
         followed=followed,
+        blind=blind,
         changing=called.changing,
     )
     return encode(reply), [to_blob(t) for _, places, values in told for t in (places, values)]

@@ -114,6 +114,8 @@ class TracedFull(Struct, frozen=True, kw_only=True):
     counted and not estimated, even where not all were followed."""
     stood_for: float = 1.0
     """Of the programs of the launches that write outputs, those that go the way of one that ran."""
+    blind: bool = False
+    """Something that programs make of their ids alone was not followed."""
     followed: int = 0
     """How many of them that share was worked out for; 0: all."""
     changing: str = ""

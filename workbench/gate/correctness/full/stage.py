@@ -56,22 +56,18 @@ JOB_MODULES = (
 _REFERENCE = "workbench.gate.correctness.full.reference_job"
 _CANDIDATE = "workbench.gate.correctness.full.candidate_job"
 _SECONDS = 90.0
-_LIMITS = Limits(wall_seconds=_SECONDS, memory_bytes=16 << 30)
-"""Lazy memory of a full shape is reserved, not used; it counts all the same."""
+_LIMITS = Limits(wall_seconds=_SECONDS, memory_bytes=16 << 30)  # reserved memory counts too
 _REFERENCE_LIMITS = Limits(memory_bytes=16 << 30)
 _FEW, _FEW_WORK = 3, 4_000_000
 """Programs of each launch in a further configuration, and their work (ours): about 1 s each."""
 _WRITTEN = 0.4
 _WRITTEN_OR_FILLED = 0.6
-"""Share of an output that kernels must write, or that they write and zeros make right (ours):
-samples vary."""
+"""Share of an output that kernels must write, or write and zeros make right (ours)."""
 _WRITTEN_SURELY = 0.999
 """The same where every program that was drawn goes the way of one that ran (ours)."""
 _WRITTEN_EXACTLY = 1.0 - 1e-9
-"""The same where all programs were asked, or all that were drawn do the same: then sums of counts
-are exact, but for rounding."""
-_MOST_STATE = 1 << 30
-"""Bytes of weights that the reference's worker makes for real (ours)."""
+"""The same where all programs were asked, or all that were drawn do the same: counts are exact."""
+_MOST_STATE = 1 << 30  # bytes of weights that the reference's worker makes for real (ours)
 
 
 class HasSource(Protocol):
@@ -303,6 +299,7 @@ def _judged(
         "share": count / max(whole, 1),
         "margin": worst,
         "stood_for": answer.stood_for,
+        "blind": answer.blind,
     }
     if not count:
         says = f"nothing at {full.shape} could be compared: {_why_nothing(answer, compared)}"
@@ -333,7 +330,8 @@ def _percent(share: float) -> str:
 
 
 def _asked(answer: TracedFull) -> str:
-    return f"{answer.followed} programs drawn from all" if answer.followed else "its programs"
+    asked = f"{answer.followed} programs drawn from all" if answer.followed else "its programs"
+    return f"{asked}, as far as ids could be followed," if answer.blind else asked
 
 
 def _flagged(full: ShapeReport, compared: ComparedStored, seed: bytes) -> list[Finding]:

@@ -153,14 +153,14 @@ class Beam:
         ]
         return self._leave(found)[0] if found else None
 
-    async def close(self) -> None:
-        """Give everything up and wait for its end."""
+    async def close(self) -> list[Opened]:
+        """Give everything up and wait for its end; what was open."""
         for one in self._open:
             one.sitting.give_up()
         tasks = [one.task for one in self._open if one.task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._open.clear()
         self._pool.shutdown()
+        return self._leave(self._open)
 
     def _begun(self, step: Step) -> None:
         # Drawn for the kernel that it is made from: which number it gets is not known yet.

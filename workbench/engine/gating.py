@@ -155,8 +155,9 @@ class Gating:
     async def close(self) -> None:
         """Give up what was begun, and wait for its end."""
         await self._ahead.close()
-        if self._beam is not None:
-            await self._beam.close()
+        for one in await self._beam.close() if self._beam is not None else ():
+            cost = Cost(gpu_seconds=one.sitting.gpu_seconds)
+            self._emit(ev.AheadDropped(number=one.step.number, cost=cost))
 
     def _sitting_of(self, opened: Opened | None, begun: Begun | None, running: Step) -> Sitting:
         if opened is not None:

@@ -30,6 +30,11 @@ def on_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
+def is_open() -> bool:
+    """Whether anything is read of what is written; not when a person closed stdout."""
+    return sys.stdout is not None
+
+
 def _carries(line: str) -> bool:
     """Whether stdout's encoding has every character; a closed stdout has."""
     if sys.stdout is None:

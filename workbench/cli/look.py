@@ -95,7 +95,11 @@ def log(
     else:
         for version in reversed(versions):
             emit.text(version_line(version))
-    if not json and any(version.speed_vs_seed is not None for version in versions):
+    if (
+        not json
+        and emit.is_open()
+        and any(version.speed_vs_seed is not None for version in versions)
+    ):
         note(f"speeds are against v{versions[0].number}, where the session began")
 
 

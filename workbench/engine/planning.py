@@ -17,11 +17,12 @@ from workbench.agents.step import next_prompt
 from workbench.engine.choosing import open_choice
 from workbench.engine.create import noted_seed
 from workbench.engine.events import AnyEvent
+from workbench.engine.history import History
 from workbench.engine.moving import read_history
 from workbench.engine.talks import refused_of
 from workbench.engine.workplace import SessionWorkplace
 from workbench.errors import WorkbenchError
-from workbench.search.records import Proposal
+from workbench.search.records import NoProposal, Proposal
 from workbench.session.names import spoken
 from workbench.session.store import SessionStore
 from workbench.skills.records import Plan
@@ -57,27 +58,12 @@ def plan_next(path: Path, role: str = "") -> Planned:
     kernel yet, for a role that has no prompt here, and when the prompt does not fit the model.
     """
     store = SessionStore.open(path)
-    settings = store.settings()
     history = read_history(store)
     if history.incumbent is None:
         raise WorkbenchError(
             "the session has no kernel to plan from", todo=f"workbench resume {spoken(path)}"
         )
-    with tempfile.TemporaryDirectory(prefix="workbench-plan-") as scratch:
-        workplace = SessionWorkplace(
-            store,
-            settings,
-            noted_seed(store),
-            _nobody,
-            scratch=Path(scratch),
-            may_resize=False,
-        )
-        try:
-            hints = hints_of(read_lines(store.state), history.next_number)
-            situation = workplace.situation(history, hints)
-            by_cards = workplace.foresee(history, {})
-        finally:
-            workplace.close()
+    situation, by_cards = _looked_at(store, history)
     refused = refused_of(history, situation.memory, store.source)
     plan = by_cards.plan if isinstance(by_cards, Proposal) else None
     chosen = open_choice(store.state, history)
@@ -95,6 +81,24 @@ def plan_next(path: Path, role: str = "") -> Planned:
         tokens=prompt.tokens,
         trimmed=prompt.trimmed,
     )
+
+
+def _looked_at(store: SessionStore, history: History) -> tuple[Situation, Proposal | NoProposal]:
+    """What is known of the incumbent, and what the cards would do; writes nothing."""
+    with tempfile.TemporaryDirectory(prefix="workbench-plan-") as scratch:
+        workplace = SessionWorkplace(
+            store,
+            store.settings(),
+            noted_seed(store),
+            _nobody,
+            scratch=Path(scratch),
+            may_resize=False,
+        )
+        try:
+            hints = hints_of(read_lines(store.state), history.next_number)
+            return workplace.situation(history, hints), workplace.foresee(history, {})
+        finally:
+            workplace.close()
 
 
 def _nobody(event: AnyEvent) -> None:

@@ -1,6 +1,7 @@
 """One engine on one session: lock, log, socket, loop, and a clean way out."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import threading
@@ -13,6 +14,7 @@ from msgspec import structs
 
 from workbench.engine import events as ev
 from workbench.engine.create import noted_seed
+from workbench.engine.history import History
 from workbench.engine.loop import Engine
 from workbench.engine.moving import read_history
 from workbench.engine.opening import Opened, events_path, lock_path
@@ -126,15 +128,10 @@ class _Service:
             self._store, settings, noted_seed(self._store), self._from_thread
         )
         try:
-            for says in await asyncio.to_thread(self._store.recover):
-                self._publish(ev.Note(level="info", says=says))
-            history = await asyncio.to_thread(read_history, self._store)
-            for says in history.unread:
-                self._publish(ev.Note(level="warning", says=says))
             self._engine = Engine(
                 store=self._store,
                 workplace=workplace,
-                history=history,
+                history=await self._recovered(),
                 mode=settings.mode,
                 budget=settings.budget,
                 emit=self._publish,
@@ -150,9 +147,20 @@ class _Service:
             raise
         finally:
             await asyncio.to_thread(workplace.close)
-            await asyncio.to_thread(self._store.tidy)
+            # Housekeeping that fails must not hide how the run ended.
+            with contextlib.suppress(WorkbenchError):
+                await asyncio.to_thread(self._store.tidy)
         self._publish(ended)
         return ended
+
+    async def _recovered(self) -> History:
+        """The session's history, with what a death or damage left mended, and told."""
+        for says in await asyncio.to_thread(self._store.recover):
+            self._publish(ev.Note(level="info", says=says))
+        history = await asyncio.to_thread(read_history, self._store)
+        for says in history.unread:
+            self._publish(ev.Note(level="warning", says=says))
+        return history
 
     def _catch_signals(self, engine: Engine) -> None:
         """The first SIGINT or SIGTERM ends the run after the running step, the second at once."""

@@ -56,20 +56,7 @@ def export_bundle(store: SessionReader, file: Path) -> tuple[str, ...]:
             where=str(file),
             todo="choose another name, or move the file away",
         )
-    refs = store.git.ref_ids("refs/attempts", "refs/pending", MOVES, CODE, MAIN, BEST)
-    left_out = {one.ref: one.says for one in store.overview().unread}
-    left_out |= {name: "its file is damaged" for name, id_ in refs.items() if not id_}
-    names = [name for name in refs if _ours(name) and name not in left_out]
-    if not any(map(numbered, names)):
-        raise WorkbenchError(
-            "the session has no version yet, so there is nothing to export", where=str(store.folder)
-        )
-    if MAIN in names and store.overview().main is None:
-        raise WorkbenchError(
-            "`main` was moved by hand, and a bundle would carry what is not the session's",
-            where=str(store.folder),
-            todo="keep your commit on a branch of its own and point `main` at a version again",
-        )
+    names, left_out = _travellers(store)
     # With HEAD in it, plain `git clone` checks out `main`; a person's own branch stays here.
     head = ["HEAD"] if MAIN in names and on_main(store.git.git_dir) else []
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
@@ -91,6 +78,29 @@ def export_bundle(store: SessionReader, file: Path) -> tuple[str, ...]:
     finally:
         draft.unlink(missing_ok=True)
     return tuple(f"{name}: {says}" for name, says in left_out.items())
+
+
+def _travellers(store: SessionReader) -> tuple[list[str], dict[str, str]]:
+    """References that a bundle holds, and why others of the session cannot be in it.
+
+    Raises WorkbenchError where there is none, and where `main` is not the session's.
+    """
+    refs = store.git.ref_ids("refs/attempts", "refs/pending", MOVES, CODE, MAIN, BEST)
+    overview = store.overview()
+    left_out = {one.ref: one.says for one in overview.unread}
+    left_out |= {name: "its file is damaged" for name, id_ in refs.items() if not id_}
+    names = [name for name in refs if _ours(name) and name not in left_out]
+    if not any(map(numbered, names)):
+        raise WorkbenchError(
+            "the session has no version yet, so there is nothing to export", where=str(store.folder)
+        )
+    if MAIN in names and overview.main is None:
+        raise WorkbenchError(
+            "`main` was moved by hand, and a bundle would carry what is not the session's",
+            where=str(store.folder),
+            todo="keep your commit on a branch of its own and point `main` at a version again",
+        )
+    return names, left_out
 
 
 def _bundle(git: Plumbing, names: list[str], draft: Path) -> None:

@@ -35,13 +35,7 @@ from workbench.session.mending import mended
 from workbench.session.moves import MOVES, Move, move_number, move_ref
 from workbench.session.names import check_name
 from workbench.session.objects import GitObject, Person, blob, commit, tree
-from workbench.session.plumbing import (
-    FILE_CAP,
-    NO_REF,
-    Update,
-    check_git,
-    person,
-)
+from workbench.session.plumbing import FILE_CAP, NO_REF, Update, check_git, person
 from workbench.session.reader import Overview, ProblemFiles, Record, SessionReader
 from workbench.session.records import Answer, Decision, SessionSettings, Transition
 from workbench.session.recovery import drop_stale_locks, unfinished_move, unfinished_steps
@@ -228,8 +222,8 @@ class SessionStore(SessionReader):
             return self.worktree
 
     def recover(self) -> tuple[str, ...]:
-        """Finish what a killed engine had begun, and put back what damage took and git still holds;
-        says what was done. Needs the engine lock."""
+        """Finish what a killed engine had begun, and put back what damage took; says what was
+        done. Needs the engine lock."""
         scratch = self.state / "scratch"
         with self._writing:
             try:

@@ -202,7 +202,7 @@ def _leapt(group: _Group, number: int, made: Leap, found: Held, *, again: bool) 
         session="",
         identical=found.identical and found.reached,
         wrong=_against(report, Stage.CORRECTNESS),
-        slower=_against(report, Stage.PROFILE),
+        slower=not found.reached and report.stage is Stage.PROFILE,
         refused=len(made.refused) + _against(report, Stage.POLICY, Stage.COMPILE),
         along=group.way.lineage if group.way and group.conditioned else "",
         taken=made.taken,

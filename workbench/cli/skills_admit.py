@@ -71,7 +71,8 @@ def admit(
         if not json and (line := tell(event)) is not None:
             note(line.says)
 
-    chosen = _chosen(card, cards)
+    every = _every(card, cards)
+    chosen = [skill for skill in every if not card or skill.card.id == card]
     ask = Ask(
         skills=tuple(chosen),
         problems=tuple(on or ()),
@@ -81,6 +82,7 @@ def admit(
         device=device,
         target=target,
         sessions=folder,
+        providers=tuple(every),
     )
     admitted: dict[str, str] = {}
     held: set[str] = set()
@@ -99,12 +101,14 @@ def admit(
         raise typer.Exit(Exit.NO)
 
 
-def _chosen(card: str, folder: Path | None) -> "list[Skill]":
-    """The card that is asked about, or every card of a folder."""
+def _every(card: str, folder: Path | None) -> "list[Skill]":
+    """The cards of a folder; without one, those at hand with the card that is asked about."""
     from workbench.skills.library import load_library
 
     if card:
-        return [load_library(folder).skill(card)]
+        library = load_library(folder)
+        library.skill(card)
+        return list(library.skills.values())
     if folder is None:
         raise WorkbenchError("a card is needed", todo="its id, or --cards DIR for all of a folder")
     theirs = load_library(folder, shipped_folder=folder / "no-shipped-ones")

@@ -68,6 +68,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     device: str
     target: str
     sessions: Path
+    providers: tuple[Skill, ...] = ()
+    """Cards at hand that may provide what a tried one requires."""
 
 
 def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial]]:
@@ -102,7 +104,7 @@ def _found(ask: Ask) -> Iterator[tuple[Skill, Ground]]:
     skills = {skill.card.id: skill for skill in ask.skills}
     gpu = target(choose_place(ask.device, ask.target).target)
     until = None if ask.seconds is None else time.monotonic() + ask.seconds * _LOOKING
-    for one in outlooks(ask.skills, gpu, ask.jobs, until):
+    for one in outlooks(ask.skills, ask.providers, gpu, ask.jobs, until):
         yield skills[one.card], one.ground
 
 
@@ -122,7 +124,7 @@ def _one_held_out(skill: Skill, ground: Ground, ask: Ask, tell: Tell) -> list[Tr
         target=ask.target,
         sessions=ask.sessions,
         tell=tell,
-        providers=ask.skills,
+        providers=ask.providers,
     )
     return [made]
 

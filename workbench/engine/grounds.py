@@ -154,7 +154,11 @@ class Outlook(Struct, frozen=True, kw_only=True):
 
 
 def outlooks(
-    skills: Sequence[Skill], gpu: Target, jobs: int, until: float | None = None
+    skills: Sequence[Skill],
+    providers: Sequence[Skill],
+    gpu: Target,
+    jobs: int,
+    until: float | None = None,
 ) -> list[Outlook]:
     """Grounds for cards of which nobody named any, at most `MOST` a card, the best gain first.
 
@@ -163,8 +167,8 @@ def outlooks(
     """
     wanted: dict[str, list[tuple[Skill, Ground, str]]] = {}
     for skill in skills:
-        for ground in held_out_grounds(skill, skills)[:_LOOKED]:
-            made = step_of(skill, ground, load_problem(ground.problem).family, skills)
+        for ground in held_out_grounds(skill, providers)[:_LOOKED]:
+            made = step_of(skill, ground, load_problem(ground.problem).family, providers)
             if made is not None:
                 wanted.setdefault(ground.problem, []).append((skill, ground, made.source))
     with ThreadPoolExecutor(max_workers=jobs) as side:

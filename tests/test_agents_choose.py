@@ -17,10 +17,12 @@ from workbench.engine.serve import serve_session
 from workbench.engine.talks import Talks
 from workbench.engine.wishes import Choose
 from workbench.errors import WorkbenchError
+from workbench.search.proposer import propose
 from workbench.search.records import Proposal
 from workbench.session.records import Budget
 from workbench.session.store import SessionStore
 
+KERNEL = "softmax_kernel"
 SEEDED = History(transitions=(transition(0),), main=0)
 
 
@@ -50,12 +52,15 @@ def chooser(store: SessionStore, maker: Maker, proposer: str = "both"):
 def test_a_card_that_fits_is_the_next_step_once(store, tmp_path):
     now = situation(tmp_path)
     ranked = [r.choice.skill.card.id for one in now.considered for r in one.ranked]
+    able = [card for card in ranked if isinstance(propose(now.state, (card, KERNEL)), Proposal)]
+    own = propose(now.state)
+    assert able[-1] != own.plan.card
     made, told = chooser(store, Maker(now))
     assert made.next(SEEDED) is None
-    made.choose(Choose(skill=ranked[-1]))
+    made.choose(Choose(skill=able[-1]))
     step = made.next(SEEDED)
     assert isinstance(step, Proposal)
-    assert (step.plan.card, step.plan.asked) == (ranked[-1], 1)
+    assert (step.plan.card, step.plan.asked) == (able[-1], 1)
     assert step.source != now.state.source
     # Another engine after a crash makes it as well, and nobody makes it twice.
     assert chooser(store, Maker(now))[0].next(SEEDED) == step

@@ -1,6 +1,8 @@
 """A session as one file: it comes back whole, and a stranger's file brings nothing else with it."""
 
+import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,6 +105,18 @@ def test_a_session_without_a_version_has_nothing_to_export(tmp_path: Path) -> No
     with pytest.raises(WorkbenchError, match="nothing to export"):
         export_bundle(new_store(tmp_path), tmp_path / "s.bundle")
     assert not (tmp_path / "s.bundle").exists()
+
+
+def test_what_an_import_that_was_killed_has_left_is_gone_after_a_day(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    for name, hours in ((".import.0badcafe", 25), (".import.01234567", 1)):
+        (there / name / ".git").mkdir(parents=True)
+        os.utime(there / name, (time.time() - 3600 * hours,) * 2)
+    export_bundle(store, tmp_path / "s.bundle")
+    import_bundle(tmp_path / "s.bundle", there)
+    assert sorted(path.name for path in there.iterdir()) == [".import.01234567", "softmax-1"]
 
 
 def test_a_name_that_is_taken_is_refused_and_nothing_changes(

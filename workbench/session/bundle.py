@@ -10,8 +10,9 @@ import re
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,6 +38,9 @@ BUNDLE_CAP = 1 << 30
 
 VERSIONS_CAP = 100_000
 """Versions in a bundle that is read; ours."""
+
+_ABANDONED = 24 * 3600.0
+"""Seconds after which an import is over; ours. A GiB takes minutes."""
 
 _LINE_CAP = 4096
 _SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
@@ -144,6 +148,7 @@ def import_bundle(file: Path, folder: Path, name: str = "") -> SessionStore:
         with file.open("rb") as stream:
             heads = _read_header(stream, file)
             folder.mkdir(parents=True, exist_ok=True)
+            _sweep(folder)
             git = skeleton(draft)
             _take_in(git, stream, heads)
         target = folder / check_name(_begin(git, name, file))
@@ -167,6 +172,14 @@ def import_bundle(file: Path, folder: Path, name: str = "") -> SessionStore:
     store = SessionStore.open(target)
     store.restore_worktree()
     return store
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what imports that were killed have left, once it is so old that none still runs."""
+    for left in folder.glob(".import.*"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(left)
 
 
 def _read_header(stream: BinaryIO, file: Path) -> dict[str, str]:

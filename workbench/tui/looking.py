@@ -62,6 +62,9 @@ class Looking(Showing):
             key = shown_by_id(self.settings.keymap.table, "mark")
             says = f"mark a version first: {key}, then select the other one"
             self.notify(says, severity="warning", markup=False)
+        elif mark == selected:
+            says = f"v{mark} is the marked one; select another to compare it with"
+            self.notify(says, severity="warning", markup=False)
         elif mark is not None and selected is not None and self.screen is self.board:
             pair = (mark, selected)
             keys = self.settings.keymap.table

@@ -62,6 +62,7 @@ class Form(ModalScreen[Result | None], Generic[Result]):
     heading: ClassVar[str]
     says: ClassVar[Mapping[str, str]]
     """What each field is for, by its name."""
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]  # noqa: RUF012 -- as Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", show=False),
         # Before the field in focus sees them: what is typed behind them is for the next field.

@@ -21,7 +21,7 @@ class Skills(Listed[None]):
 
     place = Place.SKILLS
     heading = "Skills"
-    heads = ("id", "standing", "you", "from", "edit", "title")
+    heads = ("id", "standing", "you", "title", "from", "edit")
     empty = ("the cards are being read",)
     keep = ("list-back",)
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.SKILLS)
@@ -101,8 +101,8 @@ def _row(skill: Skill, library: Library) -> Row:
     said = decided(skill, library)
     origin = f"{skill.origin}, for a shipped one" if skill.replaces else skill.origin
     cells = (
-        skill.card.id, skill.standing, said, origin, skill.card.carrier.edit or "sketch",
-        skill.card.title,
+        skill.card.id, skill.standing, said, skill.card.title, origin,
+        skill.card.carrier.edit or "sketch",
     )  # fmt: skip
     style = {"disabled": "faint", "pinned": "accent"}.get(said, "")
     return Row(key=skill.card.id, cells=cells, style=style)

@@ -81,6 +81,7 @@ def _stop(session: str, folder: Path | None, *, alone: bool, json: bool) -> None
     from workbench.cli.learned import ending
     from workbench.engine.sessions import find_session, sessions_folder
     from workbench.engine.walks import finish
+    from workbench.session.names import spoken
 
     if not session or not alone:
         raise WorkbenchError(
@@ -93,7 +94,7 @@ def _stop(session: str, folder: Path | None, *, alone: bool, json: bool) -> None
         raise WorkbenchError(
             f"session {path.name} has no removal that was judged, so there is no chain to write",
             where=str(path),
-            todo=f"workbench learn --session {path.name} goes on with a walk",
+            todo=f"workbench learn --session {spoken(path)} goes on with a walk",
         )
     ending(path, ended, json=json)
 

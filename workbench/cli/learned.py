@@ -8,6 +8,7 @@ from workbench.cli.report import ratio_words, time_words
 from workbench.cli.say import note
 from workbench.engine import events as ev
 from workbench.lineage.records import Attempt, Ended, Expert, Line, Termination
+from workbench.session.names import spoken
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Transition
 
@@ -64,7 +65,7 @@ def ending(path: Path, ended: Ended, *, json: bool) -> None:
     note(f"{ended.how}: {ended.says}")
     emit.text(report(path))
     if ended.how is not Termination.COMPLETE:
-        note(f"workbench learn --session {path.name} goes on from here, in a new session")
+        note(f"workbench learn --session {spoken(path)} goes on from here, in a new session")
 
 
 def report(path: Path) -> str:

@@ -17,6 +17,7 @@ from workbench.kernels.target import TARGETS
 from workbench.lineage.lanes import draw
 from workbench.measure.baselines import Baselines
 from workbench.measure.records import Kind, Speed, Time
+from workbench.session.names import spoken
 from workbench.session.records import Answer, BackwardStep, Transition
 from workbench.skills.records import Check, Plan, Truth
 
@@ -50,9 +51,8 @@ def status_text(snapshot: Snapshot) -> str:
         f"left      {left(snapshot.budget, snapshot.steps, snapshot.spent)}",
     ]
     if snapshot.pending is not None:
-        lines.append(
-            f"waiting   v{snapshot.pending} wants your decision: workbench review {snapshot.name}"
-        )
+        how = f"workbench review {spoken(Path(snapshot.path))}"
+        lines.append(f"waiting   v{snapshot.pending} wants your decision: {how}")
     return "\n".join(lines)
 
 
@@ -73,7 +73,8 @@ def _lineage(snapshot: Snapshot) -> list[str]:
     if snapshot.unwritten:
         return [f"lineage   {line}" for line in unwritten_lines(snapshot)]
     if not snapshot.versions:
-        return [f"lineage   its walk has not ended: workbench learn --session {snapshot.name}"]
+        name = spoken(Path(snapshot.path))
+        return [f"lineage   its walk has not ended: workbench learn --session {name}"]
     steps = [v for v in snapshot.versions if v.answer is Answer.ACCEPTED]
     failed = len(snapshot.versions) - len(steps)
     words = (
@@ -267,8 +268,6 @@ def time_words(time: Time) -> str:
 
 def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
     """What a run in the foreground ends with."""
-    from workbench.session.names import spoken
-
     snapshot = client.snapshot()
     lines = ["", graph_text(snapshot, ascii_only=ascii_only), ""]
     lines += _reasons(client, snapshot, "accepted", Answer.ACCEPTED)

@@ -166,7 +166,9 @@ class _Service:
         """The first SIGINT or SIGTERM ends the run after the running step, the second at once."""
 
         def stop() -> None:
-            self._publish(ev.Note(level="info", says="stopping after the running step"))
+            self._publish(
+                ev.Note(level="info", says="stopping after the running step; again: at once")
+            )
             engine.stop()
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._loop.remove_signal_handler(number)

@@ -122,7 +122,7 @@ def _foot(chosen: "list[Skill]", held: set[str], admitted: dict[str, str]) -> No
         if skill.card.id not in held:
             emit.text(
                 f"{skill.card.id:<32} {'not tried':<10} held out   no kernel that it was not "
-                "learned from has a place for it, or there was no time"
+                "learned from has a place for it, it only prepares another, or there was no time"
             )
     by = " and ".join(sorted({kind for kind in admitted.values() if kind}))
     emit.text(f"{len(admitted)} of {len(chosen)} cards admitted{f', {by}' if by else ''}")

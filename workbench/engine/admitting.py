@@ -222,7 +222,9 @@ def shows(effect: Effect, step: Instance) -> bool:
     """
     if effect.metric == "time":
         ratio = step.ratio
-        return ratio is not None and (ratio > 1.0) == (effect.direction == "down")
+        if ratio is None or effect.direction == "same":
+            return ratio is not None and FLOOR <= ratio <= 1 / FLOOR
+        return (ratio > 1.0) == (effect.direction == "down")
     before, after = step.before.get(effect.metric), step.after.get(effect.metric)
     if before is None or after is None:
         return False

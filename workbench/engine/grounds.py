@@ -167,6 +167,8 @@ def outlooks(
     """
     wanted: dict[str, list[tuple[Skill, Ground, str]]] = {}
     for skill in skills:
+        if not _gains(skill):
+            continue
         for ground in held_out_grounds(skill, providers)[:_LOOKED]:
             made = step_of(skill, ground, load_problem(ground.problem).family, providers)
             if made is not None:
@@ -180,6 +182,12 @@ def outlooks(
         if sum(other.card == one.card for other in kept) < MOST:
             kept.append(one)
     return kept
+
+
+def _gains(skill: Skill) -> bool:
+    """Whether a card claims a gain by itself: a step that only prepares another passes no gate
+    that asks for one, and is tried with that other."""
+    return all(e.direction == "down" for e in skill.card.effect if e.metric == "time")
 
 
 def _looked(

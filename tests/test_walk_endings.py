@@ -115,7 +115,7 @@ def test_a_killed_walk_is_told_and_export_makes_its_chain(killed, tmp_path):
         text=True,
         check=True,
     ).stdout
-    assert "learn --session walk --stop" in said
+    assert f"learn --session {killed} --stop" in said
     export(killed, tmp_path / "walk.bundle")
     with recorded(tmp_path / "walk.bundle") as store:
         assert store.source(chain_of(store)[-1]) == EXPERT.read_text()

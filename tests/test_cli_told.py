@@ -8,6 +8,7 @@ from typed_kit import saved, shell
 
 from workbench.cli.report import card_text, ratio_words
 from workbench.measure.records import Kind, Speed
+from workbench.session.complaints import explained
 from workbench.session.records import Answer
 from workbench.skills.records import Check, Truth
 
@@ -103,3 +104,12 @@ def test_doctor_says_when_there_is_nothing_to_measure():
         pytest.skip("there is a GPU to measure")
     (line,) = doctor._ceilings(measure=True)
     assert "nothing is measured" in line.found
+
+
+def test_a_bundle_that_finds_the_disk_full_does_not_call_the_session_damaged(tmp_path):
+    complaint = (
+        "fatal: sha1 file '<stdout>' write error. Out of diskspace\nerror: pack-objects died"
+    )
+    fault = explained("bundle", complaint, tmp_path)
+    assert fault.what == "the disk is full; the session was not changed"
+    assert fault.todo

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from workbench.errors import WorkbenchError
 
-_FULL = re.compile(r"No space left|Disk quota exceeded|File too large", re.IGNORECASE)
+_FULL = re.compile(
+    r"No space left|Out of diskspace|Disk quota exceeded|File too large", re.IGNORECASE
+)
 _CLOSED = re.compile(
     r"Read-only file system|Permission denied|insufficient permission", re.IGNORECASE
 )

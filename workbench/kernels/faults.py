@@ -59,9 +59,12 @@ class AccessOutOfBounds(KernelFault):
 
 
 class CannotJudge(KernelFault):
-    """The interpreter would answer wrongly here, so it does not. Not the kernel's fault."""
+    """The interpreter would answer wrongly here, so it does not. Not the kernel's fault.
 
-    def __init__(self, thing: str, *, kernel: str = "", line: int = 0) -> None:
+    `doubt` names what no GPU shows either: `lanes-race`, `false-hint`.
+    """
+
+    def __init__(self, thing: str, *, kernel: str = "", line: int = 0, doubt: str = "") -> None:
         super().__init__(
             f"the interpreter cannot judge {thing}",
             kernel=kernel,
@@ -69,6 +72,7 @@ class CannotJudge(KernelFault):
             todo="judge this candidate on a GPU",
         )
         self.thing = thing
+        self.doubt = doubt
 
 
 class KernelRaised(KernelFault):

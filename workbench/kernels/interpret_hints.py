@@ -37,7 +37,8 @@ def _checked(name: str, hint: Untyped, attribute: str, holds: Untyped) -> Untype
             if one > 1 and not holds(along.reshape(len(along), -1) if numbers.ndim else along, one):
                 watch = triton_interpreter.interpreter_builder.watch
                 what = f"a false tl.{name}, on which the compiled kernel relies"
-                raise CannotJudge(what, kernel=watch.kernel, line=candidate_line())
+                line = candidate_line()
+                raise CannotJudge(what, kernel=watch.kernel, line=line, doubt="false-hint")
         return hinted
 
     return checked

@@ -73,15 +73,16 @@ class PatientWatch(LaunchWatch):
             self.waited()
             self._tries += 1
             if self._tries > _MOST_ATOMICS:
-                self._cannot("programs that wait for each other")
+                self._cannot("programs that wait for each other", "")
         elif region is not None:
             meet = self._meetings.load if kind == "load" else self._meetings.store
             if meet(region.low, pointers.data, allowed):
-                self._cannot("lanes that meet in memory with no tl.debug_barrier() in between")
+                what = "lanes that meet in memory with no tl.debug_barrier() in between"
+                self._cannot(what, "lanes-race")
         return allowed
 
-    def _cannot(self, thing: str) -> None:
-        raise CannotJudge(thing, kernel=self.kernel, line=candidate_line())
+    def _cannot(self, thing: str, doubt: str) -> None:
+        raise CannotJudge(thing, kernel=self.kernel, line=candidate_line(), doubt=doubt)
 
 
 class ApartWatch(PatientWatch):

@@ -23,6 +23,7 @@ def raised_by(fault: BaseException, file: Path) -> Raised:
             kernel=fault.kernel,
             out_of_bounds=fault.record if isinstance(fault, AccessOutOfBounds) else None,
             not_judged=fault.thing if isinstance(fault, CannotJudge) else "",
+            doubt=fault.doubt if isinstance(fault, CannotJudge) else "",
         )
     chain = [fault]
     while chain[-1].__cause__ is not None and len(chain) < 20:

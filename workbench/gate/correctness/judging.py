@@ -24,7 +24,13 @@ _LEAST_PATIENCE, _TIMES = 5.0, 100.0
 """Seconds, and times an average call at the smallest shape, for a larger shape (ours)."""
 
 _TRUTHS = {True: "always true", False: "never true"}
-_ONLY_INTERPRETER_SEES = ("correctness.out-of-bounds", "correctness.race")
+_ONLY_INTERPRETER_SEES = (
+    "correctness.out-of-bounds",
+    "correctness.race",
+    "correctness.lanes-race",
+    "correctness.false-hint",
+    "correctness.wrong-where-rare",
+)
 
 Listen = Callable[[int, int, str], None]
 """`listen(done, total, shape)` after every call."""

@@ -263,6 +263,8 @@ class Raised(Struct, frozen=True, kw_only=True):
     out_of_bounds: OutOfBounds | None = None
     not_judged: str = ""
     """What the interpreter says it would get wrong, so that it did not try."""
+    doubt: str = ""
+    """The end of the reason code, where no GPU would show it either."""
 
 
 class Opened(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ def explain(raised: Raised, doing: str, use: DeviceUse | None = None) -> Finding
         return _out_of_bounds(raised.out_of_bounds)
     if raised.not_judged:
         return Finding(
-            code="correctness.cannot-judge",
+            code=f"correctness.{raised.doubt or 'cannot-judge'}",
             says=f"{raised.kernel or 'the kernel'}: {raised.message}",
             line=raised.line,
             blame=Blame.MACHINE,

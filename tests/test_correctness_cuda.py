@@ -54,7 +54,8 @@ def test_right_kernels_pass_with_and_without_weights(gpu):
     ):
         report = judged(gpu, body, candidate)
         assert report.outcome is Outcome.PASSED, report.findings
-        assert report.findings == ()
+        # The interpreter beside the GPU tells that the kernel drops NaN.
+        assert {finding.code for finding in report.findings} <= {"correctness.special-values"}
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,9 @@ def test_a_larger_shape_that_only_the_interpreter_is_too_slow_for_is_soon_given_
         workshop,
     )
     assert report.outcome is Outcome.PASSED
-    assert [finding.code for finding in report.findings] == ["correctness.shape-unchecked"]
+    codes = [finding.code for finding in report.findings]
+    assert "correctness.shape-unchecked" in codes
+    assert {*codes} <= {"correctness.shape-unchecked", "correctness.special-values"}
     assert "at tiny, worst" in report.says
     # What was wrong before it was given up still counts.
     wrong = right.replace("torch.empty_like(x))", "torch.empty_like(x)) + 1")

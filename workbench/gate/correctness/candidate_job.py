@@ -80,18 +80,20 @@ class Loaded:
 
     def kept(self) -> str:
         """A digest of the tensors that host code keeps, where calls can be made again unseen."""
-        if self.device != "cpu":
-            return ""
-        names = vars(sys.modules[self.file.stem])
-        return kept_tensors(self.model, names, frozenset(self.pristine))
+        names = self._names()
+        return "" if names is None else kept_tensors(self.model, names, frozenset(self.pristine))
 
     def counting(self) -> str:
         """Where host code counts its calls, where nothing but checked calls is ever made."""
-        module = sys.modules.get(self.file.stem)
-        if self.device != "cpu" or module is None:
+        names = self._names()
+        if names is None:
             return ""
-        names = vars(module)
         return self.counter.after_call(host_state(self.model, names, frozenset(self.pristine)))
+
+    def _names(self) -> dict[str, Any] | None:
+        """The candidate's module, where only checked calls are made; a stand-in has none."""
+        module = sys.modules.get(self.file.stem)
+        return None if self.device != "cpu" or module is None else vars(module)
 
     def state(self) -> dict[str, torch.Tensor]:
         """The state_dict's tensors."""

@@ -1,5 +1,6 @@
 """`bench roundtrip`: from naive to expert latency with learned cards alone."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -139,8 +140,9 @@ def _foot(found: "list[Trial]") -> None:
         emit.text(_line(one))
     whole = [trial for trial in found if trial.cards == "whole"]
     reached = sum(trial.reached for trial in whole)
-    kinds = " and ".join(sorted({str(trial.kind) for trial in found if trial.kind is not None}))
-    how = kinds or "by identity"
+    reached_by = (one for one in whole if one.reached)
+    ways = Counter("by identity" if one.identical else str(one.kind) for one in reached_by)
+    how = ", ".join(f"{count} {way}" for way, count in sorted(ways.items())) or "none"
     emit.text(
         f"{reached} of {len(whole)} trials reached the expert's latency, {how} "
         f"(KLineage: {KLINEAGE}, measured)"

@@ -48,6 +48,16 @@ def test_what_ncu_does_not_have_is_unknown_and_what_we_do_not_know_is_ignored():
     assert set(launch.readings) <= set(CATALOGUE)
 
 
+def test_a_share_of_sectors_that_nothing_moved_is_unknown():
+    none = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct"
+    (launch,) = parse_raw(page(("a", {**SOFTMAX, none: ("%", "0")}))).launches
+    assert launch.value("load_sector_use") is None
+    assert launch.value("store_sector_use") == 1.0
+    known = ncu_facts(record(launch), "a")
+    assert "profile.load_sector_use" not in known
+    assert known["profile.l1_hit_pct"] == 0, "zero hits are a reading"
+
+
 def test_several_kernels_and_launches_keep_their_order_and_the_longest_speaks():
     short = {**SOFTMAX, "gpu__time_duration.sum": ("usecond", "2.5")}
     launches = parse_raw(page(("a", short), ("b", SOFTMAX), ("a", SOFTMAX), ("a", short))).launches

@@ -26,8 +26,7 @@ def ncu_facts(record: NcuRecord | None, kernel: str) -> dict[str, Value]:
 
 def numbers(launch: NcuLaunch) -> dict[str, Value]:
     """Every reading, and what follows from them; what is not known is not there."""
-    known: dict[str, Value] = {name: one.value for name, one in launch.readings.items()}
-    return {**known, **_derived({name: one.value for name, one in launch.readings.items()})}
+    return {**launch.values, **_derived(launch.values)}
 
 
 DERIVED: dict[str, str] = {

@@ -36,6 +36,10 @@ class Reading(Struct, frozen=True, kw_only=True):
     """As ncu calls it, to be looked up in its guide."""
 
 
+_OF_SECTORS = frozenset({"load_sector_use", "store_sector_use"})
+"""Of any sector that was moved a part was used: these are never zero."""
+
+
 class NcuLaunch(Struct, frozen=True, kw_only=True):
     """One profiled launch. A reading that ncu did not give is not there: unknown, not zero."""
 
@@ -45,10 +49,16 @@ class NcuLaunch(Struct, frozen=True, kw_only=True):
     readings: dict[str, Reading] = {}
     """By the catalogue's name."""
 
+    @property
+    def values(self) -> dict[str, float]:
+        """Readings by the catalogue's name. A share of sectors of which there were none is unknown:
+        ncu prints zero for it, also where descriptors moved all data past these instructions."""
+        known = {name: one.value for name, one in self.readings.items()}
+        return {name: one for name, one in known.items() if one or name not in _OF_SECTORS}
+
     def value(self, name: str) -> float | None:
         """A reading by the catalogue's name; None when unknown."""
-        found = self.readings.get(name)
-        return None if found is None else found.value
+        return self.values.get(name)
 
 
 class NcuRecord(Struct, frozen=True, kw_only=True):

@@ -128,6 +128,8 @@ def _version(snapshot: Snapshot, number: int | None) -> Version | None:
 def version_line(version: Version) -> str:
     """`v5  1.97x modeled  tile 128 x 64                 accepted, best`."""
     speed = speed_words(version.speed_vs_seed)
+    if version.speed_vs_seed is None and version.time is not None:
+        speed = f"{version.time.microseconds:.1f} us {version.time.kind}"
     return f"v{version.number:<4} {speed:<18} {version.title:<44} {outcome_words(version)}"
 
 

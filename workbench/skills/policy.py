@@ -180,7 +180,7 @@ def told(record: PolicyRecord) -> tuple[str, ...]:
     forced = " (told by the code)" if record.signature else ""
     lines = [
         f"structure {record.structure or 'unknown'}; headroom {record.headroom}",
-        f"limit {record.limit}: {record.limit_because}",
+        f"limit {record.limit}: {record.limit_because.removeprefix(f'{record.limit}, ')}",
         f"bottleneck {record.bottleneck}{forced}: {record.bottleneck_because}",
     ]
     if record.case:

@@ -24,7 +24,7 @@ def drawn(seed: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def answer(outputs, inputs) -> Answer:
-    return Answer(NEST, outputs, inputs, {}, [False] * len(outputs), [])
+    return Answer(NEST, outputs, inputs, {}, [False] * len(outputs), [], [])
 
 
 def screen(x, native, gold, *, after=None, returns_only=True) -> Screen:

@@ -68,11 +68,8 @@ class Comparison:
 
     def measured(self, outputs: Sequence[torch.Tensor]) -> list[Measured]:
         """A measurement of each output, in order."""
-        native, gold = self._case.native, self._case.gold
-        got, own, wide = list(outputs), list(native.outputs), list(gold.outputs)
-        for number, choice in enumerate(native.choices):
-            if not choice.sorted:
-                self._arrange(number, got, own, wide)
+        runs = (outputs, self._case.native.outputs, self._case.gold.outputs)
+        got, own, wide = map(self._arranged, runs)
         return [self._one(i, got[i], wide[i], own[i]) for i in range(len(got))]
 
     def _one(
@@ -113,7 +110,7 @@ class Comparison:
         share = _FLOAT_SHARE if native.is_floating_point() else _EXACT_SHARE
         spacings = max(1.0, share * self._rule(native.dtype).factor)
         doubtful = self._oracle.doubtful(self._case.nest, self._case.inputs, spacings)
-        answers += [a.outputs[place].double() for a in doubtful]
+        answers += [self._arranged(a.outputs)[place].double() for a in doubtful]
         if any(a.shape != native.shape for a in answers):
             return Slack(excused=known.excused, spread=spread)
         stacked = torch.stack([native.double(), *answers])
@@ -131,7 +128,7 @@ class Comparison:
         worst = 0.0
         for _ in range(_RUNS_AGAIN if native.is_floating_point() else 0):
             again = self._oracle.native(self._case.nest, self._case.inputs)
-            other = again.outputs[place]
+            other = self._arranged(again.outputs)[place]
             if same_bits(other, native):
                 break
             error = (other.double() - gold.double()).abs()
@@ -168,28 +165,24 @@ class Comparison:
         rms = float(exact.square().mean().sqrt())
         return exact, max(rule.factor * rule.eps * 2 * rms, 4 * apart)
 
-    def _arrange(
-        self,
-        number: int,
-        got: list[torch.Tensor],
-        own: list[torch.Tensor],
-        exact: list[torch.Tensor],
-    ) -> None:
-        """Put results that the reference promises no order for into falling order, in place."""
-        choice = self._case.native.choices[number]
-        natives = self._case.native.outputs
-        found = {
-            values: place
-            for place, output in enumerate(natives)
-            for values in (True, False)
-            if choice_behind(self._case.native.choices, output, values=values) == number
-        }
-        if True not in found:
-            return
-        at = found[True], found.get(False)
-        for outputs in (got, own, exact):
-            places = None if at[1] is None else outputs[at[1]]
-            values, moved = in_falling_order(choice, outputs[at[0]], places)
-            outputs[at[0]] = values
-            if at[1] is not None and moved is not None:
-                outputs[at[1]] = moved
+    def _arranged(self, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """A run's outputs, those that the reference promises no order for in falling order."""
+        arranged = list(outputs)
+        choices = self._case.native.choices
+        for number, choice in enumerate(choices):
+            if choice.sorted:
+                continue
+            found = {
+                values: place
+                for place, output in enumerate(self._case.native.outputs)
+                for values in (True, False)
+                if choice_behind(choices, output, values=values) == number
+            }
+            at, named = found.get(True), found.get(False)
+            if at is None or arranged[at].numel() != choice.places.numel():
+                continue
+            places = None if named is None else arranged[named]
+            arranged[at], moved = in_falling_order(choice, arranged[at], places)
+            if named is not None and moved is not None:
+                arranged[named] = moved
+        return arranged

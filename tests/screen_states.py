@@ -186,7 +186,6 @@ REST = {
     "stop": Shown(waiting, ("x",)),
     "more": Shown(spent, ("space",)),
     "rename": Shown(waiting, ("o", "R")),
-    "delete": Shown(waiting, ("o", "X")),
     "filter": Shown(waiting, ("o", "slash", "2")),
     "themes": Shown(waiting, ("t",)),
 }

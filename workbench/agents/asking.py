@@ -66,11 +66,9 @@ class Asker:
         settings = self._models.of(role)
         return int((settings.context_tokens - settings.reply_tokens) * self._share)
 
-    def shrink(self) -> bool:
-        """Give prompts less room from now on; False when there is no less."""
-        smaller = [share for share in _SHRINK if share < self._share]
-        self._share = smaller[0] if smaller else self._share
-        return bool(smaller)
+    def shrink(self) -> None:
+        """Give prompts less room from now on, where there is less."""
+        self._share = next((share for share in _SHRINK if share < self._share), self._share)
 
     def __call__(self, role: Role, turn: int, prompt: Prompt) -> Reply:
         """The answer, from the ledger where it was paid for."""
@@ -91,6 +89,18 @@ class Asker:
             where=settings.base_url,
             todo=_TODO.get(reply.ending, "`workbench resume` asks again; no reply was lost"),
         )
+
+
+def fitting(ask: Asker, work: Callable[[], T]) -> T:
+    """Do the work, with shorter prompts when the model reads less than its settings say.
+
+    Raises DoesNotFit where even the shortest is too long.
+    """
+    while True:
+        try:
+            return work()
+        except Overflows:
+            ask.shrink()
 
 
 def in_two_turns(

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from workbench.agents.asking import Ask, Asker, Overflows, in_two_turns
+from workbench.agents.asking import Ask, Asker, fitting, in_two_turns
 from workbench.agents.prompts import DoesNotFit, Prompt, shortened
 from workbench.agents.records import NoCandidate, Role
 from workbench.agents.reply_records import HandedBack, Parsed
@@ -64,16 +64,13 @@ def next_prompt(situation: Situation, refused: Refused | None, room: int) -> Pro
 
 
 def _fitting(ask: Asker, work: Callable[[], T]) -> T:
-    """Do the work, with shorter prompts when the model reads less than its settings say."""
-    while True:
-        try:
-            return work()
-        except Overflows:
-            ask.shrink()
-        except DoesNotFit as fault:
-            raise WorkbenchError(
-                str(fault), todo="set context_tokens under [model] of config.toml, or another model"
-            ) from fault
+    """Do the work in prompts that fit. Raises WorkbenchError where none does."""
+    try:
+        return fitting(ask, work)
+    except DoesNotFit as fault:
+        raise WorkbenchError(
+            str(fault), todo="set context_tokens under [model] of config.toml, or another model"
+        ) from fault
 
 
 def _plan(situation: Situation, ask: Ask) -> Outcome:

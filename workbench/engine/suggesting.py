@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workbench.agents.asking import Asker, Overflows, in_two_turns
+from workbench.agents.asking import Asker, fitting, in_two_turns
 from workbench.agents.ledger import Ledger
 from workbench.agents.model_settings import Models
 from workbench.agents.prices import load_prices
@@ -138,14 +138,11 @@ class Suggesting:
 
 
 def _fitted(ask: Asker, work: Callable[[], T | HandedBack]) -> T | HandedBack:
-    """Do the work, with shorter prompts when the model reads less than its settings say."""
-    while True:
-        try:
-            return work()
-        except Overflows:
-            ask.shrink()
-        except DoesNotFit as fault:
-            return HandedBack(code="does-not-fit", reason=str(fault))
+    """Do the work in prompts that fit; handed back where none does."""
+    try:
+        return fitting(ask, work)
+    except DoesNotFit as fault:
+        return HandedBack(code="does-not-fit", reason=str(fault))
 
 
 def _told(one: Attempt) -> str:

@@ -28,7 +28,6 @@ _SECRET = re.compile(r"\b(sk|key|pk|xai|gsk|hf)[-_][\w*.-]{6,}", re.IGNORECASE)
 _LONGEST = 300
 
 
-_NOT_TAKEN = re.compile(r"['\"`]?(\w+)['\"`]?(?: \w+)? (?:is|are) not (?:supported|permitted)")
 _STATUS = {
     401: Ending.FORBIDDEN,
     402: Ending.QUOTA,

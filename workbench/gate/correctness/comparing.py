@@ -6,6 +6,7 @@ that rounding decides may be whatever other roundings of the reference make them
 """
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import torch
 from msgspec import Struct
@@ -168,21 +169,28 @@ class Comparison:
     def _arranged(self, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """A run's outputs, those that the reference promises no order for in falling order."""
         arranged = list(outputs)
-        choices = self._case.native.choices
-        for number, choice in enumerate(choices):
-            if choice.sorted:
-                continue
-            found = {
-                values: place
-                for place, output in enumerate(self._case.native.outputs)
-                for values in (True, False)
-                if choice_behind(choices, output, values=values) == number
-            }
-            at, named = found.get(True), found.get(False)
-            if at is None or arranged[at].numel() != choice.places.numel():
+        for choice, at, named in self._unordered:
+            if arranged[at].numel() != choice.places.numel():
                 continue
             places = None if named is None else arranged[named]
             arranged[at], moved = in_falling_order(choice, arranged[at], places)
             if named is not None and moved is not None:
                 arranged[named] = moved
         return arranged
+
+    @cached_property
+    def _unordered(self) -> list[tuple[Choice, int, int | None]]:
+        """Choices without a promised order: the output of their values, and of their places."""
+        native, found = self._case.native, []
+        for number, choice in enumerate(native.choices):
+            if choice.sorted:
+                continue
+            at = {
+                values: place
+                for place, output in enumerate(native.outputs)
+                for values in (True, False)
+                if choice_behind(native.choices, output, values=values) == number
+            }
+            if True in at:
+                found.append((choice, at[True], at.get(False)))
+        return found

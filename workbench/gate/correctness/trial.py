@@ -217,15 +217,7 @@ class Trial:
         """Make the launches no-ops: if the answer is still right, the kernels do not make it."""
         call = self._extra(number, "ghost", Poison.NAN)
         made, inputs = self._dialogue.draw(call)
-        message = RunCall(
-            inputs=made.inputs,
-            same_storage=call.same_storage,
-            poison=call.poison,
-            watched=False,
-            reset_state=made.changes_state,
-            mode=Mode.GHOST,
-            hold=False,
-        )
+        message = structs.replace(_unplanned(call, made), mode=Mode.GHOST)
         returned, blobs = self._run(message, inputs)
         if returned.raised is not None or check_structure(made, returned, blobs, self._device):
             return
@@ -242,15 +234,11 @@ class Trial:
         call = self._extra(number, "repeats", Poison.PATTERN)
         made, inputs = self._dialogue.draw(call)
         for turn in range(times):
-            message = RunCall(
-                inputs=made.inputs,
+            message = structs.replace(
+                _unplanned(call, made),
                 same_storage=call.same_storage or turn > 0,
-                poison=call.poison,
-                watched=False,
-                reset_state=made.changes_state,
                 mode=Mode.APART if self.settings.interpreted else Mode.PLAIN,
                 order_seed=self._number("order", turn),
-                hold=False,
             )
             try:
                 self._judged(call, message, made, inputs, keep=False)
@@ -264,15 +252,7 @@ class Trial:
         for config in range(1, min(self._configs, MOST_CONFIGS)):
             call = self._extra(number, "configs", Poison.NAN)
             made, inputs = self._dialogue.draw(call)
-            message = RunCall(
-                inputs=made.inputs,
-                same_storage=call.same_storage,
-                poison=call.poison,
-                watched=False,
-                reset_state=made.changes_state,
-                config=config,
-                hold=False,
-            )
+            message = structs.replace(_unplanned(call, made), config=config)
             try:
                 self._judged(call, message, made, inputs, keep=False)
             except Wrong as wrong:
@@ -316,16 +296,8 @@ class Trial:
     def _plainly(self, call: Call) -> None:
         """One call outside of the plan, compared with its answer."""
         made, inputs = self._dialogue.draw(call)
-        message = RunCall(
-            inputs=made.inputs,
-            same_storage=call.same_storage,
-            poison=call.poison,
-            watched=False,
-            reset_state=made.changes_state,
-            hold=False,
-        )
         worst = self.worst
-        self._judged(call, message, made, inputs, keep=False)
+        self._judged(call, _unplanned(call, made), made, inputs, keep=False)
         self.worst = worst if call.case is not Case.FRESH else self.worst
 
     def _remembered(self, number: int) -> None:
@@ -389,3 +361,15 @@ class Trial:
     def _with(self, finding: Finding, evidence: Evidence) -> Finding:
         place: Evidence = {"shape": self.settings.shape, "seed": self.settings.seed.hex()}
         return structs.replace(finding, evidence={**finding.evidence, **evidence, **place})
+
+
+def _unplanned(call: Call, made: Made) -> RunCall:
+    """A call that is compared now or never: neither watched nor held for the last look."""
+    return RunCall(
+        inputs=made.inputs,
+        same_storage=call.same_storage,
+        poison=call.poison,
+        watched=False,
+        reset_state=made.changes_state,
+        hold=False,
+    )

@@ -11,7 +11,6 @@ from enum import Enum
 from typing import Literal
 
 FunctionNode = ast.FunctionDef | ast.Lambda
-Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 class Phase(Enum):

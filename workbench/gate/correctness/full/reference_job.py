@@ -33,8 +33,6 @@ from workbench.isolation.tensors import from_blob, to_blob
 from workbench.isolation.wire import Blob
 from workbench.problems.records import Precision
 
-MOST_STATE = 1 << 30
-"""Bytes of weights that are made here for real (ours); in fp64 they are twice that."""
 _MOST_DRAWN = 256 << 20
 """Bytes of inputs that are drawn for real where some of them are integers (ours)."""
 _GROUP = 3e9, 8e6

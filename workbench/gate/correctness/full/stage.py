@@ -67,7 +67,8 @@ _WRITTEN_SURELY = 0.999
 """The same where every program that was drawn goes the way of one that ran (ours)."""
 _WRITTEN_EXACTLY = 1.0 - 1e-9
 """The same where all programs were asked, or all that were drawn do the same: counts are exact."""
-_MOST_STATE = 1 << 30  # bytes of weights that the reference's worker makes for real (ours)
+_MOST_STATE = 1 << 30
+"""Bytes of weights that the reference's worker makes for real (ours); twice that in fp64."""
 
 
 class HasSource(Protocol):

@@ -12,7 +12,13 @@ from workbench.kernels.edits.blocks import BLOCK_SIZE
 from workbench.kernels.edits.launch_options import put_options
 from workbench.kernels.edits.naming import FreeNames, spelled
 from workbench.kernels.edits.ranks import rank
-from workbench.kernels.edits.row_on_chip import Passes, check_passes, passes, row_length
+from workbench.kernels.edits.row_on_chip import (
+    Passes,
+    anchored,
+    check_passes,
+    passes,
+    row_length,
+)
 from workbench.kernels.edits.share_loads import share_loads
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import Source, read_source
@@ -38,14 +44,7 @@ def _find(source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
     for loop in found.loops:
         _check_body(kernel, loop, found)
     _check_turns(kernel, found)
-    for launch in source.launches_of(kernel.name):
-        row_length(source, kernel, launch, found)
-    return (
-        Anchor(
-            lines=tuple(loop.line for loop in found.loops),
-            says=f"{len(found.loops)} loops over {found.dimension} in blocks of {found.block}",
-        ),
-    )
+    return anchored(source, kernel, found)
 
 
 def _check_body(kernel: JitKernel, loop: Loop, found: Passes) -> None:

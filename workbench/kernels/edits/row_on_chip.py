@@ -106,6 +106,11 @@ def _check_masked(kernel: JitKernel, access: Access, loop: Loop, found: Passes) 
 def _find(source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
     found = passes(kernel)
     check_passes(kernel, found)
+    return anchored(source, kernel, found)
+
+
+def anchored(source: Source, kernel: JitKernel, found: Passes) -> tuple[Anchor, ...]:
+    """The loops of the passes. Raises EditRefused where a launch does not tell the row's length."""
     for launch in source.launches_of(kernel.name):
         row_length(source, kernel, launch, found)
     return (

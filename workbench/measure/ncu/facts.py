@@ -26,7 +26,8 @@ def ncu_facts(record: NcuRecord | None, kernel: str) -> dict[str, Value]:
 
 def numbers(launch: NcuLaunch) -> dict[str, Value]:
     """Every reading, and what follows from them; what is not known is not there."""
-    return {**launch.values, **_derived(launch.values)}
+    known = launch.values
+    return {**known, **_derived(known)}
 
 
 DERIVED: dict[str, str] = {

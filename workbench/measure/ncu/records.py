@@ -51,14 +51,20 @@ class NcuLaunch(Struct, frozen=True, kw_only=True):
 
     @property
     def values(self) -> dict[str, float]:
-        """Readings by the catalogue's name. A share of sectors of which there were none is unknown:
-        ncu prints zero for it, also where descriptors moved all data past these instructions."""
-        known = {name: one.value for name, one in self.readings.items()}
-        return {name: one for name, one in known.items() if one or name not in _OF_SECTORS}
+        """What is known, by the catalogue's name."""
+        known = {name: self.value(name) for name in self.readings}
+        return {name: one for name, one in known.items() if one is not None}
 
     def value(self, name: str) -> float | None:
-        """A reading by the catalogue's name; None when unknown."""
-        return self.values.get(name)
+        """A reading by the catalogue's name; None when unknown.
+
+        A share of sectors of which there were none is: ncu prints zero for it, also where
+        descriptors moved all data past these instructions.
+        """
+        found = self.readings.get(name)
+        if found is None or (not found.value and name in _OF_SECTORS):
+            return None
+        return found.value
 
 
 class NcuRecord(Struct, frozen=True, kw_only=True):

@@ -4,8 +4,9 @@
 class WorkbenchError(Exception):
     """A fault a person can act on; printed as text without a traceback, exit code 2.
 
-    `what` happened, as one sentence without a full stop; `where` (file, key, line, session) or
-    empty; `todo` says what to type or change next, or is empty when nothing can be done.
+    `what`: what happened, one sentence without a full stop.
+    `where`: the file, key, line or session concerned; empty when there is none.
+    `todo`: what to type or change next; empty when nothing can be done.
     """
 
     def __init__(self, what: str, *, where: str = "", todo: str = "") -> None:
@@ -25,5 +26,5 @@ class WorkbenchError(Exception):
 
 
 def reason(fault: Exception) -> str:
-    """Why a file could not be used, without the number and the path that Python puts around it."""
+    """What went wrong, without the error number and path that Python adds to an OSError."""
     return (fault.strerror if isinstance(fault, OSError) else None) or str(fault)

@@ -7,7 +7,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def shipped(folder: str) -> Path:
-    """The folder of shipped data named `skills`, `themes` or `sessions`.
+    """The shipped folder `skills`, `themes` or `sessions`.
 
     A wheel carries them inside the package; a checkout keeps them beside it.
     """
@@ -22,20 +22,20 @@ def _xdg(variable: str, fallback: Path) -> Path:
 
 
 def config_home() -> Path:
-    """Settings, user cards, user themes and key overrides of this person."""
+    """Folder of the user's settings, cards, themes and key overrides."""
     return _xdg("XDG_CONFIG_HOME", Path.home() / ".config") / "workbench"
 
 
 def data_home() -> Path:
-    """Where sessions live unless `--sessions` says otherwise."""
+    """Folder that holds `sessions/`, unless `--sessions` names another."""
     return _xdg("XDG_DATA_HOME", Path.home() / ".local" / "share") / "workbench"
 
 
 def cache_home() -> Path:
-    """Rebuildable files: compiled kernels, device ceilings."""
+    """Folder of files that can be rebuilt: compiled kernels, device ceilings, baselines."""
     return _xdg("XDG_CACHE_HOME", Path.home() / ".cache") / "workbench"
 
 
 def runtime_home() -> Path:
-    """Sockets. Short, because a Unix socket's path may not exceed 107 bytes."""
+    """Folder of sockets. Short, because a Unix socket's path may not exceed 107 bytes."""
     return _xdg("XDG_RUNTIME_DIR", Path("/tmp")) / f"workbench-{os.getuid()}"  # noqa: S108

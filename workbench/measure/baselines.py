@@ -16,81 +16,81 @@ from workbench.measure.records import Limit, Time
 from workbench.problems.records import Problem
 
 MODE = "max-autotune-no-cudagraphs"
-"""Of `torch.compile`. CUDA graphs would take the launch path out, which the clock does anyhow."""
+"""The mode of `torch.compile`. CUDA graphs only remove launch overhead, and we time the device."""
 COMPILE_SECONDS = 120.0
-"""Given to compiling and tuning: the slowest shipped problem took 54 s on an H200."""
+"""Limit for compiling and tuning: the slowest shipped problem took 54 s on an H200."""
 _KEPT = timedelta(hours=24)
-"""After which a GPU's and a driver's day may have changed (gate protocol, section 9.7)."""
+"""How long baselines stay valid (gate protocol, section 9.7)."""
 
 
 class Outcome(StrEnum):
-    """What became of one baseline."""
+    """How the attempt to time one baseline ended."""
 
     MEASURED = "measured"
     LATE = "not compiled in time"
     WRONG = "wrong"
-    """It was compiled, and its numbers are not the reference's: no bar."""
+    """It compiled, but its output differs from the reference's, so its time sets no bar."""
     FAILED = "failed"
 
 
 class Baseline(Struct, frozen=True, kw_only=True):
-    """The reference, run one way."""
+    """The time of the reference under one executor: eager or `torch.compile`."""
 
     outcome: Outcome
     time: Time | None = None
-    """Where it was measured."""
+    """Set only when `outcome` is MEASURED."""
     says: str = ""
-    """Why not, else how."""
+    """How it was timed, or why it could not be."""
     compile_seconds: float = 0.0
 
     def words(self) -> str:
-        """`2861.6 us`, or why there is no time."""
+        """The time as `2861.6 us`, or the outcome when there is none."""
         if self.time is not None:
             return f"{self.time.microseconds:.1f} us"
         return str(self.outcome)
 
 
 class Baselines(Struct, frozen=True, kw_only=True):
-    """Of one problem at one shape, under the precision flags of its reference."""
+    """Baselines of one problem at one shape, under the precision flags of its reference."""
 
     problem: str
     shape: str
     gpu: str
     versions: dict[str, str]
-    """`driver`, `torch`, `triton`: what the times hold for."""
+    """Versions of `driver`, `torch` and `triton` for which the times hold."""
     measured: str
     """UTC, ISO 8601."""
     eager: Baseline
     compiled: Baseline | None = None
-    """None where nobody asked for it."""
+    """None when only eager was asked for."""
     limit: Limit | None = None
     gpu_seconds: float = 0.0
 
     @property
     def best(self) -> Time | None:
-        """The faster of those that were measured; what has to be beaten."""
+        """The faster measured baseline, which a candidate has to beat; None when there is none."""
         known = [one.time for one in (self.eager, self.compiled) if one and one.time]
         return min(known, key=lambda time: time.microseconds, default=None)
 
     @property
     def bar(self) -> str:
-        """In few words: `eager 2861.6 us, compile 924.8 us`."""
+        """Short form: `eager 2861.6 us, compile 924.8 us`."""
         compiled = "" if self.compiled is None else f", compile {self.compiled.words()}"
         return f"eager {self.eager.words()}{compiled}"
 
     def words(self) -> str:
-        """`eager 2861.6 us, torch.compile 924.8 us, measured 2026-11-29`."""
+        """Long form: `eager 2861.6 us, torch.compile 924.8 us, measured 2026-11-29`."""
         compiled = "" if self.compiled is None else f", torch.compile {self.compiled.words()}"
         return f"eager {self.eager.words()}{compiled}, measured {self.measured[:10]}"
 
     def stale(self, now: datetime) -> bool:
-        """Whether they are too old to be compared with; also where they are from the future."""
+        """Whether the times are older than a day, or dated in the future."""
         age = now - datetime.fromisoformat(self.measured)
         return not timedelta(0) <= age <= _KEPT
 
 
 def known_baselines(problem: Problem, gpu: Gpu, *, now: datetime | None = None) -> Baselines | None:
-    """Those kept for this problem's full shape on this GPU, if they are not stale."""
+    """The cached baselines of this problem's full shape on this GPU; None if stale or missing."""
     found = kept(_file(problem, gpu), Baselines)
     if found is None or found.stale(now or datetime.now(UTC)):
         return None
@@ -98,12 +98,12 @@ def known_baselines(problem: Problem, gpu: Gpu, *, now: datetime | None = None) 
 
 
 def keep_baselines(problem: Problem, gpu: Gpu, baselines: Baselines) -> None:
-    """Keep them for a day."""
+    """Cache the baselines of this problem's full shape on this GPU."""
     keep(_file(problem, gpu), baselines)
 
 
 def versions(gpu: Gpu) -> dict[str, str]:
-    """What times of the reference hold for; read without importing torch."""
+    """Versions that times of the reference depend on; found without importing torch."""
     from importlib import metadata
 
     found = {"driver": gpu.driver}
@@ -116,7 +116,7 @@ def versions(gpu: Gpu) -> dict[str, str]:
 
 
 def table(rows: Sequence[Baselines]) -> list[tuple[str, ...]]:
-    """Problem, eager, compiled, best against limit, when: a header and a row for each."""
+    """Cells of a table: a header, then one row for each problem."""
     head = ("problem", "eager", "torch.compile", "best of limit", "compiling", "measured")
     return [head, *(_row(one) for one in rows)]
 

@@ -1,8 +1,8 @@
 """The thresholds that name a bottleneck, each with the paper or guide that it comes from.
 
-A rule holds when all of its tests do; the first rule that holds names the class, the others are
-told too. Rules on measured facts come first; where ncu said nothing, rules on traced, modeled and
-compiled facts take their place, and every line says so.
+A rule holds when all of its tests do. The first rule that holds names the class; the others are
+reported beside it. Where ncu measured nothing, rules on traced, modeled and compiled facts are
+used instead, and every evidence line names its kind.
 """
 
 import operator
@@ -28,7 +28,7 @@ _OPERATIONS: dict[str, Callable[[float, float], bool]] = {
 
 
 class Threshold(Struct, frozen=True):
-    """One number against a threshold."""
+    """A test that compares one fact with a bound: `fact operation bound`."""
 
     fact: str
     operation: str
@@ -38,12 +38,12 @@ class Threshold(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """Tests that together speak for a class."""
+    """Tests that together indicate a class."""
 
     limit: Limit
     tests: tuple[Threshold, ...]
     limiter: str = ""
-    """Name of the fact that says by what."""
+    """Name of the fact that says what causes it: the occupancy limiter, or the stall."""
 
 
 _BUSY = Threshold("profile.limiter_pct", ">=", 60, f"{_SKILL}, below tier H")
@@ -126,7 +126,7 @@ MEASURED: tuple[Rule, ...] = (
         (Threshold("profile.divergent_pct", ">=", 5, f"{_SKILL}, divergence high"),),
     ),
 )
-"""By priority; DRAM and L2 before arithmetic is KernelSkill's, the rest of the order ours."""
+"""In order of priority. That DRAM and L2 precede arithmetic is KernelSkill's; the rest is ours."""
 
 _TRACED = Kind.MODELED
 UNMEASURED: tuple[Rule, ...] = (
@@ -161,7 +161,7 @@ UNMEASURED: tuple[Rule, ...] = (
         "static.limiter",
     ),
 )
-"""What may be wrong besides the largest part of the modeled time."""
+"""Rules that apply beside the largest part of the modeled time."""
 
 PARTS: dict[str, Limit] = {
     "dram": Limit.DRAM,
@@ -178,13 +178,13 @@ PARTS: dict[str, Limit] = {
     "launch": Limit.LAUNCH,
     "host": Limit.LAUNCH,
 }
-"""Parts of a modeled time (`measure.model`) as classes."""
+"""The class that each part of a modeled time (`measure.model`) indicates."""
 
 _UNCOALESCED_FIRST = (Limit.UNCOALESCED,)
 
 
 def decide(facts: Mapping[str, Fact]) -> Bottleneck:
-    """See `bottleneck.classify`."""
+    """The body of `bottleneck.classify`, which documents it."""
     if _number(facts, "profile.limiter_pct") is not None:
         return _measured(facts)
     return _unmeasured(facts)
@@ -206,7 +206,7 @@ def _measured(facts: Mapping[str, Fact]) -> Bottleneck:
 
 
 def _unmeasured(facts: Mapping[str, Fact]) -> Bottleneck:
-    """From the modeled time's largest part, with what traces and the compiler add."""
+    """The class from the largest part of the modeled time, traces and the compiler's output."""
     share = _number(facts, "profile.efficiency")
     headroom = _headroom(None if share is None else 100 * share)
     missing = _missing(
@@ -279,7 +279,7 @@ def _made(
 
 
 def _held(rule: Rule, facts: Mapping[str, Fact]) -> list[EvidenceLine]:
-    """The rule's lines when all its tests hold; empty when one does not, or is unknown."""
+    """The rule's evidence when all its tests hold; empty when one fails or is unknown."""
     lines = []
     for test in rule.tests:
         value = _number(facts, test.fact)

@@ -1,7 +1,7 @@
-"""What a GPU really reaches: its bandwidth and matrix rates, measured once and kept.
+"""The bandwidth and matrix rates that a GPU really reaches, measured once and cached.
 
-Kept in a file per GPU, driver and torch, since each may change them. `workbench doctor --measure`
-measures anew.
+The cache has a file for each GPU, driver and torch version, since each may change the rates.
+`workbench doctor --measure` measures them again.
 """
 
 import hashlib
@@ -22,39 +22,38 @@ from workbench.measure.gpuwatch import gpu_behind, hot
 from workbench.measure.keeping import keep, kept
 
 JOB_MODULE = "workbench.measure.ceilings_job"
-"""Worth preloading in a workshop's forkservers."""
+"""The worker's module; preload it in a workshop's forkservers to start faster."""
 
 _SECONDS = 60.0
-"""For one measurement: about three seconds on a free GPU, and a cold start of CUDA."""
+"""Deadline of one measurement, which takes some three seconds and a cold start of CUDA."""
 _LIMITS = Limits(wall_seconds=_SECONDS, memory_bytes=32 << 30)
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What the worker is asked for; the defaults are a GPU's."""
+    """The request to the worker; the defaults suit a GPU."""
 
     buffer_bytes: int = 2 << 30
-    """Of each of two buffers: far beyond any L2."""
+    """Size of each of the two buffers: far larger than any L2."""
     side: int = 8192
-    """Of the largest square matrices."""
+    """Rows and columns of the largest square matrices."""
     seconds: float = 0.05
-    """Of device time for each call, in all its bursts."""
+    """Device time for each call, over all its bursts."""
     bursts: int = 4
-    """Of each call, the others' between them: some two seconds from the first to the last."""
+    """Bursts of each call. Other calls run in between, so the bursts span some two seconds."""
 
     @property
     def burst_seconds(self) -> float:
-        """Of one burst."""
+        """Device time of one burst."""
         return self.seconds / self.bursts
 
 
 class Rates(Struct, frozen=True, kw_only=True):
-    """What the worker answers."""
+    """The worker's answer; the fields mean the same as those of `Ceilings`."""
 
     copy_gbps: float
     read_gbps: float
     matrix_tflops: dict[str, float]
     missing: dict[str, str] = {}
-    """Dtypes that could not be multiplied, and what torch said."""
 
 
 class Ceilings(Struct, frozen=True, kw_only=True):
@@ -67,31 +66,32 @@ class Ceilings(Struct, frozen=True, kw_only=True):
     measured: str
     """UTC, ISO 8601."""
     copy_gbps: float
-    """Read plus written, 1e9 bytes a second."""
+    """Bandwidth of a copy, bytes read plus bytes written, in 1e9 bytes a second."""
     read_gbps: float
-    """Read alone."""
+    """Bandwidth of reading alone, in 1e9 bytes a second."""
     matrix_tflops: dict[str, float]
-    """Dense, by `float32` (IEEE), `tf32`, `float16`, `bfloat16`, `float8`, `float64`, `int8`."""
+    """Rate of dense products in 1e12 operations a second, by `float32` (IEEE), `tf32`, `float16`,
+    `bfloat16`, `float8`, `float64` and `int8`."""
     missing: dict[str, str] = {}
-    """Dtypes that torch would not multiply here, and why."""
+    """Dtypes that torch would not multiply here, each with torch's reason."""
     raised: dict[str, str] = {}
-    """Of rates that a timing has shown to be higher than was measured, by field or dtype:
+    """Rates that a later timing exceeded, by field or dtype:
     `gemm to 769 TFLOP/s on 2026-11-29, measured 708`."""
 
     @property
     def source(self) -> str:
-        """As reports name it: `measured ceiling, 2026-11-29`."""
+        """The source as reports name it: `measured ceiling, 2026-11-29`."""
         return f"measured ceiling, {self.measured[:10]}"
 
     def source_of(self, *names: str) -> str:
-        """The same for some of its rates: `ceiling raised by gemm to 769 TFLOP/s ...`."""
+        """The source of the named rates: `ceiling raised by gemm to 769 TFLOP/s ...`."""
         told = [self.raised[name] for name in names if name in self.raised]
         return f"ceiling raised by {told[0]}" if told else self.source
 
     def applied(self, target: Target) -> Target:
-        """The target with these rates in place of the datasheet's, where they were measured.
+        """The target with measured rates in place of the datasheet's.
 
-        A vector unit's own rate is not measured: IEEE products of a library stay below it.
+        The fp32 vector rate stays the datasheet's: a library's IEEE products stay below it.
         """
         sheet = target.tensor_tflops
         measured = {name: rate for name, rate in self.matrix_tflops.items() if name in sheet}
@@ -104,15 +104,15 @@ class Ceilings(Struct, frozen=True, kw_only=True):
 
 
 def known_ceilings(gpu: Gpu) -> Ceilings | None:
-    """What was measured before on this GPU, with this driver and torch; None when nothing was."""
+    """The cached ceilings of this GPU, driver and torch; None when there are none."""
     return kept(_file(gpu), Ceilings)
 
 
 def known_or_measured(device_index: int, workshop: Workshop) -> Ceilings | None:
-    """The ceilings of the GPU that `device_index` means, measured now if never before.
+    """The ceilings of the GPU at `device_index`, measured now if they are not cached.
 
-    To be called while the GPU is held alone. None where NVML does not show the GPU: nothing could
-    be kept for it. Raises WorkbenchError when they cannot be measured.
+    The caller must hold the GPU alone. None where NVML does not show the GPU, since there would be
+    no name to cache them under. Raises WorkbenchError when they cannot be measured.
     """
     gpu = gpu_behind(device_index)
     if gpu is None:
@@ -121,9 +121,10 @@ def known_or_measured(device_index: int, workshop: Workshop) -> Ceilings | None:
 
 
 def measure_ceilings(gpu: Gpu, workshop: Workshop) -> Ceilings:
-    """Measure, and keep unless the GPU was too hot to say. Hold its lock alone meanwhile.
+    """Measure a GPU's ceilings, and cache them unless its cooling or power held it back.
 
-    Raises WorkbenchError when no worker starts or it does not answer.
+    The caller must hold the GPU's lock alone. Raises WorkbenchError when no worker starts or it
+    does not answer.
     """
     rates = measure_rates(workshop, Wanted())
     ceilings = Ceilings(
@@ -144,14 +145,14 @@ def measure_ceilings(gpu: Gpu, workshop: Workshop) -> Ceilings:
 
 
 def keep_raised(device_index: int, ceilings: Ceilings) -> None:
-    """Keep ceilings that a timing has raised, for the sessions after this one."""
+    """Cache ceilings that a timing has raised, for later sessions."""
     gpu = gpu_behind(device_index)
     if gpu is not None:
         keep(_file(gpu), ceilings)
 
 
 def measure_rates(workshop: Workshop, wanted: Wanted) -> Rates:
-    """What the workshop's device reaches, in a worker of our own code alone.
+    """Measure the rates of the workshop's device, in a worker that runs no candidate code.
 
     Raises WorkbenchError when no worker starts or it does not answer.
     """

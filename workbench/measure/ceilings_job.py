@@ -1,9 +1,9 @@
-"""What a worker does to find a GPU's ceilings: large copies, large sums, large matrix products.
+"""Worker job that finds a GPU's ceilings with large copies, sums and matrix products.
 
-Runs in workers only, and nothing but our own code with it. A ceiling is the best that the device
-shows, whatever else the machine does meanwhile: every rate is asked for at several sizes, in short
-bursts between which the device rests and all others have their turn, and the fastest burst's median
-counts.
+Runs in workers only, without any candidate code. A ceiling is the best that the device shows,
+whatever else the machine is doing: every rate is tried at several sizes, in short bursts. Between
+two bursts of one call the device rests and the other calls take their turns. The median of the
+fastest burst counts.
 """
 
 import statistics
@@ -23,15 +23,16 @@ from workbench.isolation.wire import Blob
 from workbench.measure.ceilings import Rates, Wanted
 
 _FREE_SHARE = 6
-"""A buffer takes at most this part of the free memory: two of them, and matrices beside."""
+"""A buffer takes at most one part in so many of the free memory: there are two, and matrices."""
 _MATRICES = 16
-"""What all matrices of all products take together, in largest ones of eight bytes a number."""
+"""Memory of all matrices of all products, counted in square ones of the largest side and fp64."""
 _LEAST, _MOST = 3, 30
-"""Calls of a burst."""
+"""Fewest and most calls in a burst."""
 _WARM = 2
+"""Untimed calls before the first burst."""
 _REST = 2.0
-"""Rest after a burst, in durations of the burst: without it dense products run into the power cap
-of an H200, and a single product in a program is then faster than the ceiling (ours)."""
+"""Pause after a burst, as a multiple of its duration (ours). Without it, dense products hit the
+power cap of an H200, and a lone product in a program then beats the ceiling."""
 
 Call = Callable[[], object]
 Shape = tuple[int, int, int]
@@ -43,7 +44,7 @@ def measure(
     request: dict[str, Any],
     blobs: list[Blob],  # noqa: ARG001  # a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Answer `Wanted` with `Rates`."""
+    """Answer a `Wanted` request with `Rates`."""
     device = bench.device
     wanted = _fitting(msgspec.convert(request, Wanted), device)
     contest = _Contest(device, wanted)
@@ -72,27 +73,27 @@ def measure(
 
 
 _CANNOT = (RuntimeError, NotImplementedError, AttributeError, TypeError)
-"""What torch raises for a product that this build, device or memory does not allow."""
+"""Raised by torch for a product that this build, device or memory does not allow."""
 
 
 def _shapes(side: int) -> tuple[Shape, ...]:
-    """Square, smaller, and half as deep: which of them a library does best differs by device."""
+    """Small square, large square, and half as deep: which one is fastest differs by device."""
     half = side // 2
     return (half, half, half), (side, side, side), (side, side, half)
 
 
 class _Contest:
-    """Calls that show one rate or another, at work or bytes known for each."""
+    """Times calls whose work is known, and keeps the best rate of each name."""
 
     def __init__(self, device: str, wanted: Wanted) -> None:
         self._cuda = device != "cpu"
         self._bursts = wanted.bursts
         self._seconds = wanted.burst_seconds
         self._entries: list[tuple[str, float, Call, int]] = []
-        """Name, work, call, and how many calls make a burst."""
+        """Name, work of one call, the call, and calls in a burst."""
 
     def enter(self, name: str, work: float, call: Call) -> None:
-        """Compile and warm up; `work` is in operations or bytes. Raises what the call raises."""
+        """Warm up a call and add it; `work` is in operations or bytes. Raises what it raises."""
         for _ in range(_WARM):
             call()
         count = _LEAST
@@ -102,11 +103,11 @@ class _Contest:
         self._entries.append((name, work, call, count))
 
     def leave(self, name: str) -> None:
-        """None of the name counts."""
+        """Remove every call of that name."""
         self._entries = [entry for entry in self._entries if entry[0] != name]
 
     def best(self) -> dict[str, float]:
-        """Work a microsecond by name: that of the fastest burst at any size."""
+        """Work per microsecond by name: that of the fastest burst at any size."""
         found: dict[str, float] = {}
         for _ in range(self._bursts):
             for name, work, call, count in self._entries:
@@ -117,8 +118,7 @@ class _Contest:
         return found
 
     def _queued(self, call: Call, count: int) -> list[float]:
-        """Microseconds of so many calls, all queued while the first ones run: the device waits for
-        no launch."""
+        """Microseconds of each of `count` calls, queued ahead so that the device never idles."""
         marks = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]  # type: ignore[no-untyped-call]  # untyped there
         # One call ahead of the clock: the host is queueing while it runs.
         call()
@@ -140,7 +140,7 @@ def _walls(call: Call, count: int) -> list[float]:
 
 
 def _fitting(wanted: Wanted, device: str) -> Wanted:
-    """What the free memory has room for."""
+    """The request, reduced to what fits in free memory."""
     if device == "cpu":
         return wanted
     free = int(torch.cuda.mem_get_info(device)[0])
@@ -152,7 +152,7 @@ def _fitting(wanted: Wanted, device: str) -> Wanted:
 
 
 def _enter_bandwidths(contest: _Contest, size: int, device: str) -> None:
-    """A copy, both ways counted, and a sum over everything; of all of the buffer and of half."""
+    """Enter a copy (read and write counted) and a sum, over the whole buffer and over half."""
     source = torch.randn(size // 4, device=device)
     target = torch.empty_like(source)
     for share in (1, 2):
@@ -164,13 +164,13 @@ def _enter_bandwidths(contest: _Contest, size: int, device: str) -> None:
 
 @contextmanager
 def _plain(shape: Shape, device: str, dtype: torch.dtype, *, tf32: bool = False) -> Iterator[Call]:
-    """A library's product of two random matrices of `dtype`."""
+    """A call that multiplies two random matrices of `dtype` with torch's library."""
     m, n, k = shape
     a, b = (torch.randn(size, device=device).to(dtype) for size in ((m, k), (k, n)))
     out = torch.empty((m, n), device=device, dtype=dtype)
 
     def call() -> None:
-        # Set each time: all products take turns.
+        # Set at every call, because products of other precisions run in between.
         torch.backends.cuda.matmul.allow_tf32 = tf32
         torch.mm(a, b, out=out)
 
@@ -183,7 +183,7 @@ def _plain(shape: Shape, device: str, dtype: torch.dtype, *, tf32: bool = False)
 
 @contextmanager
 def _float8(shape: Shape, device: str) -> Iterator[Call]:
-    """The same in fp8 (e4m3), the second operand by columns, as the hardware wants it."""
+    """The same in fp8 (e4m3), with the second operand column-major, as the hardware wants it."""
     m, n, k = shape
     a, b = (torch.randn(size, device=device).to(torch.float8_e4m3fn) for size in ((m, k), (n, k)))
     one = torch.ones((), device=device)
@@ -202,7 +202,7 @@ def _int8(shape: Shape, device: str) -> Iterator[Call]:
 
 
 Product = Callable[[Shape, str], Any]
-"""`product(shape, device)` is a context that gives the call to be timed."""
+"""`product(shape, device)` is a context manager that yields the call to be timed."""
 
 _PRODUCTS: dict[str, Product] = {
     "float32": partial(_plain, dtype=torch.float32),

@@ -1,4 +1,4 @@
-"""What eager PyTorch would take for a reference on a target, modeled from its operators."""
+"""The modeled time of a reference in eager PyTorch, from its operators."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from workbench.kernels.target import Target
 from workbench.measure.records import Kind, Time
 
 _L2_SHARE = 0.5
-"""Ours: an operator whose bytes fit in this share of L2 finds its operands there."""
+"""An operator whose bytes fit in this share of L2 finds its operands there (ours)."""
 
 
 class OperatorWork(Struct, frozen=True, kw_only=True):
@@ -17,21 +17,22 @@ class OperatorWork(Struct, frozen=True, kw_only=True):
     name: str
     """`aten.mm`."""
     bytes: float
-    """Of every tensor it reads and writes, each once."""
+    """Bytes of all tensors it reads and writes, each counted once."""
     matrix_flops: float
-    """Multiply-adds counted twice, in matrix products and convolutions (PyTorch's flop counter)."""
+    """Operations of matrix products and convolutions, two for each multiply-add (PyTorch's flop
+    counter); 0 for other operators."""
     elements: float
-    """Of its outputs, for operators that are no matrix product: one fp32 operation each."""
+    """Output elements of an operator that is no matrix product: one fp32 operation each."""
     dtype: str
-    """Of its first output, without `torch.`."""
+    """Dtype of its first output, without `torch.`."""
 
 
 def modeled_eager(work: Sequence[OperatorWork], target: Target, *, tf32: bool) -> Time:
     """Every operator in turn, each at the roofline of its bytes and operations, plus its launch.
 
-    Roofline: Williams et al. 2009. Eager runs one kernel per operator (a lower count than the
-    truth for operators that launch several), so this is a friendly estimate of eager. `tf32` says
-    whether fp32 matrix products may use the tensor cores. Raises ValueError without any operator.
+    Roofline: Williams et al. 2009. One kernel is assumed for each operator, although some launch
+    several, so this flatters eager. `tf32` says whether fp32 matrix products may use the tensor
+    cores. Raises ValueError when `work` is empty.
     """
     if not work:
         raise ValueError("a reference without operators has no time")
@@ -57,7 +58,7 @@ def modeled_eager(work: Sequence[OperatorWork], target: Target, *, tf32: bool) -
 
 
 def _matrix_tflops(dtype: str, target: Target, *, tf32: bool) -> float:
-    """What a vendor library sustains for matrix products of a dtype."""
+    """The rate that a vendor library sustains for matrix products of a dtype, in TFLOP/s."""
     name = "tf32" if dtype == "float32" and tf32 else dtype
     peak = target.tensor_tflops.get(name)
     # On the H200, cuBLAS reached 50.5 of 66.9 TFLOP/s in IEEE fp32: the same share as in bf16.

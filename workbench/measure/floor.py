@@ -1,4 +1,4 @@
-"""The least time that work can take on a GPU: what is claimed to be faster was not done. Pure."""
+"""The least time that given work can take on a GPU: a faster claim cannot be true. Pure."""
 
 from collections.abc import Collection
 
@@ -10,23 +10,23 @@ from workbench.measure.records import Limit
 from workbench.problems.records import Precision, WorkFloor
 
 SHARE = 0.9
-"""Refused is what is below nine tenths of the floor (gate protocol, section 9.6)."""
+"""A time below nine tenths of the floor is refused (gate protocol, section 9.6)."""
 
 _SPLIT = 3
-"""A product of fp32 numbers split in two fp16 or TF32 parts takes at least three products on the
-tensor cores (as `tl.dot`'s tf32x3 does)."""
-
+"""Tensor-core products that one fp32 product takes when its operands are split into two fp16 or
+TF32 parts (as in `tl.dot`'s tf32x3)."""
 
 HARDLY = 0.05
-"""Share of the bytes; what writes less is bound by reading (ours)."""
+"""Work that writes less than this share of its bytes is bound by reading (ours)."""
 
 
 class Floor(Struct, frozen=True, kw_only=True):
     """The least time of one call, and what sets it."""
 
     us: float
-    """0 where nothing is known."""
+    """Microseconds; 0 where nothing is known."""
     says: str
+    """`8.59e+09 bytes at 4800 GB/s`, or why nothing is known."""
 
 
 def floor(  # the work, where it runs, and what is known of either
@@ -39,12 +39,12 @@ def floor(  # the work, where it runs, and what is known of either
     sms: int | None = None,
     l2_bytes: int | None = None,
 ) -> Floor:
-    """`max(bytes / peak DRAM, flops / peak arithmetic)` in microseconds.
+    """`max(bytes / peak DRAM bandwidth, flops / peak arithmetic)` in microseconds.
 
-    The DRAM part holds only for a working set larger than L2. `counted` work was read off the
-    reference: its arithmetic may be avoided by algebra or sparsity, so only its bytes, all inputs
-    and outputs once, are asked for. `sms` and `l2_bytes` are the device's own, where known: there
-    are larger devices of a target than the one that its numbers are of.
+    The DRAM part applies only to a working set larger than L2. `counted` work was counted on the
+    reference: algebra or sparsity may avoid its arithmetic, so only its bytes (all inputs and
+    outputs once) set a floor. `sms` and `l2_bytes` describe the actual device, where known: it may
+    be larger than the one that the target's numbers describe.
     """
     if work is None:
         return Floor(us=0.0, says="the problem's work is not known")
@@ -69,13 +69,13 @@ def limit(  # the work, where it runs, and what is known of either
     counted: bool = False,
     ceilings: Ceilings | None = None,
 ) -> Limit | None:
-    """What `% of limit` is a share of: the roofline of the work (Williams et al. 2009).
+    """The roofline of the work, of which `% of limit` is a share (Williams et al. 2009).
 
-    With `ceilings` at the rates that this GPU was seen to reach, else at the datasheet's. Bytes
-    start and end in DRAM: whoever times a call overwrites L2 before it. Of what hardly writes
-    (`written` is its bytes) reading is the limit, not copying. Counted arithmetic is taken as it
-    is: an algorithm that needs less can pass 100 %. Nothing is refused by it (`floor` is for
-    that); None where the work is not known.
+    Uses the rates of `ceilings` where given, else the datasheet's. Bytes start and end in DRAM,
+    because L2 is overwritten before every timed call. Work that hardly writes (`written` is its
+    output in bytes) is limited by reading, not by copying. Counted arithmetic is taken as it is,
+    so an algorithm that needs less can pass 100 %. This refuses nothing: that is what `floor` is
+    for. None where the work is not known.
     """
     if work is None:
         return None
@@ -111,7 +111,7 @@ def limit(  # the work, where it runs, and what is known of either
 
 
 def peak_tflops(dtypes: Collection[str], precision: Precision, target: Target) -> float:
-    """The fastest rate at which numbers of these dtypes can be multiplied as promised."""
+    """The fastest rate, in TFLOP/s, at which these dtypes can be multiplied in this precision."""
     return max(_rate(dtype, precision, target) for dtype in dtypes)
 
 
@@ -123,7 +123,7 @@ def _rate(dtype: str, precision: Precision, target: Target) -> float:
     if dtype in {"float16", "bfloat16"}:
         return max(half, target.fp32_tflops)
     if dtype == "float32":
-        # fp16 has TF32's ten explicit bits, so one product of it may do where TF32 may.
+        # fp16 has as many explicit mantissa bits as TF32, so one fp16 product may replace one.
         parts = 1 if precision is Precision.TF32 else _SPLIT
         return max(half / parts, target.fp32_tflops)
     if dtype in {"float64", "complex64", "complex128"}:

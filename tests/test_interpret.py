@@ -1,6 +1,6 @@
 """Interpreted kernels compute, check and count as the GPU would.
 
-The interpreter and the compiler never share a process, so the cases (in `interpreted/cases.py`,
+The interpreter and the compiler never share a process, so the cases (in `interpreted/cases_*.py`,
 kernels beside them) run in one of their own; each is a test here.
 """
 
@@ -17,9 +17,10 @@ FOLDER = Path(__file__).parent / "interpreted"
 
 
 def case_names():
-    helpers = {"randn", "launch", "raised", "source_line", "traced"}
-    tree = ast.parse((FOLDER / "cases.py").read_text())
-    return [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and n.name not in helpers]
+    for path in sorted(FOLDER.glob("cases_*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                yield f"{path.stem}:{node.name}"
 
 
 @pytest.fixture(scope="module")

@@ -153,11 +153,13 @@ def uncarded(steps: Sequence[Instance], library: Library) -> dict[str, str]:
     Every accepted step of a lineage makes a card (`lineage.induce`), so one that is missing was
     taken away, or was lifted from other lineages than these.
     """
-    carried = {skill.card.carrier.edit for skill in library.skills.values()}
+    cards = [skill.card for skill in library.skills.values()]
+    carried = {card.carrier.edit for card in cards if card.carrier.edit}
+    provided = {feature for card in cards for feature in card.provides}
     return {
         one.category: f"no card here carries {one.category}"
         for one in steps
-        if one.edit not in carried
+        if one.accepted and one.edit not in carried and one.feature not in provided
     }
 
 

@@ -3,7 +3,8 @@
 KLineage groups transitions by category and locus and lets a model lift a card from them. Here a
 group is all steps of one edit at one place, and every line of the card is computed from them:
 parameters from those that worked, conditions from what failed (`predicates`), effects from what
-was measured, risks from failures that no condition rules out, scope from where it was seen.
+was measured, risks from failures that no condition rules out, scope from where it was seen. Where a
+model wrote the steps their changes become the carrier (`sketch`).
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from workbench.kernels.facts_catalogue import CATALOGUE
 from workbench.kernels.records import Fact
 from workbench.lineage.instances import LEAST_GAIN, Instance
 from workbench.lineage.predicates import Predicate, conditions
+from workbench.lineage.sketch import generalized, needed
 from workbench.skills.records import (
     Card,
     Carrier,
@@ -51,7 +53,8 @@ class Induced(Struct, frozen=True, kw_only=True):
 
 
 def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
-    """The card of one edit's recorded steps at one place; None where none of them helped.
+    """The card of one edit's recorded steps at one place, or of those that a model made of one
+    mechanism, for which `edit` is empty; None where none of them helped.
 
     Raises KeyError for an edit that is not registered.
     """
@@ -61,27 +64,42 @@ def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
         return None
     found, left = conditions(helped, failed)
     first = next((one for one in helped if one.locus), helped[0])
-    feature = first.feature if first.locus else structs.replace(first, category=edit).feature
+    lifted = bool(first.locus) or not edit
+    feature = first.feature if lifted else structs.replace(first, category=edit).feature
     name = _name(feature, first.requires)
+    anchor, carrier = _carried(edit, helped)
     card = Card(
-        id=f"learned-{name}",
+        id=f"learned-{name}" if edit else f"learned-{name}-sketch",
         title=_title(edit, name),
-        intent=_sentence(EDITS[edit].says),
+        intent=_sentence(EDITS[edit].says if edit else first.intent),
         order=_order(edit, helped),
         scope=Scope(
             families=tuple(sorted({one.family for one in helped if one.family})) or ("*",),
             platforms=tuple(sorted({one.target for one in helped})),
         ),
-        anchor=f"what the edit `{edit}` finds; seen at {_loci(helped)}",
-        carrier=Carrier(edit=edit, grid=_grid(edit, helped)),
+        anchor=f"{anchor}; seen at {_loci(helped)}",
+        carrier=carrier,
         precondition=tuple(_precondition(p, failed) for p in found),
         effect=(_time(helped), *_effects(helped)),
         risk=tuple(_risk(failed[place]) for place in left),
         requires=first.requires,
-        provides=(feature,) if first.locus else (),
+        provides=(feature,) if lifted else (),
         evidence=tuple(_evidence(one) for one in group),
     )
     return Induced(card=card, helped=len(helped), failed=len(failed), conditions=tuple(found))
+
+
+def _carried(edit: str, helped: Sequence[Instance]) -> tuple[str, Carrier]:
+    """What all instances share in the code, in words, and what carries the step."""
+    if edit:
+        return f"what the edit `{edit}` finds", Carrier(edit=edit, grid=_grid(edit, helped))
+    best = sorted(helped, key=lambda one: -(one.ratio or 0.0))
+    made = generalized([one.change for one in best if one.change is not None])
+    names = sorted(f"`{name}`" for name in needed(made.text))
+    anchor = f"code with {', '.join(names)}, as in the sketch" if names else "as in the sketch"
+    if made.of < len(helped):
+        anchor = f"{anchor}, which {made.of} of {len(helped)} instances share"
+    return anchor, Carrier(sketch=made.text)
 
 
 def _name(feature: str, requires: Sequence[str]) -> str:
@@ -116,7 +134,8 @@ def _order(edit: str, helped: Sequence[Instance]) -> int:
 
 def _title(edit: str, category: str) -> str:
     words = category.replace("-", " ")
-    return f"{words.capitalize()} (learned, edit {edit})"
+    how = f"edit {edit}" if edit else "a sketch for a model"
+    return f"{words.capitalize()} (learned, {how})"
 
 
 def _sentence(text: str) -> str:

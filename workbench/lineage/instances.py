@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, structs
 
+from workbench.gate.records import GateReport
 from workbench.kernels.facts import read_facts
 from workbench.kernels.records import Fact
 from workbench.kernels.source import read_source
@@ -13,7 +14,7 @@ from workbench.measure.records import Speed
 from workbench.problems.sidecar import family_of
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, SessionSettings, Transition
-from workbench.skills.records import Parameter
+from workbench.skills.records import Parameter, Plan
 
 Facts = dict[str, Fact]
 
@@ -28,6 +29,7 @@ class Instance(Struct, frozen=True, kw_only=True):
     """The mechanism; of a run's step the id of its edit."""
     locus: str
     edit: str
+    """Empty where a model wrote both ways."""
     kernel: str
     parameters: dict[str, Parameter]
     helped: bool
@@ -63,6 +65,10 @@ class Instance(Struct, frozen=True, kw_only=True):
     """Of a run: cards that were carried out before it in the same step."""
     losing: bool = False
     """Whether it is such a step itself."""
+    intent: str = ""
+    """In the words of its plan."""
+    change: tuple[str, str] | None = None
+    """Sources before and after a step that no edit made."""
 
     @property
     def place(self) -> str:
@@ -79,10 +85,14 @@ class Instance(Struct, frozen=True, kw_only=True):
 
 
 def instances(stores: Iterable[SessionReader]) -> Iterator[Instance]:
-    """Every step of lineages and runs that was made by an edit, in the order of the sessions."""
+    """Every step that teaches something, in the order of the sessions: steps by an edit, and those
+    of a lineage, also by a model and also ways back that failed."""
     for store in stores:
-        # A step of several cards says nothing of any one.
-        yield from leaps(one for one in steps_of(store) if not one.first)
+        # A step of several cards says nothing of any one; what a model made of a card in a run is a
+        # candidate of its own.
+        made = [one for one in steps_of(store) if not one.first]
+        yield from leaps([one for one in made if one.edit or one.position is not None])
+        yield from _not_put_back(store)
 
 
 def leaps(steps: Iterable[Instance]) -> Iterator[Instance]:
@@ -105,73 +115,114 @@ def leaps(steps: Iterable[Instance]) -> Iterator[Instance]:
 
 
 def steps_of(store: SessionReader) -> Iterator[Instance]:
-    """Every step of a session that an edit made, also where others were made before it in the same
-    step; without what steps of a lineage owe each other."""
-    settings, family = store.settings(), family_of(store.problem().sidecar)
-    commits = {version.number: version.commit for version in store.overview().versions}
-    read = {n: (store.transition(n), store.source(n)) for n in sorted(commits)}
-    lineage = settings.kind == "lineage"
+    """Every step of a session that put a mechanism in, by an edit or by a model, also where others
+    were made before it in the same step; without what steps of a lineage owe each other."""
+    place, read = _Place.of(store), _read(store)
+    lineage = place.settings.kind == "lineage"
     steps = sum(t.decision.answer is Answer.ACCEPTED for t, _ in read.values()) - 1
     for number, (transition, source) in read.items():
         parent = read.get(-1 if transition.parent is None else transition.parent)
-        if parent is not None and _is_step(transition, settings):
-            one = _instance(transition, source, parent, settings, family, commits[number])
-            at = number / steps if lineage and steps > 0 else None
-            yield structs.replace(one, position=at)
+        plan = transition.plan
+        if parent is None or plan is None or not _is_step(transition, plan, place.settings):
+            continue
+        before, after = parent[0].gate, transition.gate
+        one = place.instance(
+            transition,
+            plan,
+            before=place.facts(parent[1], plan.kernel, before),
+            after=place.facts(source, _heir(source, plan.kernel), after),
+        )
+        at = number / steps if lineage and steps > 0 else None
+        change = None if plan.edit else (parent[1], source)
+        yield structs.replace(one, position=at, change=change)
 
 
-def _is_step(transition: Transition, settings: SessionSettings) -> bool:
-    """Whether it went forward by an edit; a removal that failed is no step forward."""
-    plan = transition.plan
-    if plan is None or not plan.edit or transition.decision.answer is Answer.PENDING:
-        return False
-    return settings.kind == "run" or transition.decision.answer is Answer.ACCEPTED
+def _not_put_back(store: SessionReader) -> Iterator[Instance]:
+    """Mechanisms that a walk took out and did not put back well: their forward steps failed.
+
+    A removal that failed itself is no step forward, and says nothing of the mechanism.
+    """
+    place = _Place.of(store)
+    for transition, source in _read(store).values():
+        plan, step = transition.plan, transition.backward
+        rejected = transition.decision.answer is Answer.REJECTED
+        if plan is None or step is None or not rejected or not step.roundtrip:
+            continue
+        # What was launched is known of the kernel that was to have the mechanism again.
+        before = place.facts(source, plan.kernel, None)
+        yield place.instance(transition, plan, before=before, after=before)
 
 
-def _instance(
-    transition: Transition,
-    source: str,
-    parent: tuple[Transition, str],
-    settings: SessionSettings,
-    family: str,
-    commit: str,
-) -> Instance:
-    plan, gate, backward = transition.plan, transition.gate, transition.backward
-    if plan is None:
-        raise ValueError("a step has a plan")
-    before = parent[0].gate
-    ratio = gate.speed.ratio if gate.speed is not None else None
-    least = gate.speed.low if gate.speed is not None and gate.speed.low is not None else ratio
-    accepted = transition.decision.answer is Answer.ACCEPTED
-    target = TARGETS.get(settings.target)
-    known = {"problem.family": family or None}
-    return Instance(
-        category=backward.category if backward is not None else plan.edit,
-        locus=backward.locus if backward is not None else "",
-        edit=plan.edit,
-        kernel=plan.kernel,
-        parameters=plan.parameters,
-        helped=accepted and (backward is not None or (least is not None and least > LEAST_GAIN)),
-        says=gate.says,
-        code=gate.code,
-        ratio=ratio,
-        speed=gate.speed,
-        before=read_facts(parent[1], plan.kernel, before.launches, before.traces, known, target),
-        after=read_facts(
-            source, _heir(source, plan.kernel), gate.launches, gate.traces, known, target
-        ),
-        before_us=None if gate.against is None else gate.against.microseconds,
-        after_us=None if gate.time is None else gate.time.microseconds,
-        measured=gate.time is not None and gate.time.kind.value == "measured",
-        session=settings.name,
-        commit=commit,
-        device=gate.device if gate.device != "cpu" else settings.target,
-        problem=settings.problem,
-        family=family,
-        target=settings.target,
-        accepted=accepted,
-        first=plan.first,
-    )
+def _read(store: SessionReader) -> dict[int, tuple[Transition, str]]:
+    numbers = sorted(version.number for version in store.overview().versions)
+    return {n: (store.transition(n), store.source(n)) for n in numbers}
+
+
+def _is_step(transition: Transition, plan: Plan, settings: SessionSettings) -> bool:
+    """Whether it went forward with a mechanism; a removal that failed is no step forward."""
+    answer = transition.decision.answer
+    if settings.kind == "lineage":
+        return answer is Answer.ACCEPTED
+    return bool(plan.edit or plan.card) and answer is not Answer.PENDING
+
+
+class _Place(Struct, frozen=True, kw_only=True):
+    """What all steps of one session share."""
+
+    settings: SessionSettings
+    family: str
+    commits: dict[int, str]
+
+    @classmethod
+    def of(cls, store: SessionReader) -> "_Place":
+        return cls(
+            settings=store.settings(),
+            family=family_of(store.problem().sidecar),
+            commits={version.number: version.commit for version in store.overview().versions},
+        )
+
+    def facts(self, source: str, kernel: str, gate: GateReport | None) -> Facts:
+        """Of one kernel of a source; without a report those that its text tells."""
+        launches, traces = (gate.launches, gate.traces) if gate is not None else ((), ())
+        known = {"problem.family": self.family or None}
+        target = TARGETS.get(self.settings.target)
+        return read_facts(source, kernel, launches, traces, known, target)
+
+    def instance(
+        self, transition: Transition, plan: Plan, *, before: Facts, after: Facts
+    ) -> Instance:
+        """One step, as its commit tells it."""
+        gate, backward, settings = transition.gate, transition.backward, self.settings
+        ratio = gate.speed.ratio if gate.speed is not None else None
+        least = gate.speed.low if gate.speed is not None and gate.speed.low is not None else ratio
+        accepted = transition.decision.answer is Answer.ACCEPTED
+        gained = least is not None and least > LEAST_GAIN
+        return Instance(
+            category=backward.category if backward is not None else plan.edit or plan.card,
+            locus=backward.locus if backward is not None else "",
+            edit=plan.edit,
+            kernel=plan.kernel,
+            parameters=plan.parameters,
+            helped=accepted and (backward is not None or gained),
+            says=gate.says,
+            code=gate.code,
+            ratio=ratio,
+            speed=gate.speed,
+            before=before,
+            after=after,
+            before_us=None if gate.against is None else gate.against.microseconds,
+            after_us=None if gate.time is None else gate.time.microseconds,
+            measured=gate.time is not None and gate.time.kind.value == "measured",
+            session=settings.name,
+            commit=self.commits[transition.number],
+            device=gate.device if gate.device != "cpu" else settings.target,
+            problem=settings.problem,
+            family=self.family,
+            target=settings.target,
+            accepted=accepted,
+            first=plan.first,
+            intent=plan.intent,
+        )
 
 
 def _heir(source: str, kernel: str) -> str:
@@ -184,13 +235,14 @@ def _heir(source: str, kernel: str) -> str:
 
 def by_mechanism(found: Sequence[Instance]) -> dict[str, list[Instance]]:
     """Instances by the edit that carries them, its place and what it requires: a group becomes a
-    card.
+    card. What no edit carries is grouped by its name.
 
     The category and locus of a lineage's step and the edit of a run's step meet in the first two.
     What pays only after another step is another skill than what pays by itself.
     """
     groups: dict[str, list[Instance]] = {}
     for one in found:
-        key = " ".join(filter(None, (one.edit, one.place, *one.requires)))
+        carrier = one.edit or f"sketch {one.category}"
+        key = " ".join(filter(None, (carrier, one.place, *one.requires)))
         groups.setdefault(key, []).append(one)
     return dict(sorted(groups.items()))

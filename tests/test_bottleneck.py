@@ -7,7 +7,7 @@ from ncu_kit import SOFTMAX, page
 
 from workbench.kernels.facts import read_facts
 from workbench.kernels.facts_catalogue import CATALOGUE
-from workbench.measure.bottleneck import Headroom, Limit, classify
+from workbench.measure.bottleneck import BottleneckClass, Headroom, classify
 from workbench.measure.bottleneck_rules import MEASURED, PARTS, UNMEASURED
 from workbench.measure.ncu.facts import ncu_facts
 from workbench.measure.ncu.parse import parse_raw
@@ -32,30 +32,33 @@ CALM = {
 @pytest.mark.parametrize(
     ("known", "limit"),
     [
-        ({"profile__dram_pct": 91.0, "profile__limiter_pct": 91.0}, Limit.DRAM),
-        ({"profile__l2_pct": 85.0, "profile__limiter_pct": 85.0}, Limit.L2),
-        ({"profile__tensor_pct": 82.0, "profile__limiter_pct": 84.0}, Limit.TENSOR),
-        ({"profile__fma_pct": 75.0, "profile__limiter_pct": 77.0}, Limit.ARITHMETIC),
-        ({"profile__special_pct": 75.0, "profile__limiter_pct": 77.0}, Limit.SPECIAL),
-        ({"profile__l1_pct": 92.0, "profile__limiter_pct": 40.0}, Limit.L1),
-        ({"profile__l1_pct": 92.0, "profile__bank_conflicts": 0.6}, Limit.BANK_CONFLICTS),
+        ({"profile__dram_pct": 91.0, "profile__limiter_pct": 91.0}, BottleneckClass.DRAM),
+        ({"profile__l2_pct": 85.0, "profile__limiter_pct": 85.0}, BottleneckClass.L2),
+        ({"profile__tensor_pct": 82.0, "profile__limiter_pct": 84.0}, BottleneckClass.TENSOR),
+        ({"profile__fma_pct": 75.0, "profile__limiter_pct": 77.0}, BottleneckClass.ARITHMETIC),
+        ({"profile__special_pct": 75.0, "profile__limiter_pct": 77.0}, BottleneckClass.SPECIAL),
+        ({"profile__l1_pct": 92.0, "profile__limiter_pct": 40.0}, BottleneckClass.L1),
+        ({"profile__l1_pct": 92.0, "profile__bank_conflicts": 0.6}, BottleneckClass.BANK_CONFLICTS),
         (
             {"profile__load_sector_use": 0.25, "profile__limiter_pct": 90.0},
-            Limit.UNCOALESCED,
+            BottleneckClass.UNCOALESCED,
         ),
-        ({"profile__duration_us": 4.0}, Limit.LAUNCH),
-        ({"launch__tail": 0.4}, Limit.TAIL),
-        ({"static__spills": 64, "profile__local_bytes": 4096.0}, Limit.SPILLS),
+        ({"profile__duration_us": 4.0}, BottleneckClass.LAUNCH),
+        ({"launch__tail": 0.4}, BottleneckClass.TAIL),
+        ({"static__spills": 64, "profile__local_bytes": 4096.0}, BottleneckClass.SPILLS),
         (
             {
                 "profile__occupancy_possible": 0.25,
                 "profile__eligible_warps": 0.3,
                 "profile__occupancy_limiter": "registers",
             },
-            Limit.OCCUPANCY,
+            BottleneckClass.OCCUPANCY,
         ),
-        ({"profile__memory_stall_share": 0.6, "profile__stall": "long_scoreboard"}, Limit.LATENCY),
-        ({}, Limit.LATENCY),
+        (
+            {"profile__memory_stall_share": 0.6, "profile__stall": "long_scoreboard"},
+            BottleneckClass.LATENCY,
+        ),
+        ({}, BottleneckClass.LATENCY),
     ],
 )  # fmt: skip
 def test_measured_numbers_name_the_class(known, limit):
@@ -80,7 +83,7 @@ def test_waste_is_named_before_the_resource_that_it_wastes_and_the_resource_too(
         "profile__limiter_pct": 90.0,
     }
     found = classify(facts(**{**CALM, **known}))
-    assert (found.limit, found.others[0]) == (Limit.UNCOALESCED, Limit.DRAM)
+    assert (found.limit, found.others[0]) == (BottleneckClass.UNCOALESCED, BottleneckClass.DRAM)
 
 
 @pytest.mark.parametrize(
@@ -93,21 +96,21 @@ def test_headroom_follows_the_busiest_resource(percent, tier):
 
 def test_without_counters_the_modeled_time_decides_and_says_so():
     found = classify(facts(profile__bottleneck="special", profile__bottleneck_share=0.4))
-    assert (found.limit, found.kind) == (Limit.SPECIAL, Kind.MODELED)
+    assert (found.limit, found.kind) == (BottleneckClass.SPECIAL, Kind.MODELED)
     assert "40%" in found.says
     assert "profile.limiter_pct" in found.missing
 
 
 def test_exact_facts_accompany_a_modeled_limit_and_stand_alone_without_one():
     both = classify(facts(profile__bottleneck="fp32", static__spills=16))
-    assert (both.limit, both.others) == (Limit.ARITHMETIC, (Limit.SPILLS,))
+    assert (both.limit, both.others) == (BottleneckClass.ARITHMETIC, (BottleneckClass.SPILLS,))
     alone = classify(facts(static__spills=16))
-    assert (alone.limit, alone.kind) == (Limit.SPILLS, Kind.EXACT)
+    assert (alone.limit, alone.kind) == (BottleneckClass.SPILLS, Kind.EXACT)
 
 
 def test_nothing_known_is_unknown_and_names_what_is_missing():
     found = classify(facts())
-    assert (found.limit, found.evidence, found.kind) == (Limit.UNKNOWN, (), None)
+    assert (found.limit, found.evidence, found.kind) == (BottleneckClass.UNKNOWN, (), None)
     assert found.headroom is Headroom.UNKNOWN
     assert found.missing
 
@@ -116,7 +119,7 @@ def test_a_profile_of_a_memory_bound_kernel_reads_as_one():
     launches = parse_raw(page(("softmax", SOFTMAX))).launches
     record = NcuRecord(state=NcuState.PROFILED, says="", launches=launches)
     found = classify(read_facts("", "softmax", problem=ncu_facts(record, "softmax")))
-    assert (found.limit, found.headroom) == (Limit.DRAM, Headroom.LOW)
+    assert (found.limit, found.headroom) == (BottleneckClass.DRAM, Headroom.LOW)
     assert found.evidence[0].says().startswith("profile.dram_pct 91.62 % >= 80")
 
 
@@ -148,6 +151,6 @@ def test_every_line_of_evidence_is_a_known_fact_beyond_its_threshold(known, part
             "<": known[line.fact] < float(bound),
         }
         assert holds[operation]
-    assert (found.limit is Limit.UNKNOWN) == (not found.evidence)
+    assert (found.limit is BottleneckClass.UNKNOWN) == (not found.evidence)
     if "profile.limiter_pct" not in known:
         assert found.kind is not Kind.MEASURED

@@ -8,7 +8,7 @@ from workbench.gate.bottlenecks import bottlenecks
 from workbench.gate.records import GateReport
 from workbench.kernels.facts_launch import chosen_launch
 from workbench.kernels.records import LaunchTrace, StaticProfile
-from workbench.measure.bottleneck import Limit
+from workbench.measure.bottleneck import BottleneckClass
 from workbench.measure.ncu.catalogue import CATALOGUE, STALL_PREFIX
 from workbench.measure.ncu.facts import DERIVED, numbers
 from workbench.measure.records import Kind, Time
@@ -94,7 +94,7 @@ def _sheet(gate: GateReport) -> Iterator[tuple[_Key, _Number]]:
     found = bottlenecks(gate)
     for kernel in dict.fromkeys(launch.kernel for launch in gate.launches):
         limit = found.get(kernel)
-        if limit is not None and limit.limit is not Limit.UNKNOWN:
+        if limit is not None and limit.limit is not BottleneckClass.UNKNOWN:
             says = f"{limit.limit} ({limit.kind})"
             yield (kernel, "bottleneck", None), _Number(says, "bottleneck", "", None, 0)
         yield from _static(gate, kernel)

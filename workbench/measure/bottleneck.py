@@ -9,7 +9,7 @@ from workbench.kernels.records import Fact
 from workbench.measure.records import Kind
 
 
-class Limit(StrEnum):
+class BottleneckClass(StrEnum):
     """Classes of bottlenecks, in words of a Triton kernel's author."""
 
     DRAM = "dram-bound"
@@ -49,7 +49,7 @@ class Headroom(StrEnum):
 class EvidenceLine(Struct, frozen=True, kw_only=True):
     """One number that indicates a class."""
 
-    limit: Limit
+    limit: BottleneckClass
     fact: str
     """Name of the fact: `profile.dram_pct`."""
     value: float | str | bool
@@ -71,12 +71,12 @@ class EvidenceLine(Struct, frozen=True, kw_only=True):
 class Bottleneck(Struct, frozen=True, kw_only=True):
     """What limits a kernel's speed most."""
 
-    limit: Limit
+    limit: BottleneckClass
     says: str
     """One line: `dram-bound, measured: profile.dram_pct 91.2% >= 80`."""
     evidence: tuple[EvidenceLine, ...] = ()
     """Evidence for `limit` first, then for `others`."""
-    others: tuple[Limit, ...] = ()
+    others: tuple[BottleneckClass, ...] = ()
     """Other classes whose rules hold, in the order of the rules."""
     headroom: Headroom = Headroom.UNKNOWN
     kind: Kind | None = None
@@ -91,7 +91,7 @@ def classify(facts: Mapping[str, Fact]) -> Bottleneck:
     """The bottleneck of one kernel from its facts (`kernels.facts.read_facts`).
 
     Measured facts decide where there are any; otherwise traced, modeled and compiled facts do.
-    Unknown facts decide nothing: when all are unknown, the answer is `Limit.UNKNOWN`.
+    Unknown facts decide nothing: when all are unknown, the answer is `BottleneckClass.UNKNOWN`.
     """
     from workbench.measure.bottleneck_rules import decide
 

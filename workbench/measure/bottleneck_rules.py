@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from workbench.kernels.records import Fact
-from workbench.measure.bottleneck import Bottleneck, EvidenceLine, Headroom, Limit
+from workbench.measure.bottleneck import Bottleneck, BottleneckClass, EvidenceLine, Headroom
 from workbench.measure.records import Kind
 
 _SKILL = "KernelSkill"
@@ -40,7 +40,7 @@ class Threshold(Struct, frozen=True):
 class Rule(Struct, frozen=True):
     """Tests that together indicate a class."""
 
-    limit: Limit
+    limit: BottleneckClass
     tests: tuple[Threshold, ...]
     limiter: str = ""
     """Name of the fact that says what causes it: the occupancy limiter, or the stall."""
@@ -52,14 +52,14 @@ _IDLE = Threshold("profile.limiter_pct", "<", 60, f"{_SKILL}, tier H")
 MEASURED: tuple[Rule, ...] = (
     # Waste comes before the resource that it wastes: mending it is what helps.
     Rule(
-        Limit.UNCOALESCED,
+        BottleneckClass.UNCOALESCED,
         (
             Threshold("profile.load_sector_use", "<", 0.5, f"{_OURS}: half of every sector unused"),
             _BUSY,
         ),
     ),
     Rule(
-        Limit.UNCOALESCED,
+        BottleneckClass.UNCOALESCED,
         (
             Threshold(
                 "profile.store_sector_use", "<", 0.5, f"{_OURS}: half of every sector unused"
@@ -67,12 +67,16 @@ MEASURED: tuple[Rule, ...] = (
             _BUSY,
         ),
     ),
-    Rule(Limit.DRAM, (Threshold("profile.dram_pct", ">=", 80, f"{_SKILL}, DRAM high"),)),
-    Rule(Limit.L2, (Threshold("profile.l2_pct", ">=", 80, f"{_SKILL}, L2 high"),)),
-    Rule(Limit.TENSOR, (Threshold("profile.tensor_pct", ">=", 70, f"{_SKILL}, SM high"),)),
-    Rule(Limit.SPECIAL, (Threshold("profile.special_pct", ">=", 70, f"{_SKILL}, SM high"),)),
+    Rule(BottleneckClass.DRAM, (Threshold("profile.dram_pct", ">=", 80, f"{_SKILL}, DRAM high"),)),
+    Rule(BottleneckClass.L2, (Threshold("profile.l2_pct", ">=", 80, f"{_SKILL}, L2 high"),)),
     Rule(
-        Limit.BANK_CONFLICTS,
+        BottleneckClass.TENSOR, (Threshold("profile.tensor_pct", ">=", 70, f"{_SKILL}, SM high"),)
+    ),
+    Rule(
+        BottleneckClass.SPECIAL, (Threshold("profile.special_pct", ">=", 70, f"{_SKILL}, SM high"),)
+    ),
+    Rule(
+        BottleneckClass.BANK_CONFLICTS,
         (
             Threshold(
                 "profile.bank_conflicts", ">=", 0.25, f"{_OURS}: a quarter of the wavefronts"
@@ -80,18 +84,29 @@ MEASURED: tuple[Rule, ...] = (
             Threshold("profile.l1_pct", ">=", 60, f"{_OURS}: shared memory is busy"),
         ),
     ),
-    Rule(Limit.ARITHMETIC, (Threshold("profile.fma_pct", ">=", 70, f"{_SKILL}, SM high"),)),
-    Rule(Limit.ARITHMETIC, (Threshold("profile.alu_pct", ">=", 70, f"{_SKILL}, SM high"),)),
-    Rule(Limit.L1, (Threshold("profile.l1_pct", ">=", 70, f"{_SKILL}, L1 high"),)),
-    Rule(Limit.ARITHMETIC, (Threshold("profile.sm_pct", ">=", 70, f"{_SKILL}, SM high"),)),
-    Rule(Limit.DRAM, (Threshold("profile.dram_pct", ">=", 60, f"{_SKILL}, memory dominant"),)),
-    Rule(Limit.L2, (Threshold("profile.l2_pct", ">=", 60, f"{_SKILL}, memory dominant"),)),
     Rule(
-        Limit.LAUNCH,
+        BottleneckClass.ARITHMETIC, (Threshold("profile.fma_pct", ">=", 70, f"{_SKILL}, SM high"),)
+    ),
+    Rule(
+        BottleneckClass.ARITHMETIC, (Threshold("profile.alu_pct", ">=", 70, f"{_SKILL}, SM high"),)
+    ),
+    Rule(BottleneckClass.L1, (Threshold("profile.l1_pct", ">=", 70, f"{_SKILL}, L1 high"),)),
+    Rule(
+        BottleneckClass.ARITHMETIC, (Threshold("profile.sm_pct", ">=", 70, f"{_SKILL}, SM high"),)
+    ),
+    Rule(
+        BottleneckClass.DRAM,
+        (Threshold("profile.dram_pct", ">=", 60, f"{_SKILL}, memory dominant"),),
+    ),
+    Rule(
+        BottleneckClass.L2, (Threshold("profile.l2_pct", ">=", 60, f"{_SKILL}, memory dominant"),)
+    ),
+    Rule(
+        BottleneckClass.LAUNCH,
         (Threshold("profile.duration_us", "<=", 10, f"{_SKILL}, duration tiny"), _IDLE),
     ),
     Rule(
-        Limit.TAIL,
+        BottleneckClass.TAIL,
         (
             Threshold(
                 "launch.tail", ">=", 0.25, f"{_OURS}: a quarter of all waves idle", Kind.EXACT
@@ -100,14 +115,14 @@ MEASURED: tuple[Rule, ...] = (
         ),
     ),
     Rule(
-        Limit.SPILLS,
+        BottleneckClass.SPILLS,
         (
             Threshold("static.spills", ">", 0, f"{_OURS}: any", Kind.EXACT),
             Threshold("profile.local_bytes", ">", 0, f"{_OURS}: any", Kind.MEASURED),
         ),
     ),
     Rule(
-        Limit.OCCUPANCY,
+        BottleneckClass.OCCUPANCY,
         (
             Threshold("profile.occupancy_possible", "<=", 0.5, f"{_OURS}: half of the SM's warps"),
             Threshold("profile.eligible_warps", "<", 1, f"{_GUIDE}: an issue slot goes empty"),
@@ -116,13 +131,13 @@ MEASURED: tuple[Rule, ...] = (
         "profile.occupancy_limiter",
     ),
     Rule(
-        Limit.LATENCY,
+        BottleneckClass.LATENCY,
         (Threshold("profile.memory_stall_share", ">=", 0.3, f"{_SKILL}, memory dependency"), _IDLE),
         "profile.stall",
     ),
-    Rule(Limit.LATENCY, (_IDLE,), "profile.stall"),
+    Rule(BottleneckClass.LATENCY, (_IDLE,), "profile.stall"),
     Rule(
-        Limit.DIVERGENCE,
+        BottleneckClass.DIVERGENCE,
         (Threshold("profile.divergent_pct", ">=", 5, f"{_SKILL}, divergence high"),),
     ),
 )
@@ -131,7 +146,7 @@ MEASURED: tuple[Rule, ...] = (
 _TRACED = Kind.MODELED
 UNMEASURED: tuple[Rule, ...] = (
     Rule(
-        Limit.UNCOALESCED,
+        BottleneckClass.UNCOALESCED,
         (
             Threshold(
                 "trace.sector_efficiency",
@@ -143,16 +158,18 @@ UNMEASURED: tuple[Rule, ...] = (
         ),
     ),
     Rule(
-        Limit.TAIL,
+        BottleneckClass.TAIL,
         (
             Threshold(
                 "launch.tail", ">=", 0.25, f"{_OURS}: a quarter of all waves idle", Kind.EXACT
             ),
         ),
     ),
-    Rule(Limit.SPILLS, (Threshold("static.spills", ">", 0, f"{_OURS}: any", Kind.EXACT),)),
     Rule(
-        Limit.OCCUPANCY,
+        BottleneckClass.SPILLS, (Threshold("static.spills", ">", 0, f"{_OURS}: any", Kind.EXACT),)
+    ),
+    Rule(
+        BottleneckClass.OCCUPANCY,
         (
             Threshold(
                 "static.occupancy", "<=", 0.25, f"{_OURS}: a quarter of the SM's warps", Kind.EXACT
@@ -163,24 +180,24 @@ UNMEASURED: tuple[Rule, ...] = (
 )
 """Rules that apply beside the largest part of the modeled time."""
 
-PARTS: dict[str, Limit] = {
-    "dram": Limit.DRAM,
-    "floor": Limit.DRAM,
-    "l2": Limit.L2,
-    "shared": Limit.L1,
-    "tensor": Limit.TENSOR,
-    "fp32": Limit.ARITHMETIC,
-    "integer": Limit.ARITHMETIC,
-    "special": Limit.SPECIAL,
-    "latency": Limit.LATENCY,
-    "atomics": Limit.LATENCY,
-    "programs": Limit.LAUNCH,
-    "launch": Limit.LAUNCH,
-    "host": Limit.LAUNCH,
+PARTS: dict[str, BottleneckClass] = {
+    "dram": BottleneckClass.DRAM,
+    "floor": BottleneckClass.DRAM,
+    "l2": BottleneckClass.L2,
+    "shared": BottleneckClass.L1,
+    "tensor": BottleneckClass.TENSOR,
+    "fp32": BottleneckClass.ARITHMETIC,
+    "integer": BottleneckClass.ARITHMETIC,
+    "special": BottleneckClass.SPECIAL,
+    "latency": BottleneckClass.LATENCY,
+    "atomics": BottleneckClass.LATENCY,
+    "programs": BottleneckClass.LAUNCH,
+    "launch": BottleneckClass.LAUNCH,
+    "host": BottleneckClass.LAUNCH,
 }
 """The class that each part of a modeled time (`measure.model`) indicates."""
 
-_UNCOALESCED_FIRST = (Limit.UNCOALESCED,)
+_UNCOALESCED_FIRST = (BottleneckClass.UNCOALESCED,)
 
 
 def decide(facts: Mapping[str, Fact]) -> Bottleneck:
@@ -196,7 +213,7 @@ def _measured(facts: Mapping[str, Fact]) -> Bottleneck:
     headroom = _headroom(_number(facts, "profile.limiter_pct"))
     if not held:
         return Bottleneck(
-            limit=Limit.UNKNOWN,
+            limit=BottleneckClass.UNKNOWN,
             says="measured, and no resource stands out",
             headroom=headroom,
             kind=Kind.MEASURED,
@@ -222,7 +239,7 @@ def _unmeasured(facts: Mapping[str, Fact]) -> Bottleneck:
         held = [*first, (Rule(modeled.limit, ()), [modeled]), *rest]
     if not held:
         return Bottleneck(
-            limit=Limit.UNKNOWN,
+            limit=BottleneckClass.UNKNOWN,
             says="neither measured nor modeled",
             headroom=headroom,
             missing=missing,
@@ -230,8 +247,8 @@ def _unmeasured(facts: Mapping[str, Fact]) -> Bottleneck:
     return _made(held, facts, headroom, held[0][1][0].kind, missing)
 
 
-def _memory(limit: Limit) -> bool:
-    return limit in {Limit.DRAM, Limit.L2, Limit.LATENCY}
+def _memory(limit: BottleneckClass) -> bool:
+    return limit in {BottleneckClass.DRAM, BottleneckClass.L2, BottleneckClass.LATENCY}
 
 
 def _largest_part(facts: Mapping[str, Fact]) -> EvidenceLine | None:

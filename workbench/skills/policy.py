@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from workbench.kernels.records import Fact
-from workbench.measure.bottleneck import Bottleneck, Headroom, Limit, classify
+from workbench.measure.bottleneck import Bottleneck, BottleneckClass, Headroom, classify
 from workbench.skills.conditions import Answer, Condition, check, evaluate
 from workbench.skills.policy_table import Case, PolicyTable, Veto
 from workbench.skills.records import Check, PolicyRecord, Truth
@@ -65,7 +65,7 @@ def decide(facts: Mapping[str, Fact], table: PolicyTable) -> Ruling:
     structure = state.structure()
     found = classify(facts)
     headroom = state.headroom(found)
-    state.learn("limit", "" if found.limit is Limit.UNKNOWN else found.limit.value)
+    state.learn("limit", "" if found.limit is BottleneckClass.UNKNOWN else found.limit.value)
     predicates = tuple(state.predicates())
     bottlenecks = list(state.bottlenecks())
     default = table.file.default

@@ -6,7 +6,7 @@ from typing import ClassVar
 from textual.content import Content
 
 from workbench.gate.records import GateReport
-from workbench.measure.bottleneck import Limit
+from workbench.measure.bottleneck import BottleneckClass
 from workbench.measure.ncu.records import NcuState
 from workbench.measure.records import Kind
 from workbench.session.records import Transition
@@ -86,7 +86,7 @@ def limit_lines(gate: GateReport, look: Look, width: int) -> list[Content]:
 
     lines: list[Content] = []
     for kernel, found in bottlenecks(gate).items():
-        if found.limit is not Limit.UNKNOWN:
+        if found.limit is not BottleneckClass.UNKNOWN:
             name = f"{kernel}: " if len(gate.launches) > 1 else ""
             lines += told("limit", f"{name}{found.says}; headroom {found.headroom}", look, width)
             for known in found.evidence[:EVIDENCE]:

@@ -1,7 +1,7 @@
-"""GPUs that were taken out: which, why and since when; and what the driver says of one's health.
+"""GPUs that were taken out of use: which, why and since when; and the driver's view of a GPU.
 
-A record is a small file in the person's runtime folder, which a restart of the machine empties. A
-GPU comes back when its file is removed, after whatever the record's reason asks for.
+A record is a small file in the user's runtime folder, which a restart of the machine empties. A
+GPU is used again once its file is removed.
 """
 
 import contextlib
@@ -15,31 +15,31 @@ from msgspec import Struct
 
 from workbench.paths import runtime_home
 
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 class Sick(Struct, frozen=True, kw_only=True):
-    """A GPU that is not to be used."""
+    """The record of a GPU that must not be used."""
 
     uuid: str
-    """Or `index-N` where NVML does not tell one."""
+    """The GPU's UUID, or `index-N` where NVML does not give one."""
     reason: str
     since: str
     """ISO 8601, UTC."""
 
 
 def folder() -> Path:
-    """Where the records lie."""
+    """The folder of the records."""
     return runtime_home() / "sick-gpus"
 
 
 def record_path(uuid: str) -> Path:
-    """The record of one GPU: removing it brings the GPU back."""
+    """The file that records one GPU; removing it brings the GPU back."""
     return folder() / f"{uuid}.json"
 
 
 def take_out(uuid: str, reason: str) -> Sick:
-    """Record that a GPU is not to be used; the first reason stays."""
+    """Record that a GPU must not be used; an earlier record is kept and returned."""
     known = sickness(uuid)
     if known is not None:
         return known
@@ -51,7 +51,10 @@ def take_out(uuid: str, reason: str) -> Sick:
 
 
 def sickness(uuid: str) -> Sick | None:
-    """Why a GPU is not to be used; None when it is well. An unreadable record counts as one."""
+    """The record of a GPU that must not be used; None when it is well.
+
+    An unreadable file counts as a record.
+    """
     path = record_path(uuid)
     try:
         return msgspec.json.decode(path.read_bytes(), type=Sick)
@@ -62,15 +65,15 @@ def sickness(uuid: str) -> Sick | None:
 
 
 def how_to_clear(uuid: str) -> str:
-    """What a person does to use a GPU again."""
+    """What to do so that a GPU is used again, as one line for a person."""
     return f"reset it (nvidia-smi --gpu-reset, or a restart), then: rm {record_path(uuid)}"
 
 
 def complaint(uuid: str) -> str:
-    """What the driver wants done to a GPU after a fault of the hardware; empty when nothing.
+    """What the driver wants done to a GPU after a hardware fault; empty when nothing.
 
-    This is NVML's recovery action, the driver's own reading of the Xids it met: those that a
-    kernel's bad address causes (13, 31, 43) ask for none. Drivers before 560 do not tell.
+    This is NVML's recovery action, the driver's own judgement of the Xids it saw: those that a
+    kernel's bad address causes (13, 31, 43) need none. Drivers before 560 do not report it.
     """
     import pynvml
 
@@ -103,8 +106,8 @@ def recovery_words(action: int) -> str:
 def lingering(
     listed: Callable[[], Collection[int]], pids: Collection[int], seconds: float
 ) -> list[int]:
-    """Those of `pids`, all killed, that the driver still lists as computing after `seconds`."""
+    """The killed `pids` that `listed()` still contains after up to `seconds`, in order."""
     until = time.monotonic() + seconds
     while (left := sorted(set(listed()) & set(pids))) and time.monotonic() < until:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     return left

@@ -1,11 +1,13 @@
 """One timing per GPU at a time, across all processes and users of a machine.
 
-A file per GPU in a folder that everybody can write to, locked by `flock`: the kernel releases it
-when its holder dies. Timings hold it alone; other work on the GPU, which only must not run beside
-a timing, shares it. Whoever waits to be alone shares a second file meanwhile, and who comes to
-share the GPU waits until nobody does: a timing would else wait until no session shares by chance,
-which with four of them hardly ever happens. So timings, which are short, come one after the other,
-and what is shared runs side by side in between.
+The lock is a file per GPU in a folder that every user can write to, locked with `flock`, so the
+kernel releases it when its holder dies. Timings take it exclusively; other work on the GPU, which
+must not run beside a timing, shares it.
+
+A second file per GPU keeps timings from starving. A process that waits for exclusive use holds
+this file shared meanwhile, and a process that wants to share the GPU first waits until nobody
+does. Without it, a timing would wait until by chance no session shares the GPU, which with four
+sessions hardly ever happens.
 """
 
 import contextlib
@@ -23,17 +25,19 @@ from workbench.errors import WorkbenchError
 FOLDER = Path("/tmp")  # noqa: S108 -- not TMPDIR: users of one machine must meet there
 _LOCKS = Path("/proc/locks")
 _announced: dict[Path, int] = {}
-"""Descriptors that hold the files by which others see this process."""
+"""Descriptors of the files that show other workbenches that this process is here."""
 _announcing = threading.Lock()
-_LOOK_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 _GLANCES, _GLANCE_SECONDS = 5, 0.001
-_MOMENT_SECONDS = 5.0
+"""How often, and how far apart, a sharer looks whether somebody waits for exclusive use."""
+_QUEUE_SECONDS = 5.0
+"""Least time to try to enter the queue for exclusive use: its holders leave within moments."""
 _TRIES = 10
-"""At opening: another process may create or remove the file between two calls."""
+"""Attempts to open a file, which another process may create or remove between two calls."""
 
 
 class GpuBusy(WorkbenchError):
-    """Others held the GPU for as long as one was willing to wait."""
+    """Other processes held the GPU for longer than the caller was willing to wait."""
 
 
 @contextlib.contextmanager
@@ -45,9 +49,10 @@ def gpu_lock(
     waits: Callable[[], None] = lambda: None,
     folder: Path = FOLDER,
 ) -> Iterator[None]:
-    """Hold the GPU's lock for the body, alone or `shared`; `waits` is called if others hold it.
+    """Hold the GPU's lock during the body, exclusively or `shared`.
 
-    Raises GpuBusy after `seconds`, WorkbenchError when the file is none that can be locked.
+    `waits` is called once if others hold it. Raises GpuBusy after `seconds`, and WorkbenchError
+    when the lock file cannot be used.
     """
     _announce(uuid, folder)
     until = time.monotonic() + seconds
@@ -70,9 +75,9 @@ def gpu_lock(
 
 
 def neighbours(uuid: str, *, folder: Path = FOLDER) -> set[int]:
-    """Other processes that time on this GPU under the same lock, holding it or not at this moment.
+    """Ids of other processes that use this GPU under the same lock, whether or not they hold it.
 
-    The kernel's own list of locks tells their numbers, whoever's they are; empty where it does not.
+    Read from the kernel's list of locks, for all users; empty where it cannot be read.
     """
     mine = _announced.get(folder / _presence(uuid))
     if mine is None:
@@ -83,7 +88,7 @@ def neighbours(uuid: str, *, folder: Path = FOLDER) -> set[int]:
     except OSError:
         return set()
     shared = [(int(f[4]), f[5]) for f in fields if f[1] == "FLOCK" and f[3] == "READ"]
-    # By our own entry: a layered file system shows another device here than to `stat`.
+    # Matched through our own entry: a layered file system shows another device here than in `stat`.
     files = {name for pid, name in shared if pid == os.getpid() and name.endswith(f":{inode}")}
     return {pid for pid, name in shared if name in files} - {os.getpid()}
 
@@ -93,9 +98,9 @@ def _presence(uuid: str) -> str:
 
 
 def _announce(uuid: str, folder: Path) -> None:
-    """Be seen by the others for as long as this process lives: its workers stay between timings.
+    """Show others that this process uses the GPU until it ends: workers stay between timings.
 
-    Not being seen is no fault: others then take our workers for strangers.
+    A failure is harmless: others then take our workers for unknown processes.
     """
     path = folder / _presence(uuid)
     with _announcing:
@@ -103,7 +108,7 @@ def _announce(uuid: str, folder: Path) -> None:
             return
         with contextlib.suppress(WorkbenchError):
             descriptor = _opened(path)
-            # Nobody ever takes it alone, so this does not wait.
+            # Nobody ever locks this file exclusively, so this does not wait.
             with contextlib.suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
             if (old := _announced.get(path)) is not None:
@@ -112,9 +117,9 @@ def _announce(uuid: str, folder: Path) -> None:
 
 
 def _alone(wanted: Path, lock: Path, until: float, waits: Callable[[], None]) -> int:
-    """A descriptor that holds the lock for itself; who comes to share waits from now on."""
-    # In nobody's way but of those who look whether somebody waits, for a moment.
-    soon = max(until, time.monotonic() + _MOMENT_SECONDS)
+    """A descriptor that holds the lock exclusively; new sharers wait from now on."""
+    # Only sharers that look whether somebody waits hold this file exclusively, for a moment.
+    soon = max(until, time.monotonic() + _QUEUE_SECONDS)
     waiting = _waited(partial(_tried, wanted, fcntl.LOCK_SH), wanted, soon, lambda: None)
     try:
         return _waited(partial(_tried, lock, fcntl.LOCK_EX), lock, until, waits)
@@ -123,9 +128,9 @@ def _alone(wanted: Path, lock: Path, until: float, waits: Callable[[], None]) ->
 
 
 def _beside(wanted: Path, lock: Path) -> int | None:
-    """A descriptor that shares the lock; None where somebody has it alone, or waits for that."""
+    """A descriptor that shares the lock; None if somebody holds it exclusively or waits to."""
     for _ in range(_GLANCES):
-        # Two who look at the same moment see each other: not to be taken for somebody who waits.
+        # Two sharers that look at the same moment block each other, so one failure means nothing.
         if (seen := _tried(wanted, fcntl.LOCK_EX)) is not None:
             try:
                 return _tried(lock, fcntl.LOCK_SH)
@@ -138,7 +143,7 @@ def _beside(wanted: Path, lock: Path) -> int | None:
 def _waited(
     take: Callable[[], int | None], path: Path, until: float, waits: Callable[[], None]
 ) -> int:
-    """What `take` gives, asked until it gives something."""
+    """Call `take` until it returns a descriptor; raises GpuBusy at `until`."""
     began = time.monotonic()
     while (held := take()) is None:
         waits()
@@ -148,13 +153,16 @@ def _waited(
                 where=str(path),
                 todo="another workbench is timing there; wait for it, or use another GPU",
             )
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     return held
 
 
 def _tried(path: Path, how: int) -> int | None:
-    """A locked descriptor of the file that is there, None where others hold it: a cleaner of /tmp
-    may have removed the one that was opened, and others would meet at the next."""
+    """A descriptor of the file, locked with `how`; None where others hold a conflicting lock.
+
+    Tries again where a cleaner of /tmp removed the file after it was opened: other processes would
+    lock its successor.
+    """
     for _ in range(_TRIES):
         descriptor = _opened(path)
         try:
@@ -180,7 +188,7 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 
 def _opened(path: Path) -> int:
-    """The file's descriptor. Read-only: enough for a lock, and what is another user's opens too.
+    """The file's descriptor, read-only: that is enough for a lock, and opens other users' files.
 
     Opening with O_CREAT would fail on another user's file in a sticky folder
     (`fs.protected_regular`), so an existing file is opened first.

@@ -1,4 +1,4 @@
-"""Which GPUs this machine has and what else runs on them, through NVML without touching CUDA."""
+"""Which GPUs this machine has and what runs on them, read through NVML without touching CUDA."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
     """One GPU as NVML describes it at one moment."""
 
     index: int
-    """NVML's, which follows the PCI bus and not CUDA_VISIBLE_DEVICES."""
+    """NVML's index, which follows the PCI bus and not CUDA_VISIBLE_DEVICES."""
     uuid: str
     name: str
     cc: int
@@ -21,28 +21,28 @@ class Gpu(Struct, frozen=True, kw_only=True):
     memory_bytes: int
     driver: str
     utilization: int | None
-    """Percent over the last sample; None where the driver will not say."""
+    """Percent over the driver's last sample; None where the driver does not report it."""
     processes: int | None
-    """Compute processes on it now; None where the driver will not say."""
+    """Number of compute processes on it; None where the driver does not report it."""
     sm_clock_mhz: int | None = None
     temperature_c: int | None = None
     throttle_reasons: int | None = None
-    """NVML's bit mask of reasons for which clocks are held down."""
+    """NVML's bit mask of reasons why clocks are held down."""
     busy: tuple[str, ...] = ()
-    """Compute processes on it now: `python3 (4711)`."""
+    """Names of the compute processes on it: `python3 (4711)`."""
     ecc_errors: int | None = None
     """Uncorrected memory errors since the driver was loaded; None where ECC is off or unknown."""
     mig: bool = False
-    """It is split into slices: no program has all of it."""
+    """Whether it is split into MIG slices, so that no program can use all of it."""
 
     @property
     def target(self) -> str:
-        """`sm90`."""
+        """Name of its compile target: `sm90`."""
         return f"sm{self.cc}"
 
 
 class NvmlFault(Exception):
-    """NVML is there but does not answer; the text says what it said."""
+    """NVML is installed but fails; the text is its message."""
 
 
 @contextlib.contextmanager
@@ -57,10 +57,10 @@ def _nvml() -> Iterator[object]:
 
 
 def list_gpus() -> list[Gpu]:
-    """The NVIDIA GPUs this process may use, as CUDA counts them; empty without driver or GPU.
+    """The NVIDIA GPUs that this process may use, in CUDA's order; empty without driver or GPU.
 
-    Raises NvmlFault when a driver is there but refuses to answer, so that a sick machine is not
-    taken for one without a GPU.
+    Raises NvmlFault when a driver is installed but fails, so that a broken machine is not taken
+    for one without a GPU.
     """
     try:
         import pynvml
@@ -83,9 +83,10 @@ def list_gpus() -> list[Gpu]:
 
 
 def _visible(gpus: list[Gpu]) -> list[Gpu]:
-    """Those that CUDA_VISIBLE_DEVICES leaves, in its order: CUDA counts them so.
+    """The GPUs that CUDA_VISIBLE_DEVICES names, in its order, which is CUDA's numbering.
 
-    An entry is an index or the beginning of a UUID; CUDA ignores all from the first wrong one on.
+    An entry is an index or the beginning of a UUID; CUDA ignores everything from the first invalid
+    entry on.
     """
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
     if wanted is None:
@@ -143,7 +144,7 @@ def _read(nvml: object, index: int, driver: str) -> Gpu:
 
 
 def _is_split(nvml: Any, handle: object) -> bool:  # noqa: ANN401 -- an untyped module
-    """Whether MIG is on; a GPU that knows no MIG says it is not supported."""
+    """Whether MIG is on; NVML raises "not supported" for a GPU without MIG."""
     try:
         return int(nvml.nvmlDeviceGetMigMode(handle)[0]) == 1
     except nvml.NVMLError:
@@ -151,7 +152,7 @@ def _is_split(nvml: Any, handle: object) -> bool:  # noqa: ANN401 -- an untyped 
 
 
 def process_name(pid: int) -> str:
-    """`python3 (4711)`; `process 4711` where its name is not ours to read."""
+    """A process as `python3 (4711)`, or `process 4711` where its name may not be read."""
     try:
         name = (Path("/proc") / str(pid) / "comm").read_text(errors="replace").strip()
     except OSError:
@@ -160,11 +161,14 @@ def process_name(pid: int) -> str:
 
 
 def hidden_by_environment(gpus: Sequence[Gpu]) -> str:
-    """What CUDA_VISIBLE_DEVICES says where it leaves no GPU although it names something."""
+    """The value of CUDA_VISIBLE_DEVICES if it is why `gpus` is empty; else an empty string."""
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     return wanted if wanted.strip() and not gpus else ""
 
 
 def idlest(gpus: list[Gpu]) -> Gpu:
-    """The GPU with the fewest other processes, then the least use, then the lowest index."""
+    """The GPU with the fewest processes, then the lowest utilization, then the lowest index.
+
+    Raises ValueError when `gpus` is empty.
+    """
     return min(gpus, key=lambda g: (g.processes or 0, g.utilization or 0, g.index))

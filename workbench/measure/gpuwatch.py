@@ -1,7 +1,7 @@
-"""How a GPU's clocks stand while something is timed on it, and who else computes there.
+"""A GPU's clocks while something is timed on it, and which other processes compute there.
 
-Through NVML from the judge's process, without touching CUDA. Reading costs tens of microseconds to
-a few milliseconds, so it is done between calls, never within one.
+Read through NVML in the judge's process, without touching CUDA. Reading takes from tens of
+microseconds to a few milliseconds, so it is done between calls, never within one.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ from workbench.measure.gpulock import neighbours
 from workbench.measure.gpus import Gpu, NvmlFault, list_gpus, process_name
 
 IDLE, APPLICATION_CLOCKS, DISPLAY_CLOCKS = 0x1, 0x2, 0x100
-"""NVML's reasons for clocks below the maximum that are no throttling: nothing runs, or somebody
-set the clocks."""
+"""NVML's reasons for clocks below the maximum that are not throttling: nothing runs, or somebody
+has set the clocks."""
 _HARMLESS = IDLE | APPLICATION_CLOCKS | DISPLAY_CLOCKS
 _POWER_CAP = 0x4
 _HELD_BY = {
@@ -33,14 +33,14 @@ _HELD_BY = {
 }
 """NVML's bits in words (nvml.h, "Clocks Event Reasons")."""
 _HOT = 0x8 | 0x20 | 0x40 | 0x80
-"""Reasons that no workload causes by itself on a GPU that is cooled and fed as it should be; the
-power cap, which dense products reach everywhere, is none of them."""
+"""Reasons that no workload causes on a GPU with proper cooling and power. The power cap is not
+among them: dense products reach it everywhere."""
 CLOCK_CHANGE = 0.02
-"""Within a pair the SM clock may differ by so much (gate protocol, section 9)."""
+"""Largest relative change of the SM clock within a pair (gate protocol, section 9)."""
 
 
 class GpuState(Struct, frozen=True, kw_only=True):
-    """A GPU at one moment; None where the driver will not say."""
+    """A GPU's clocks at one moment; a field is None where the driver does not report it."""
 
     sm_clock_mhz: int | None = None
     throttle_reasons: int | None = None
@@ -48,20 +48,20 @@ class GpuState(Struct, frozen=True, kw_only=True):
 
 
 class Watch(Protocol):
-    """Looks at one GPU."""
+    """An observer of one GPU."""
 
     def state(self) -> GpuState:
         """Its clocks now."""
 
     def strangers(self) -> tuple[str, ...]:
-        """Other processes that compute on it: `python3 (4711)`. Neither ours nor neighbours'."""
+        """Other processes that compute on it (`python3 (4711)`), neither ours nor neighbours'."""
 
     def neighbours(self) -> tuple[str, ...]:
-        """Other workbenches with processes on it, kept still by its lock: `workbench (4711)`."""
+        """Other workbenches with processes on it, which heed its lock: `workbench (4711)`."""
 
 
 class NoWatch:
-    """Sees nothing: where NVML is not there."""
+    """The watch where NVML is not available: it knows nothing."""
 
     def state(self) -> GpuState:
         """Nothing is known."""
@@ -77,7 +77,7 @@ class NoWatch:
 
 
 class NvmlWatch:
-    """Looks through NVML, which must stay initialised meanwhile."""
+    """A watch through NVML, which must stay initialised while it is used."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class NvmlWatch:
         self._nvml = nvml
         self._handle = handle
         self._others = others
-        """Workbenches under the same lock."""
+        """Gives the ids of workbenches that use the same lock."""
 
     def state(self) -> GpuState:
         """Its clocks now."""
@@ -103,7 +103,7 @@ class NvmlWatch:
         )
 
     def strangers(self) -> tuple[str, ...]:
-        """Other processes that compute on it, as far as the driver tells their numbers."""
+        """Other processes that compute on it, as far as the driver lists their ids."""
         foreign, owners = self._foreign()
         return tuple(process_name(pid) for pid in foreign if pid not in owners)
 
@@ -113,20 +113,15 @@ class NvmlWatch:
         return tuple(process_name(pid) for pid in dict.fromkeys(owners.values()))
 
     def _foreign(self) -> tuple[list[int], dict[int, int]]:
-        """Processes on it that are not ours, and the workbench that some of them belong to."""
+        """Ids of processes that are not ours, and by id the workbench that some belong to."""
         try:
             listed = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
         except self._nvml.NVMLError:
             return [], {}
         own = {os.getpid(), *descendants(os.getpid())}
         foreign = [int(process.pid) for process in listed if process.pid not in own]
-        others = set(self._others()) if foreign else set()
-        owners = {
-            pid: owner
-            for pid in (foreign if others else ())
-            for owner in [next((one for one in (pid, *ancestors(pid)) if one in others), 0)]
-            if owner
-        }
+        workbenches = set(self._others()) if foreign else set()
+        owners = {pid: owner for pid in foreign if (owner := _owner(pid, workbenches))}
         return foreign, owners
 
     def _asked(self, question: Callable[[], object]) -> int | None:
@@ -136,9 +131,16 @@ class NvmlWatch:
             return None
 
 
+def _owner(pid: int, workbenches: Collection[int]) -> int | None:
+    """The workbench that a process is or descends from; None where it is none of these."""
+    if not workbenches:
+        return None
+    return next((one for one in (pid, *ancestors(pid)) if one in workbenches), None)
+
+
 @contextlib.contextmanager
 def watching(uuid: str) -> Iterator[Watch]:
-    """A watch on the GPU of that UUID; one that sees nothing where NVML does not answer."""
+    """A watch on the GPU of that UUID; a `NoWatch` where NVML does not answer."""
     import pynvml
 
     try:
@@ -159,9 +161,9 @@ def watching(uuid: str) -> Iterator[Watch]:
 
 
 def gpu_behind(device_index: int) -> Gpu | None:
-    """The GPU that a workshop's `device_index` means; None where NVML does not show it.
+    """The GPU at a workshop's `device_index`; None where NVML does not show it.
 
-    Raises WorkbenchError where CUDA_VISIBLE_DEVICES names too few.
+    Raises WorkbenchError when CUDA_VISIBLE_DEVICES has fewer entries.
     """
     name = visible_device(device_index, os.environ)
     try:
@@ -175,13 +177,13 @@ def gpu_behind(device_index: int) -> Gpu | None:
 
 
 def lock_name(device_index: int) -> str:
-    """What the GPU that a workshop's `device_index` means is locked under: its UUID if known."""
+    """The name under which the GPU at `device_index` is locked: its UUID, if NVML gives one."""
     gpu = gpu_behind(device_index)
     return gpu.uuid if gpu else f"index-{device_index}"
 
 
 def held_by(throttle_reasons: int | None) -> tuple[str, ...]:
-    """What holds a GPU's clocks down, in words; nothing for an idle GPU."""
+    """The reasons that hold a GPU's clocks down, in words; empty for an idle GPU."""
     bits = throttle_reasons or 0
     known = tuple(words for bit, words in _HELD_BY.items() if bits & bit)
     rest = bits & ~IDLE & ~sum(_HELD_BY)
@@ -189,20 +191,20 @@ def held_by(throttle_reasons: int | None) -> tuple[str, ...]:
 
 
 def hot(throttle_reasons: int | None) -> bool:
-    """Whether something is wrong with its cooling or power: what it reaches now is no ceiling."""
+    """Whether cooling or power hold the GPU back, so that what it reaches now is no ceiling."""
     return bool((throttle_reasons or 0) & _HOT)
 
 
 def capped(states: Sequence[GpuState]) -> bool:
-    """Whether the power cap, and nothing else, held the clocks down in one of these."""
+    """Whether the power cap, and nothing else, held the clocks down in at least one state."""
     held = [(state.throttle_reasons or 0) & ~_HARMLESS for state in states]
     return any(held) and all(one in {0, _POWER_CAP} for one in held)
 
 
 def unsteady(states: Sequence[GpuState], *, hot: bool = False) -> str:
-    """Why calls between which these were read do not compare; empty when they do.
+    """Why calls made between these readings cannot be compared; empty when they can.
 
-    `hot` takes the power cap as given: only clocks that moved are then a reason.
+    With `hot` the power cap is accepted: it is then a reason only if the clock moved.
     """
     given = _HARMLESS | _POWER_CAP if hot else _HARMLESS
     for state in states:

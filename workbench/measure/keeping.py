@@ -1,4 +1,4 @@
-"""Records kept in the cache folder between runs: read back whole, or as if they were not there."""
+"""Reads and writes cached records; a damaged one is treated as missing."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ T = TypeVar("T", bound=Struct)
 
 
 def kept(file: Path, kind: type[T]) -> T | None:
-    """The record in `file`; None when there is none that can be read as `kind`."""
+    """The record of type `kind` in `file`; None when the file is missing or cannot be decoded."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
@@ -21,9 +21,9 @@ def kept(file: Path, kind: type[T]) -> T | None:
 
 
 def keep(file: Path, record: Struct) -> bool:
-    """Write in one move, so that no reader meets half a record; False where nothing can be kept.
+    """Write a record atomically, so that no reader sees half of it; False when that fails.
 
-    What is kept saves time and nothing else: a full disk or a read-only home is no fault.
+    Cached records only save time, so a full disk or a read-only home is no error.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

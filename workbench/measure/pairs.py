@@ -1,6 +1,6 @@
-"""What interleaved pairs of timings say: a ratio, its interval, and whether that decides anything.
+"""The ratio that interleaved pairs of timings show, its interval, and what that decides.
 
-Pure: reads no clock and no device, so the same samples give the same answer next year.
+Pure: reads no clock and no device, so the same samples always give the same answer.
 """
 
 import math
@@ -18,44 +18,46 @@ class Answer(StrEnum):
     """What the pairs say about the candidate."""
 
     FASTER = "faster"
-    """By more than the threshold, with the stated error."""
+    """Faster by more than the threshold, with the rule's `error`."""
     SLOWER = "slower"
-    """By more than the threshold, with the stated error."""
+    """Slower by more than the threshold, with the rule's `error`."""
     NO_GAIN = "no gain"
-    """By more than the threshold it is not faster, with the rule's error of missing a gain."""
+    """Not faster by more than the threshold, with the rule's `miss`."""
     UNDECIDED = "undecided"
-    """More pairs are wanted; at the cap it means: cannot tell."""
+    """More pairs are needed; at the cap, it cannot be told."""
 
 
 class PairRule(Struct, frozen=True, kw_only=True):
-    """When pairs decide. The bounds are `measure.sequential`'s: valid at every look, together."""
+    """When pairs decide. Bounds come from `measure.sequential` and hold at all looks together."""
 
     threshold: float = 1.01
     """A ratio counts only beyond this, on either side (gate protocol, section 9.4). Below 1 it is
     a floor: the candidate may be slower, but not by more than this."""
     error: float = 0.005
-    """One-sided, of the whole sequence of looks: 99.5 % on each side (gate protocol, 9.4)."""
+    """One-sided error of the whole sequence of looks: 99.5 % on each side (gate protocol, section
+    9.4)."""
     miss: float = 0.025
-    """One-sided error of "no gain" (ours). Larger than `error`, because a missed gain costs a try
-    and a false one is built upon; of a gain well above the threshold it is never met."""
+    """One-sided error of "no gain" (ours). Larger than `error`, because a missed gain costs one
+    attempt, while later steps build on a false one. A gain well above the threshold is never
+    missed."""
     first: int = 14
-    """Pairs before the first look: where all of them lie beyond the threshold, that decides."""
+    """Pairs before the first look, which decides if all of them lie beyond the threshold."""
     apart_us: float = 0.3
-    """What two processes that run one and the same kernel differ by, in all pairs of a run alike
-    (ours). On an H200 the same 5.8 us kernel in two workers read 1.028x, and 0.983x in two others,
-    over hundreds of pairs each: 0.16 us at most; of kernels from 36 us up no more was seen
-    (`workbench bench noise`). No number of pairs shows it, so it widens every interval."""
+    """Constant difference, in microseconds, between two processes that run the same kernel (ours).
+    On an H200 the same 5.8 us kernel read 1.028x in two workers and 0.983x in two others, over
+    hundreds of pairs each: 0.16 us at most. Kernels from 36 us up showed no more (`workbench bench
+    noise`). More pairs do not reveal it, so it widens every interval."""
     cap: int = 960
-    """Pairs after which there is no further look (ours: 2 % at 5 % jitter per pair are found)."""
+    """Pairs at the last look (ours: enough to find a gain of 2 % at 5 % jitter per pair)."""
 
     @property
     def slower_below(self) -> float:
-        """Ratios under this are of a slower candidate."""
+        """A ratio below this means that the candidate is slower."""
         return min(self.threshold, 1 / self.threshold)
 
     @property
     def confidence(self) -> float:
-        """Of the two-sided interval, 0 to 1."""
+        """Confidence of the two-sided interval, 0 to 1."""
         return 1 - 2 * self.error
 
 
@@ -67,15 +69,14 @@ class PairSummary(Struct, frozen=True, kw_only=True):
     """exp of the median log ratio."""
     low: float
     high: float
-    """The interval, with the rule's confidence at every look together, and with what processes
-    differ by on either side."""
+    """Ends of the interval of the ratio: `pairs_low` and `pairs_high`, widened by `apart`."""
     pairs_low: float
     pairs_high: float
-    """The interval of these pairs in these processes."""
+    """Ends of the interval of the pairs, with the rule's confidence at all looks together."""
     apart: float
-    """What processes differ by, as a share of the shorter time."""
+    """The rule's `apart_us` as a share of the shorter time."""
     most: float
-    """Upper end of the pairs with the rule's `miss`, which decides that there is no gain."""
+    """Upper end of the interval with the rule's `miss`; it decides that there is no gain."""
     spread: float
     """Interquartile range of the log ratio; 0.01 is about 1 %."""
 
@@ -85,10 +86,10 @@ def summarize(
 ) -> PairSummary:
     """Median ratio of the pairs and its distribution-free interval from order statistics.
 
-    The interval is one of a sequence: with the rule's confidence all of them, at all looks, hold
-    the true median, so one may stop at any look. Too few pairs for the rule's error have no ends:
-    0 and infinity. Samples are microseconds, pair by pair. Raises ValueError on unequal or empty
-    sequences and on times that are not positive: a launch that failed is never a number.
+    The intervals at all looks together contain the true median with the rule's confidence, so one
+    may stop at any look. With too few pairs for the rule's error the ends are 0 and infinity.
+    Samples are microseconds, in order of pairs. Raises ValueError when the sequences are empty or
+    of different lengths, or when a time is not positive: a failed launch is never a number.
     """
     if len(incumbent_us) != len(candidate_us) or not incumbent_us:
         raise ValueError("pairs need two samples each, and at least one pair")
@@ -117,7 +118,7 @@ def summarize(
 def _ends(
     ordered: Sequence[float], rule: PairRule, error: float
 ) -> tuple[float | None, float | None]:
-    """The median's interval among sorted values; None where there are too few for the error."""
+    """Ends of the median's interval in sorted values; None twice if too few for the error."""
     rank = rank_at(len(ordered), first=rule.first, cap=rule.cap, error=error)
     return (None, None) if rank is None else (ordered[rank], ordered[-1 - rank])
 
@@ -125,8 +126,8 @@ def _ends(
 def answer(summary: PairSummary, rule: PairRule) -> Answer:
     """What these pairs decide under the rule.
 
-    A gain must be beyond the threshold in the pairs, and beyond what processes differ by: then its
-    whole interval is above 1. A floor asks the pairs alone.
+    A gain must exceed the threshold in the pairs and also the difference between processes, so
+    that its whole interval lies above 1. A floor looks at the pairs alone.
     """
     floor = rule.threshold < 1
     if summary.pairs_low > rule.threshold and (floor or summary.low > 1):
@@ -140,12 +141,12 @@ def answer(summary: PairSummary, rule: PairRule) -> Answer:
 
 
 def next_look(pairs: int, rule: PairRule) -> int | None:
-    """How many pairs to have at the next look; None when the cap is reached."""
+    """Number of pairs at the next look; None when the cap is reached."""
     return next((look for look in looks(rule.first, rule.cap) if look > pairs), None)
 
 
 def speed(summary: PairSummary, rule: PairRule, gpu_seconds: float) -> Speed:
-    """The summary as a record for reports."""
+    """The summary as a record for reports, measured in `gpu_seconds`."""
     known = math.isfinite(summary.high)
     return Speed(
         kind=Kind.MEASURED,
@@ -159,7 +160,7 @@ def speed(summary: PairSummary, rule: PairRule, gpu_seconds: float) -> Speed:
 
 
 def measured_time(samples_us: Sequence[float], rule: PairRule, device: str) -> Time:
-    """Median of one side with its interval. Raises ValueError without samples."""
+    """Median time of one side with its interval. Raises ValueError without samples."""
     if not samples_us:
         raise ValueError("a measured time needs samples")
     ordered = sorted(samples_us)

@@ -1,4 +1,4 @@
-"""Which resource the model holds to take most of a kernel's time."""
+"""Which resource takes most of a kernel's time, according to the model."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,8 +14,10 @@ def modeled_parts(
     traces: Sequence[LaunchTrace],
     target: Target,
 ) -> Mapping[str, float]:
-    """Parts of the modeled time, microseconds; a measured time has none of its own, so that they
-    are modeled beside it. Empty where nothing was traced."""
+    """Parts of the modeled time in microseconds; empty where nothing was traced.
+
+    A measured time has no parts of its own, so they are modeled beside it.
+    """
     if time is not None and time.detail:
         return time.detail
     if not launches or not traces:
@@ -32,7 +34,7 @@ def largest_part(
     traces: Sequence[LaunchTrace],
     target: Target,
 ) -> tuple[str | None, float | None]:
-    """Name of the largest part and its share of all parts, 0 to 1; None twice when not known."""
+    """Name of the largest part and its share of all parts, 0 to 1; None twice when unknown."""
     parts = {
         name: us for name, us in modeled_parts(time, launches, traces, target).items() if us > 0
     }

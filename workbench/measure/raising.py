@@ -1,7 +1,8 @@
-"""When a timing beats a ceiling: that was too low, or the work is less than is assumed. Pure.
+"""Raises a ceiling that a timing has beaten, where the timing proves a higher rate. Pure.
 
-Ceilings are measured in a few seconds, perhaps beside neighbours. What a timing shows for certain
-raises them; what it does not show is explained where its share is told.
+Ceilings are measured in a few seconds, perhaps beside other work, and can be too low. A timing can
+also beat one because it needs less work than is assumed; that proves nothing, and
+`records.Limit.above` explains it instead.
 """
 
 from collections.abc import Collection
@@ -15,34 +16,34 @@ from workbench.measure.records import Limit
 from workbench.problems.records import WorkFloor
 
 BEATS = 1.01
-"""A limit that is beaten by more is one too low (ours: noise is below that over a median)."""
+"""A limit beaten by more than this is too low (ours: a median's noise is smaller)."""
 
 
 class Shown(Struct, frozen=True, kw_only=True):
-    """One timing, and the work behind it."""
+    """One timing, and the work that was timed."""
 
     us: float
     who: str
-    """What was timed, for the note: `gemm`."""
+    """Name of what was timed, for the note: `gemm`."""
     day: str
-    """`2026-11-29`."""
+    """Day of the timing: `2026-11-29`."""
     work: WorkFloor
     dtypes: Collection[str]
     written: float
     """Bytes of the outputs."""
     counted: bool
-    """The work was read off the reference."""
+    """Whether the work was counted on the reference rather than stated by the problem."""
     l2_bytes: int
-    """What the GPU's L2 can hold."""
+    """Capacity of the GPU's L2."""
 
 
 def raised(ceilings: Ceilings, limit: Limit, target: Target, shown: Shown) -> Ceilings | None:
-    """The ceilings with what this timing shows; None where it shows nothing beyond them.
+    """The ceilings raised by this timing; None where it proves no higher rate.
 
-    `limit` is the work's under these ceilings. Of the bytes those that an L2 can hold may never
-    have met DRAM, so they show no bandwidth. Counted operations may have been saved by algebra, and
-    mixed or emulated dtypes have no rate of their own, so they show no rate. Never above the
-    datasheet's peak.
+    `limit` is the limit of the work under these ceilings. Bytes that L2 can hold may never have
+    reached DRAM, so they prove no bandwidth. Counted operations may have been saved by algebra, and
+    mixed or emulated dtypes have no rate of their own, so they prove no rate. A ceiling is never
+    raised above the datasheet's peak.
     """
     if shown.us * BEATS >= limit.us:
         return None
@@ -76,7 +77,7 @@ def _better(
 
 
 def _native(dtypes: Collection[str]) -> str:
-    """The one dtype whose rate bounds such products; empty where there are several."""
+    """The dtype whose matrix rate bounds such products; empty where there is not exactly one."""
     names = {"float8" if dtype.startswith("float8") else dtype for dtype in dtypes}
     one = names.pop() if len(names) == 1 else ""
     return one if one in {"float16", "bfloat16", "float8", "int8"} else ""

@@ -1,4 +1,4 @@
-"""What is known of a kernel's speed, each number with its kind: exact, modeled or measured."""
+"""Records of times and speeds, each number with its kind: exact, modeled or measured."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ class Kind(StrEnum):
     """Where a number comes from. Kinds are never mixed in one ratio."""
 
     EXACT = "exact"
-    """From the compiler."""
+    """Given by the compiler."""
     MODELED = "modeled"
     """Computed from counted work."""
     MEASURED = "measured"
@@ -21,11 +21,12 @@ class Time(Struct, frozen=True, kw_only=True):
 
     kind: Kind
     microseconds: float
-    """Median when measured."""
+    """The median of the samples when measured."""
     low: float | None = None
     high: float | None = None
-    """Interval of the median, microseconds; None when modeled."""
+    """Ends of the median's interval in microseconds; None when modeled, or with few samples."""
     samples: int = 0
+    """Number of samples; 0 when modeled."""
     device: str = ""
     """Name of the GPU, or of the target when modeled (`sm90`)."""
     detail: dict[str, float] = {}
@@ -39,21 +40,22 @@ class Speed(Struct, frozen=True, kw_only=True):
     ratio: float
     low: float | None = None
     high: float | None = None
-    """Confidence interval; None when modeled."""
+    """Ends of the confidence interval; None when modeled, or with too few pairs."""
     confidence: float | None = None
-    """Of the interval, 0 to 1."""
+    """Confidence of the interval, 0 to 1."""
     pairs: int = 0
+    """Number of pairs; 0 when modeled."""
     gpu_seconds: float = 0.0
-    """For how long the GPU was held alone for it."""
+    """How long the GPU was held alone to measure it."""
 
     def says(self) -> str:
-        """As a trailer and a screen show it: `1.32 [1.31, 1.33] measured`."""
+        """Short form, for trailers and screens: `1.320 [1.310, 1.330] measured`."""
         known = self.low is not None and self.high is not None
         interval = f" [{self.low:.3f}, {self.high:.3f}]" if known else ""
         return f"{self.ratio:.3f}{interval} {self.kind}"
 
     def in_full(self) -> str:
-        """As a verdict tells it: `1.043x [1.036, 1.050], 99 %, 86 pairs, 0.4 GPU-s`."""
+        """Long form, for verdicts: `1.043x [1.036, 1.050], 99 %, 86 pairs, 0.4 GPU-s`."""
         if self.low is None or self.high is None or self.confidence is None:
             return f"{self.ratio:.3f}x {self.kind}"
         return (
@@ -66,21 +68,22 @@ class Limit(Struct, frozen=True, kw_only=True):
     """The time that a problem's work would take at the best rates of a GPU (its roofline)."""
 
     us: float
+    """Microseconds."""
     says: str
-    """`8.59e+09 bytes at 4271 GB/s`."""
+    """How it was computed: `8.59e+09 bytes at 4271 GB/s`."""
     bound: str
-    """`memory` or `arithmetic`."""
+    """What binds: `memory` or `arithmetic`."""
     source: str
-    """`measured ceiling, 2026-11-29`, or `datasheet`."""
+    """Where the rates come from: `measured ceiling, 2026-11-29`, or `datasheet`."""
     above: str = ""
-    """How a time can be below it."""
+    """How a time can be shorter than this limit."""
 
     def share(self, time: Time) -> float:
-        """How much of the limit a time reaches: 1.0 is all of it."""
+        """The share of the limit that a time reaches; 1.0 is the limit itself."""
         return self.us / time.microseconds
 
     def words(self, time: Time) -> str:
-        """`71 % of limit (memory, datasheet)`; above 100 % with how that can be."""
+        """`71 % of limit (memory, datasheet)`; above 100 %, also how that is possible."""
         share = f"{100 * self.share(time):.3g}"
         how = f"; {self.above}" if self.above and float(share) > 100 else ""
         return f"{share} % of limit ({self.bound}, {self.source}{how})"
@@ -90,15 +93,15 @@ class PairSamples(Struct, frozen=True, kw_only=True):
     """Every sample of one timing run, in the order of its rounds; nothing is trimmed."""
 
     run: str
-    """`alone`, `first`, `second` (new workers, the other order), `seed`, or `beside` (one run that
-    decides nothing)."""
+    """Which run: `alone`, `first`, `second` (new workers, the other order), `seed`, or `beside`
+    (a run that decides nothing)."""
     us: dict[str, tuple[float, ...]]
-    """Microseconds by side (`candidate`, `parent`, `seed`, `reference`); equal places pair up."""
+    """Microseconds by side (`candidate`, `parent`, `seed`, `reference`); equal indices pair up."""
     dropped: int = 0
-    """Pairs that the clocks spoilt."""
+    """Pairs discarded because the clocks changed."""
     capped: int = 0
-    """Pairs of these that were taken under the GPU's power cap."""
+    """Pairs kept in `us` that were taken under the GPU's power cap."""
     checked: int = 0
-    """Timed outputs that were compared with an answer."""
+    """Timed outputs that were compared with an expected answer."""
     gpu_seconds: float = 0.0
-    """For how long the GPU was held alone."""
+    """How long the GPU was held alone."""

@@ -1,4 +1,4 @@
-"""In which order sides take turns, which turns are looked at, and when a side is warm. Pure."""
+"""The order in which sides are timed, which outputs are checked, and when a side is warm. Pure."""
 
 import itertools
 import random
@@ -10,47 +10,49 @@ from msgspec import Struct, structs
 from workbench.measure.pairs import PairRule
 
 BLOCK = 12
-"""Rounds of which one is bare (ours)."""
+"""Rounds in a block, of which one is bare (ours)."""
 FIRST_BARE = 3
-"""Bare rounds of the first block: the clocks need a median before the first look (ours)."""
+"""Bare rounds in the first block: the clocks need a median before the first look (ours)."""
 CHECKED = 1 / 3
-"""Share of the calls whose outputs are looked at (gate protocol, section 9.2)."""
+"""Share of the calls whose outputs are checked (gate protocol, section 9.2)."""
 CLOSELY = 1 / 8
-"""Of these, the share that is held against the answer in fp64, with inputs, state and guards; the
-others are held against eager's own answer, which is cheap (ours)."""
+"""Share of the checked outputs that are compared with the answer in fp64, with inputs, state and
+guards; the rest are compared with eager's output, which is cheap (ours)."""
 
 _MEDIAN_OF = 5
 _STEADY = 0.02
 _LEAST_CALLS = 10
 _LEAST_SECONDS = 0.2
 _MOST_SECONDS = 3.0
+"""When a side counts as warm: see `Warmth.warm` (gate protocol, section 9.3)."""
 
 _PATIENCE_SECONDS = 30.0
+"""How long one run's rounds may take at the cap (ours)."""
 _FEWEST_PAIRS = 10
-"""With 8, all pairs on one side are just rare enough for an error of 0.5 %."""
+"""Lowest cap. With 8, all pairs on one side are just rare enough for an error of 0.5 %."""
 
 
 class Round(Struct, frozen=True, kw_only=True):
-    """Every side takes one turn on the same contents."""
+    """One round: every side is called once on the same contents."""
 
     order: tuple[int, ...]
-    """Places of the sides."""
+    """Indices of the sides, in the order of their calls."""
     bare: bool
-    """Without holding the GPU: for the clocks, not for the pairs."""
+    """Called on an idle GPU instead of behind a hold: compares the clocks and makes no pair."""
     checked: frozenset[int]
-    """Sides whose outputs are looked at when all have had their turn."""
+    """Sides whose outputs are checked after the round."""
     closely: frozenset[int]
-    """Of these, the ones that are looked at with all means."""
+    """The checked sides that are compared with the fp64 answer."""
 
 
 def rounds(
     seed: int, sides: int, *, checkable: Sequence[int], swapped: bool = False
 ) -> Iterator[Round]:
-    """Rounds without end, the same for the same seed.
+    """An endless sequence of rounds, determined by the seed.
 
-    The order turns round each time (A B, B A, A B: neighbours stay neighbours and drift cancels);
-    `swapped` begins with the last side. Each checkable side is checked in a third of the rounds,
-    and surely once, closely, in the first block.
+    The order alternates (A B, B A, A B, ...), so that drift cancels; `swapped` begins with the
+    last side. Each checkable side is checked in a third of the rounds, and once closely in the
+    first block.
     """
     rng = random.Random(seed)  # noqa: S311  # keyed by the judge's secret seed
     forth = tuple(range(sides))
@@ -68,12 +70,12 @@ def rounds(
                 checked=frozenset((*surely, *drawn)),
                 closely=frozenset((*surely, *(s for s in drawn if rng.random() < CLOSELY))),
             )
-            # A bare round makes no pair, so it must not take a pair's order either.
+            # A bare round makes no pair, so it must not use up a turn of the order either.
             turned ^= place not in bare
 
 
 class Warmth:
-    """Whether a side has reached its pace (gate protocol, section 9.3).
+    """Tells when a side has reached a steady speed (gate protocol, section 9.3).
 
     The first call, which compiles and tunes, does not count.
     """
@@ -84,7 +86,7 @@ class Warmth:
         self._begun = False
 
     def feed(self, us: float, seconds: float) -> None:
-        """One call: its time, and the seconds for which the GPU was kept at work since the last."""
+        """Add a call: its time in microseconds, and the seconds of GPU work since the last call."""
         if self._begun:
             self._us.append(us)
             self._seconds += seconds
@@ -92,7 +94,7 @@ class Warmth:
 
     @property
     def warm(self) -> bool:
-        """Two medians of five agree within 2 %, or it has had three seconds."""
+        """Whether the last two medians of five calls agree within 2 %, or three seconds passed."""
         if self._seconds >= _MOST_SECONDS:
             return True
         if len(self._us) < _LEAST_CALLS or self._seconds < _LEAST_SECONDS:
@@ -103,9 +105,9 @@ class Warmth:
 
 
 def affordable(rule: PairRule, round_seconds: float) -> PairRule:
-    """The rule with fewer pairs where rounds take so long that the cap would take minutes.
+    """The rule with a lower cap where the rounds would otherwise take too long.
 
-    Decided before the first pair counts, so the looks' bounds hold for the lower cap too.
+    To be chosen before the first pair, so that the bounds hold for the lower cap too.
     """
     if round_seconds * rule.cap <= _PATIENCE_SECONDS:
         return rule

@@ -1,16 +1,16 @@
-"""How many pairs must lie beyond a bound, look by look, so that looking often costs no error.
+"""How many pairs must lie beyond a bound at each look, so that repeated looks add no error.
 
 A group-sequential sign test. At a look at n pairs the lower bound of the median is the order
 statistic X(r), r from 0, and the upper bound X(n - 1 - r). With m the true median, X(r) > m means
 that at least n - r of n fair coins fell on one side; the r of all looks together are such that this
-ever happens with probability at most `error`. So the intervals of all looks hold the median
-together (repeated confidence intervals: Jennison and Turnbull 1989, J. R. Statist. Soc. B 51(3)),
-whatever rule stops the looking. Nothing is assumed of the noise but that the signs of different
+ever happens with probability at most `error`. So the intervals of all looks together contain the
+median (repeated confidence intervals: Jennison and Turnbull 1989, J. R. Statist. Soc. B 51(3)),
+whatever rule stops the looking. The only assumption about the noise is that the signs of different
 pairs about the median are independent.
 
-How much of the error is spent by when is the Pocock-like spending function of Lan and DeMets (1983,
-Biometrika 70(3)): error * ln(1 + (e - 1) t) at the share t of the cap. The probability of crossing
-is not approximated: the coins' walk is followed coin by coin.
+The error is spent over the looks by the Pocock-like function of Lan and DeMets (1983, Biometrika
+70(3)): error * ln(1 + (e - 1) t) at the share t of the cap. The probability of crossing a bound is
+computed exactly, by following the coins' random walk step by step.
 """
 
 import math
@@ -22,7 +22,7 @@ _GROWTH = 1.25
 
 @cache
 def looks(first: int, cap: int) -> tuple[int, ...]:
-    """Pairs at each look; even, so that both orders are there equally often, but for the cap."""
+    """Number of pairs at each look; even, except for the cap, so that both orders balance."""
     found = []
     n = min(first, cap)
     while n < cap:
@@ -32,16 +32,16 @@ def looks(first: int, cap: int) -> tuple[int, ...]:
 
 
 def spent(share: float, error: float) -> float:
-    """Error that may have been spent when `share` of the cap's pairs are there."""
+    """Error that may be spent by the time a `share` of the cap's pairs has been taken."""
     return error * math.log1p((math.e - 1) * min(share, 1.0))
 
 
 @cache
 def rank_at(pairs: int, *, first: int, cap: int, error: float) -> int | None:
-    """Place from either end, from 0, of the order statistic that bounds the median at a look.
+    """Index, counted from 0 at either end, of the order statistic that bounds the median.
 
-    None where even all values on one side would not be rare enough. Of a number of pairs between
-    two looks the answer is that of one more look there, after the scheduled ones before it.
+    None where even all values on one side would not be rare enough. For a number of pairs between
+    two looks, the answer is that of an additional look after the scheduled ones before it.
     """
     before = [look for look in looks(first, cap) if look < pairs]
     return _ranks((*before, pairs), cap, error)[-1]
@@ -49,9 +49,10 @@ def rank_at(pairs: int, *, first: int, cap: int, error: float) -> int | None:
 
 @cache
 def _ranks(schedule: tuple[int, ...], cap: int, error: float) -> tuple[int | None, ...]:
-    """The rank of every look of a schedule, exactly.
+    """The rank at every look of a schedule.
 
-    `alive[k]` is the probability that k coins so far fell the other way and no look has crossed.
+    `alive[k]` is the probability that k coins so far fell the other way and that no look has
+    crossed its bound.
     """
     alive = [1.0]
     crossed = 0.0
@@ -66,6 +67,6 @@ def _ranks(schedule: tuple[int, ...], cap: int, error: float) -> tuple[int | Non
             lost += alive[rank]
             alive[rank] = 0.0
         crossed += lost
-        # Values that could have crossed before are gone from `alive`: the rank never falls back.
+        # Walks that crossed at an earlier look are gone from `alive`, so ranks never decrease.
         ranks.append(rank if rank >= 0 else None)
     return tuple(ranks)

@@ -1,7 +1,7 @@
-"""Where the model of speed ranks as a GPU does, by calibration, and where it must not decide. Pure.
+"""Where calibration shows that the model of speed ranks kernels as a GPU does. Pure.
 
-The judgement is data (`model_trust.json`, written by `workbench bench model --judge`): what was
-never calibrated is not trusted.
+The judgements are data (`model_trust.json`, written by `workbench bench model --judge`). A family
+that was never calibrated is not trusted, and the model must not decide there.
 """
 
 import statistics
@@ -13,16 +13,16 @@ import msgspec
 from msgspec import Struct
 
 LEAST_RANK = 0.8
-"""Spearman's coefficient within a problem from which the model may rank its variants (issue 4)."""
+"""Least Spearman coefficient within a problem for the model to rank its variants (ours)."""
 LEAST_VARIANTS = 6
-"""Fewer say nothing about a rank (ours)."""
+"""Fewest variants from which a rank correlation means anything (ours)."""
 TOLD_APART = 1.05
-"""Two times further apart than this are different beyond a GPU's day (ours)."""
+"""Times whose ratio exceeds this differ by more than a GPU varies from day to day (ours)."""
 _DATA = Path(__file__).with_name("model_trust.json")
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
-    """How the model did on the variants of one problem."""
+    """How well the model ranked the variants of one problem."""
 
     problem: str
     family: str
@@ -31,20 +31,21 @@ class Judgement(Struct, frozen=True, kw_only=True):
     rank: float | None
     """Spearman's coefficient of modeled and measured times; None where it is not defined."""
     agreement: float | None
-    """Of pairs that the GPU tells apart by `TOLD_APART`, the share ranked alike."""
+    """Share of the pairs with times further apart than `TOLD_APART` that the model orders alike;
+    None without such pairs."""
     error: float
-    """Median of |modeled / measured - 1|, as a factor's distance from one."""
+    """Median of max(modeled / measured, measured / modeled) - 1."""
     source: str = ""
-    """GPU, versions and day of the times."""
+    """GPU, versions and day of the measured times."""
 
     @property
     def trusted(self) -> bool:
-        """Whether the model may rank here."""
+        """Whether the model may rank the variants of this problem."""
         enough = self.variants >= LEAST_VARIANTS
         return enough and self.rank is not None and self.rank >= LEAST_RANK
 
     def says(self) -> str:
-        """`rank correlation 0.82 over 11 variants`."""
+        """For reports: `rank correlation 0.82 over 11 variants`."""
         if self.rank is None or self.variants < LEAST_VARIANTS:
             return f"only {self.variants} variants were measured"
         return f"rank correlation {self.rank:.2f} over {self.variants} variants"
@@ -61,7 +62,7 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
 
 
 def agreement(modeled: Sequence[float], measured: Sequence[float]) -> float | None:
-    """Of pairs told apart by the measured times, the share that the modeled ones order alike."""
+    """Share of the pairs with measured times apart by `TOLD_APART` that the model orders alike."""
     alike: list[bool] = []
     for i, slow in enumerate(measured):
         for j, fast in enumerate(measured):
@@ -73,7 +74,7 @@ def agreement(modeled: Sequence[float], measured: Sequence[float]) -> float | No
 def why_not_trusted(family: str, target: str, known: Sequence[Judgement] | None = None) -> str:
     """Why modeled times must not rank kernels of this family on this target; empty when they may.
 
-    A family is trusted where every problem of it that was calibrated on enough variants is.
+    A family is trusted when all its problems that were calibrated on enough variants are trusted.
     """
     judged = [
         one
@@ -97,7 +98,10 @@ def calibration() -> tuple[Judgement, ...]:
 def judged(
     names: Mapping[str, str], target: str, modeled: Sequence[float], measured: Sequence[float]
 ) -> Judgement:
-    """What two rows of times, variant by variant, say; `names`: `problem`, `family`, `source`."""
+    """Judge modeled against measured times (same unit, same order of variants).
+
+    `names` holds `problem` and `family`, and maybe `source`. Raises StatisticsError without times.
+    """
     errors = [max(m / t, t / m) - 1 for m, t in zip(modeled, measured, strict=True)]
     return Judgement(
         problem=names["problem"],

@@ -1,7 +1,7 @@
-"""Which metrics Nsight Compute is asked for, in the groups and units in which a person reads them.
+"""The metrics that Nsight Compute is asked for, with the groups and units of our reports.
 
-Names and meanings are those of NVIDIA's Nsight Compute Profiling Guide, "Metrics Reference". Where
-a metric's name changed between versions or GPUs, the first that is there is taken.
+Names and meanings follow NVIDIA's Nsight Compute Profiling Guide, "Metrics Reference". Where a
+metric's name differs between versions or GPUs, the first one that is present is used.
 """
 
 from typing import Literal
@@ -20,7 +20,7 @@ GROUPS: tuple[Group, ...] = (
 
 
 class Source(Struct, frozen=True):
-    """One way to read a number: a metric, and what its value in base units is multiplied by."""
+    """One way to obtain a number: a metric, and a factor for its value in base units."""
 
     metric: str
     factor: float = 1.0
@@ -30,18 +30,20 @@ class MetricSpec(Struct, frozen=True, kw_only=True):
     """One number of the profile."""
 
     name: str
-    """Ours, and that of the fact `profile.NAME`."""
+    """Our name for it, also that of the fact `profile.NAME`."""
     group: Group
     unit: str
     """`%`, `us`, `B`, `GB/s`, or empty for a count or ratio."""
     better: int
-    """1 when more is better, -1 when less is, 0 when neither."""
+    """1 when more is better, -1 when less is better, 0 when neither is."""
     says: str
+    """What it is, for a person."""
     sources: tuple[Source, ...]
+    """In order of preference."""
 
 
 _OF_PEAK = ".avg.pct_of_peak_sustained_"
-"""Written `@` in the tables below."""
+"""Abbreviated as `@` in the tables below."""
 
 _SPEED = """
 duration_us | us | -1 | duration under the profiler
@@ -155,14 +157,17 @@ STALLS = (
     *("no_instruction", "math_pipe_throttle", "mio_throttle", "lg_throttle", "tex_throttle"),
     *("drain", "dispatch_stall", "imc_miss", "branch_resolve", "sleeping", "misc", "gmma"),
 )
-"""Why a warp that is there does not issue; `selected` is the one that does."""
+"""Reasons why a resident warp does not issue an instruction."""
 STALL_PREFIX = "stall_"
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _SELECTED = "smsp__average_warps_issue_stalled_selected_per_issue_active.ratio"
 
 
 def _rows(group: Group, table: str) -> list[MetricSpec]:
-    """Rows of `name | unit | better | meaning`, each followed by its sources, `metric*factor`."""
+    """Parse a table: rows `name | unit | better | meaning`, each followed by its sources.
+
+    A source is `metric` or `metric*factor`.
+    """
     specs: list[MetricSpec] = []
     for row in table.strip().splitlines():
         if "|" not in row:
@@ -216,11 +221,11 @@ CATALOGUE: dict[str, MetricSpec] = {
 }
 
 SECTIONS = ("SchedulerStats", "WarpStateStats")
-"""Asked for by name beside the set `detailed`, which the GUI's usual pages need."""
+"""Sections collected beside the set `detailed`, because the GUI's usual pages need them."""
 
 
 def metric_names() -> tuple[str, ...]:
-    """Every metric that the catalogue reads, to be asked for by name."""
+    """Names of all metrics that the catalogue reads, each once."""
     return tuple(
         dict.fromkeys(source.metric for spec in CATALOGUE.values() for source in spec.sources)
     )

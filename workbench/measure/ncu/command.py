@@ -1,4 +1,4 @@
-"""The command lines of Nsight Compute: one that profiles, one that reads the report back."""
+"""Nsight Compute's command lines: one that profiles, and one that reads the report back."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 from workbench.measure.ncu.catalogue import SECTIONS, metric_names
 
 MOST_LAUNCHES = 12
-"""Profiled of one call; each is replayed some forty times. Ours."""
+"""Most launches profiled in one call; each is replayed some forty times (ours)."""
 CACHE_CONTROL = "all"
 CLOCK_CONTROL = "none"
 _VERSION = re.compile(r"Version\s+([\d.]+)")
@@ -18,7 +18,7 @@ _PLACES = ("/usr/local/cuda/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
 
 
 def find_ncu() -> Path | None:
-    """The `ncu` on PATH, else where NVIDIA's installers put it; None when there is none."""
+    """The `ncu` on PATH, or where NVIDIA's installers put it; None when there is none."""
     found = shutil.which("ncu")
     if found:
         return Path(found)
@@ -31,7 +31,7 @@ def find_ncu() -> Path | None:
 
 @lru_cache
 def version_of(ncu: Path) -> str:
-    """`2025.3.1.0`; empty when it does not say."""
+    """The version of `ncu`, like `2025.3.1.0`; empty when it cannot be found out."""
     try:
         said = subprocess.run(
             [ncu, "--version"], capture_output=True, text=True, check=False, timeout=30
@@ -51,12 +51,12 @@ def profile_command(
     log: Path,
     without: Sequence[str] = (),
 ) -> list[str]:
-    """Profile the launches of `kernels` between the program's cuProfilerStart and -Stop.
+    """The command that profiles `kernels` between `program`'s cuProfilerStart and -Stop.
 
-    The program warms up before it starts the profiler, so nothing has to be skipped by number.
-    Clocks stay as they are, since the timing's are; every replay starts with flushed caches, as
-    every timed call does. `report` gets the `.ncu-rep`, `log` ncu's own messages, apart from what
-    the program prints. `without` are metrics that this ncu was found not to know.
+    The program warms up before it starts the profiler, so no launches have to be skipped. Clocks
+    are left as they are, as they are when we time; every replay starts with flushed caches, as
+    every timed call does. ncu writes the `.ncu-rep` to `report` and its own messages to `log`.
+    `without` names metrics that this ncu does not know.
     """
     names = "|".join(re.escape(name) for name in dict.fromkeys(kernels))
     metrics = [name for name in metric_names() if name not in without]
@@ -75,7 +75,7 @@ def profile_command(
 
 
 def read_command(ncu: Path, report: Path) -> list[str]:
-    """Print the report's raw page in base units; needs no GPU."""
+    """The command that prints the report's raw page in base units; it needs no GPU."""
     return [
         *(str(ncu), "--config-file", "off", "--import", str(report)),
         *("--csv", "--page", "raw", "--print-units", "base"),

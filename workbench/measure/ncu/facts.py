@@ -1,4 +1,4 @@
-"""A profiled launch as facts: the catalogue's numbers, and those that follow from several."""
+"""Facts about a profiled launch: the catalogue's numbers, and others derived from them."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ _LIMITS = {
     "programs": "limit_programs",
 }
 _MEMORY_STALLS = ("long_scoreboard", "short_scoreboard")
-"""KernelSkill's memory-dependency stall is the sum of these."""
+"""Stalls whose sum is KernelSkill's memory-dependency stall."""
 
 
 def ncu_facts(record: NcuRecord | None, kernel: str) -> dict[str, Value]:
@@ -25,7 +25,7 @@ def ncu_facts(record: NcuRecord | None, kernel: str) -> dict[str, Value]:
 
 
 def numbers(launch: NcuLaunch) -> dict[str, Value]:
-    """Every reading, and what follows from them; what is not known is not there."""
+    """All known readings and the numbers derived from them, by name; unknown ones are absent."""
     known = launch.values
     return {**known, **_derived(known)}
 
@@ -50,7 +50,7 @@ _HIDDEN = {
     *("instructions", "branches_uniform", "branches_divergent", "registers", "shared_bytes"),
     *(STALL_PREFIX + reason for reason in (*STALLS, "selected")),
 }
-"""Readings that are no facts of their own: they go into one, or the compiler says the same."""
+"""Readings that are not facts: a derived fact covers them, or the compiler gives the same."""
 _FACTS = frozenset({*CATALOGUE, *DERIVED} - _HIDDEN)
 
 
@@ -72,16 +72,16 @@ def _derived(known: Mapping[str, float]) -> dict[str, Value]:
         found["divergent_pct"] = 100 * divergent / (divergent + uniform)
     limits = {says: known[name] for says, name in _LIMITS.items() if name in known}
     if limits:
-        # Of several that allow as few programs the first: registers and shared can be changed.
+        # In a tie the first: registers and shared memory can be changed, the others cannot.
         found["occupancy_limiter"] = min(limits, key=lambda says: limits[says])
     return {**found, **_stalls(known)}
 
 
 def _stalls(known: Mapping[str, float]) -> dict[str, Value]:
-    """Shares of the warps' time. Issuing is part of the time, and no wait.
+    """The main stall, and shares of the warps' time, 0 to 1.
 
     Nsight Compute's guide, "Warp State Statistics": the waits and the issue of an instruction add
-    up to the cycles that a warp takes for it, so each over their sum is a share of the time.
+    up to the cycles that a warp spends on it, so each divided by their sum is a share of the time.
     """
     waits = {
         reason: known[STALL_PREFIX + reason] for reason in STALLS if STALL_PREFIX + reason in known
@@ -89,7 +89,7 @@ def _stalls(known: Mapping[str, float]) -> dict[str, Value]:
     whole = sum(waits.values()) + known.get("stall_selected", 0.0)
     if not waits or whole <= 0:
         return {}
-    # A warp that was not selected did not wait for anything: another one issued.
+    # A warp that was ready but not selected was not stalled: another one issued.
     blocked = {reason: wait for reason, wait in waits.items() if reason != "not_selected"}
     found: dict[str, Value] = {}
     if blocked:
@@ -103,7 +103,7 @@ def _stalls(known: Mapping[str, float]) -> dict[str, Value]:
 
 
 def _sum(known: Mapping[str, float], *names: str) -> float | None:
-    """The sum where all are known: half of it would look like less than there is."""
+    """The sum, or None unless all are known: a partial sum would look like a small total."""
     if any(name not in known for name in names):
         return None
     return sum(known[name] for name in names)

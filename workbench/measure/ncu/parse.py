@@ -1,4 +1,4 @@
-"""What ncu's `--csv --page raw` says, as records: any version's columns, any launches."""
+"""Parses the output of `ncu --csv --page raw`, with any version's columns."""
 
 import csv
 import re
@@ -17,11 +17,11 @@ _EXTENTS = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
 class Printed(Struct, frozen=True, kw_only=True):
-    """What ncu printed: a record a launch, and its messages."""
+    """The launches and messages that ncu printed."""
 
     launches: tuple[NcuLaunch, ...] = ()
     messages: tuple[tuple[str, str], ...] = ()
-    """`PROF`, `ERROR` or `WARNING`, and the text."""
+    """Level (`PROF`, `ERROR` or `WARNING`) and text of each message."""
 
     def errors(self) -> tuple[str, ...]:
         """Texts of errors and warnings, in order."""
@@ -29,10 +29,10 @@ class Printed(Struct, frozen=True, kw_only=True):
 
 
 def parse_raw(text: str) -> Printed:
-    """Read a raw page. Whatever is not understood is left out: unknown, never a wrong number.
+    """Read a raw page. What cannot be understood is left out, so that no number is wrong.
 
-    Columns that the catalogue does not know are ignored, those that are missing stay unknown, and
-    rows that do not fit their header are no launches. Lines outside the tables may be anything.
+    Columns that the catalogue does not know are ignored, missing ones stay unknown, and rows that
+    do not fit their header are skipped. Lines outside the tables may be anything.
     """
     lines = text.splitlines()
     messages = tuple((m.group(1), m.group(2).strip()) for m in map(_MESSAGE.match, lines) if m)
@@ -41,7 +41,7 @@ def parse_raw(text: str) -> Printed:
 
 
 def _cells(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Rows of quoted cells; a line that breaks off within one is none."""
+    """Rows of quoted cells; a line that is cut off within a cell is skipped."""
     for line in lines:
         if not line.startswith('"'):
             continue
@@ -80,7 +80,7 @@ def _launch(row: dict[str, str], units: dict[str, str]) -> NcuLaunch:
 
 
 def _reading(spec: MetricSpec, row: dict[str, str], units: dict[str, str]) -> Reading | None:
-    """The first source of the number that is there and has a unit that goes with it."""
+    """The number from its first source that is present in a compatible unit; None without one."""
     for source in spec.sources:
         value = number(row.get(source.metric, ""))
         if value is None:

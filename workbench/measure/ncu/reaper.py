@@ -1,9 +1,9 @@
-"""Runs one program and leaves nothing of it behind, however it, its children or we end.
+"""Runs a program and leaves no process behind, however the program, its children or we end.
 
-`python -m workbench.measure.ncu.reaper SECONDS PROGRAM ...`: a subreaper, so that whatever the
-program starts and abandons comes to it. It ends them all when the program ends, when the seconds
-are over or when its stdin closes, which it does when the judge dies. Exit code: the program's, 124
-for a timeout, 137 when it was killed by a signal or the judge let go.
+`python -m workbench.measure.ncu.reaper SECONDS PROGRAM ...` becomes a subreaper, so that it
+inherits whatever the program starts and abandons. It ends them all when the program ends, when the
+time is over, or when its stdin closes, which happens when the judge dies. Exit code: the
+program's, 124 for a timeout, 137 when a signal killed it or stdin closed.
 """
 
 import os

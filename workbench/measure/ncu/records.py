@@ -1,4 +1,4 @@
-"""What Nsight Compute said of a candidate's kernels, or why it said nothing."""
+"""Records of what Nsight Compute measured of a candidate's kernels, or why it did not."""
 
 from enum import StrEnum
 
@@ -18,12 +18,12 @@ class NcuState(StrEnum):
     UNSUPPORTED = "unsupported-gpu"
     """This ncu does not know this GPU or driver."""
     NO_KERNEL = "no-kernel"
-    """It ran, and none of the candidate's kernels was seen."""
+    """It ran, but saw none of the candidate's kernels."""
     TIMED_OUT = "timed-out"
     CRASHED = "crashed"
     """The profiled process or ncu itself ended badly."""
     UNREADABLE = "unreadable"
-    """It ran, and what it printed could not be read."""
+    """It ran, but its output could not be read."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -31,35 +31,35 @@ class Reading(Struct, frozen=True, kw_only=True):
 
     value: float
     unit: str
-    """`%`, `B`, `us`, `B/s` or empty, whatever prefix ncu printed."""
+    """The catalogue's unit, whatever prefix ncu printed: `%`, `B`, `us`, `GB/s` or empty."""
     metric: str
-    """As ncu calls it, to be looked up in its guide."""
+    """The metric's name in ncu's guide."""
 
 
 _OF_SECTORS = frozenset({"load_sector_use", "store_sector_use"})
-"""Of any sector that was moved a part was used: these are never zero."""
+"""Readings that are never really zero: some part of every sector that was moved was used."""
 
 
 class NcuLaunch(Struct, frozen=True, kw_only=True):
-    """One profiled launch. A reading that ncu did not give is not there: unknown, not zero."""
+    """One profiled launch. A reading that ncu did not give is absent: unknown, not zero."""
 
     kernel: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     readings: dict[str, Reading] = {}
-    """By the catalogue's name."""
+    """Readings by the catalogue's name."""
 
     @property
     def values(self) -> dict[str, float]:
-        """What is known, by the catalogue's name."""
+        """Known values by the catalogue's name."""
         known = {name: self.value(name) for name in self.readings}
         return {name: one for name, one in known.items() if one is not None}
 
     def value(self, name: str) -> float | None:
-        """A reading by the catalogue's name; None when unknown.
+        """The value of a reading by the catalogue's name; None when unknown.
 
-        A share of sectors of which there were none is: ncu prints zero for it, also where
-        descriptors moved all data past these instructions.
+        The used share of sectors is unknown when there were none: ncu then prints zero, for
+        example where tensor descriptors moved all data without these instructions.
         """
         found = self.readings.get(name)
         if found is None or (not found.value and name in _OF_SECTORS):
@@ -70,39 +70,40 @@ class NcuLaunch(Struct, frozen=True, kw_only=True):
 class NcuRecord(Struct, frozen=True, kw_only=True):
     """One run of Nsight Compute over one call of a candidate.
 
-    Its durations are those under the profiler, with caches flushed before every replay and with
-    whatever clock the GPU had: they explain a time, they never are the time.
+    Durations are those under the profiler, with caches flushed before every replay and at whatever
+    clock the GPU had: they may explain a time, but are never reported as the time.
     """
 
     state: NcuState
     says: str
     """One sentence: what was profiled, or why nothing was."""
     todo: str = ""
-    """The remedy, where there is one."""
+    """What to do so that it works; empty where there is nothing."""
     launches: tuple[NcuLaunch, ...] = ()
-    """In the order of the call."""
+    """Launches in the order of the call."""
     version: str = ""
-    """Of ncu: `2025.3.1.0`."""
+    """ncu's version: `2025.3.1.0`."""
     device: str = ""
     cache_control: str = "all"
-    """ncu's: `all` flushes every cache before each replay, so that the kernel starts cold."""
+    """ncu's option: `all` flushes every cache before each replay, so that kernels start cold."""
     clock_control: str = "none"
-    """ncu's: `none` leaves the clocks as the timing has them."""
+    """ncu's option: `none` leaves the clocks as they are when we time."""
     isolation: str = ""
-    """In force while candidate code ran under ncu."""
+    """The isolation in force while candidate code ran under ncu."""
     confinement: str = ""
-    """Why that was less than a worker's, in words; empty where it was not less."""
+    """Why that isolation was weaker than a worker's; empty where it was not."""
     report: str = ""
-    """Where the `.ncu-rep` lies; empty when none was kept. For the GUI only: all that is used of
-    it is in this record."""
+    """Path of the `.ncu-rep`; empty when none was kept. It is for the GUI only: everything that we
+    use of it is in this record."""
     report_bytes: int = 0
     seconds: float = 0.0
+    """How long the GPU was held for the run."""
     messages: tuple[str, ...] = ()
-    """ncu's errors and warnings, the first of them."""
+    """The first of ncu's errors and warnings."""
     without: tuple[str, ...] = ()
-    """Metrics that were asked for and that this ncu does not know on this GPU."""
+    """Metrics that this ncu does not know on this GPU."""
 
     def of(self, kernel: str) -> NcuLaunch | None:
-        """The launch of a kernel that speaks for it: of several the longest."""
+        """The launch that represents a kernel: its longest; None if it has none."""
         ours = [launch for launch in self.launches if launch.kernel == kernel]
         return max(ours, key=lambda one: one.value("duration_us") or 0.0, default=None)

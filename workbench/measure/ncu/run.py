@@ -1,4 +1,4 @@
-"""One run of Nsight Compute over a program: a record, whatever happens."""
+"""Runs Nsight Compute over a program and always returns a record."""
 
 import contextlib
 import os
@@ -28,54 +28,56 @@ from workbench.measure.ncu.records import NcuRecord, NcuState
 from workbench.measure.ncu.states import state_of, without_profile
 
 SECONDS = 120.0
-"""Deadline of one run: the gate protocol's of the sanitizer, which is as slow."""
+"""Deadline of one run: the gate protocol's for the sanitizer, which is as slow."""
 _READ_SECONDS = 60.0
+"""Deadline for printing the report."""
 _GRACE = 40.0
-"""Beyond the deadline, for the reaper's sweep."""
+"""Seconds beyond the deadline in which the reaper may end all processes."""
 _FOR_EVER = 86_400.0
-"""Of a reaper whose program waits for others: the judge keeps the time then."""
-_LOOK_SECONDS = 0.02
+"""Deadline of the reaper when the program waits for us: then we watch the time."""
+_POLL_SECONDS = 0.02
 _UNKNOWN_METRIC = re.compile(r"[Ff]ailed to find metric[:\s]+(?:regex:)?([\w.]+)")
 _LOG_BYTES = 1 << 20
-_MESSAGES, _MESSAGE_LETTERS = 12, 300
+_MESSAGES, _MESSAGE_CHARACTERS = 12, 300
+"""Messages kept in a record, and characters of each."""
 
 
 class Stop(Struct, frozen=True, kw_only=True):
-    """A place at which the program waits."""
+    """A point at which the program waits until it is told to go on."""
 
     reached: Path
-    """Made by the program when it is there."""
+    """File that the program creates when it gets there."""
     go: Path
-    """Made by us for it to go on."""
+    """File that we create to let it go on."""
 
 
 class NcuJob(Struct, frozen=True, kw_only=True):
-    """What is profiled, and where what comes of it is put."""
+    """What is profiled, and where the results go."""
 
     program: tuple[str, ...]
-    """Calls the candidate between cuProfilerStart and cuProfilerStop."""
+    """Command that calls the candidate between cuProfilerStart and cuProfilerStop."""
     environment: Mapping[str, str]
-    """All of it: nothing of ours comes along."""
+    """The program's whole environment; none of ours is inherited."""
     kernels: tuple[str, ...]
     """Names of the candidate's own kernels."""
     folder: Path
-    """A private folder of this run, which the program cannot write to; it must exist."""
+    """An existing private folder of this run, which the program cannot write to."""
     working: Path
     """Working directory of the program."""
     seconds: float = SECONDS
-    """Deadline of the program, waiting not counted."""
+    """Deadline of the program, not counting the time for which it waits for us."""
     stops: tuple[Stop, ...] = ()
     """Where it waits for us, in order."""
 
 
 Door = Callable[[], AbstractContextManager[object]]
-"""Has the GPU, alone or with others, while the body runs; what it raises ends the run."""
+"""A context in which the GPU is held, alone or shared; what it raises ends the run."""
 Dropped = Callable[[], bool]
-"""Whether nobody wants the record any more; asked often, until the program is ready."""
+"""Whether nobody needs the record any more; asked repeatedly until the first stop."""
 
 
-class _Wanted(NamedTuple):
-    """What a run asks of those who want it."""
+class _Hooks(NamedTuple):
+    """The caller's `doors` and `dropped`; see `profile`."""
 
     doors: Sequence[Door]
     dropped: Dropped
@@ -88,30 +90,30 @@ def profile(
     doors: Sequence[Door] = (nullcontext,),
     dropped: Dropped = lambda: False,
 ) -> NcuRecord:
-    """Profile a program. Never raises for what it or ncu does; the record says how it ended.
+    """Profile a program. Never raises for what it or ncu does: the record says how it ended.
 
-    `ncu` is the program to use; by default the one that is installed. Of the `doors`, one for each
-    stop, each is entered when that is reached, and left at the next or when the program has ended:
-    for so long the record counts seconds. A program without stops runs behind the only one. One
-    that turns out to be `dropped` before the first stop is not waited for. The `.ncu-rep` is left
-    in the job's folder as `report.ncu-rep`, and its path in the record.
+    `ncu` is the program to use, by default the installed one. There is one of the `doors` for each
+    stop: it is entered when the program reaches the stop and left at the next one, or when the
+    program ends. A program without stops runs inside the only door. The record's `seconds` are
+    those spent inside doors. If `dropped` becomes true before the first stop, the run is abandoned.
+    The `.ncu-rep` stays in the job's folder as `report.ncu-rep`, and the record names its path.
     """
     program = ncu or find_ncu()
     if program is None:
         return without_profile(NcuState.MISSING, "")
-    wanted = _Wanted(doors, dropped)
-    record, unknown = _attempt(job, program, (), wanted)
+    hooks = _Hooks(doors, dropped)
+    record, unknown = _attempt(job, program, (), hooks)
     if unknown:
         seconds = record.seconds
-        record, _ = _attempt(job, program, unknown, wanted)
+        record, _ = _attempt(job, program, unknown, hooks)
         record = structs.replace(record, without=unknown, seconds=seconds + record.seconds)
     return record
 
 
 def keep_report(record: NcuRecord, place: Path, shown: str) -> NcuRecord:
-    """Move the report to where it is kept; one that cannot be kept is told, not raised.
+    """Move the report to `place`; if that fails, the record says so and nothing is raised.
 
-    `shown` is how the record names that place: relative to the session, which may be moved.
+    `shown` is the path for the record: relative to the session, which may be moved.
     """
     if not record.report:
         return record
@@ -125,9 +127,9 @@ def keep_report(record: NcuRecord, place: Path, shown: str) -> NcuRecord:
 
 
 def _attempt(
-    job: NcuJob, ncu: Path, without: tuple[str, ...], wanted: _Wanted
+    job: NcuJob, ncu: Path, without: tuple[str, ...], hooks: _Hooks
 ) -> tuple[NcuRecord, tuple[str, ...]]:
-    """The record of one run, and the metrics for whose absence it ended, if it did."""
+    """The record of one run, and the unknown metrics that made it fail, if any did."""
     report, log = job.folder / "report.ncu-rep", job.folder / "ncu.log"
     for path in (report, log, *(path for stop in job.stops for path in (stop.reached, stop.go))):
         path.unlink(missing_ok=True)
@@ -137,7 +139,7 @@ def _attempt(
     version = version_of(ncu)
     try:
         with _started(command, job) as program:
-            exit_code, seconds = _ran(program, job, wanted)
+            exit_code, seconds = _waited(program, job, hooks)
     except OSError as fault:
         return without_profile(NcuState.CRASHED, str(fault), version=version), ()
     record, unknown = _read(job, ncu, exit_code, without, version)
@@ -147,7 +149,10 @@ def _attempt(
 def _read(
     job: NcuJob, ncu: Path, exit_code: int, without: tuple[str, ...], version: str
 ) -> tuple[NcuRecord, tuple[str, ...]]:
-    """What a run that ended with this code has left; it needs no GPU."""
+    """The record from the files of a run that ended with this code, and unknown metrics.
+
+    Needs no GPU.
+    """
     report, log = job.folder / "report.ncu-rep", job.folder / "ncu.log"
     stderr = _tail(job.folder / "ncu.err")
     if exit_code == TIMED_OUT:
@@ -165,7 +170,7 @@ def _read(
         record = _profiled(job, printed, report, version)
     else:
         record = without_profile(state, _first_error(said, stderr), version=version)
-    kept = tuple(text[:_MESSAGE_LETTERS] for text in said.errors()[:_MESSAGES])
+    kept = tuple(text[:_MESSAGE_CHARACTERS] for text in said.errors()[:_MESSAGES])
     return structs.replace(record, messages=kept), ()
 
 
@@ -189,10 +194,10 @@ def _profiled(job: NcuJob, printed: Printed, report: Path, version: str) -> NcuR
 
 @contextmanager
 def _started(command: Sequence[str], job: NcuJob) -> Iterator["subprocess.Popen[bytes]"]:
-    """ncu over the program, whose own output goes nowhere. Nothing of them outlives the body."""
+    """Run `command` under the reaper, discarding its output; nothing of it outlives the body."""
     seconds = _FOR_EVER if job.stops else job.seconds
     words = [sys.executable, "-m", "workbench.measure.ncu.reaper", str(seconds), *command]
-    # The pipe to its stdin is the leash: when we die it closes, and the reaper ends everything.
+    # When we die, the pipe to its stdin closes, and the reaper ends everything.
     with (job.folder / "ncu.err").open("w+b") as err:
         ran = subprocess.Popen(
             words,
@@ -215,15 +220,15 @@ def _started(command: Sequence[str], job: NcuJob) -> Iterator["subprocess.Popen[
                 ran.wait()
 
 
-def _ran(program: "subprocess.Popen[bytes]", job: NcuJob, wanted: _Wanted) -> tuple[int, float]:
-    """Its exit code, and for how many seconds the GPU was had."""
-    had, ends = 0.0, [stop.reached for stop in job.stops[1:]]
+def _waited(program: "subprocess.Popen[bytes]", job: NcuJob, hooks: _Hooks) -> tuple[int, float]:
+    """The program's exit code, and for how many seconds the GPU was held."""
+    held, ends = 0.0, [stop.reached for stop in job.stops[1:]]
     code: int | None = None
     most = job.seconds + _GRACE
     if job.stops:
         most = job.seconds
-        code = _until(program, job.stops[0].reached, most, wanted.dropped)
-    for place, door in enumerate(wanted.doors):
+        code = _until(program, job.stops[0].reached, most, hooks.dropped)
+    for place, door in enumerate(hooks.doors):
         if code is not None:
             break
         with door():
@@ -231,28 +236,31 @@ def _ran(program: "subprocess.Popen[bytes]", job: NcuJob, wanted: _Wanted) -> tu
             if job.stops:
                 job.stops[place].go.touch()
             end = ends[place] if place < len(ends) else None
-            # Where it does not wait for us, its reaper keeps the time.
+            # A program without stops is ended by its reaper before this deadline.
             code = _until(program, end, most, lambda: False)
-            had += time.monotonic() - began
-    return TIMED_OUT if code is None else code, had
+            held += time.monotonic() - began
+    return TIMED_OUT if code is None else code, held
 
 
 def _until(
     program: "subprocess.Popen[bytes]", reached: Path | None, seconds: float, dropped: Dropped
 ) -> int | None:
-    """The program's exit code, waited for; None once it has `reached` a stop before."""
+    """Wait for the program's exit code; None if it creates the file `reached` first.
+
+    TIMED_OUT after `seconds`, or when `dropped()` becomes true.
+    """
     until = time.monotonic() + seconds
     while reached is None or not reached.exists():
         left = until - time.monotonic()
         if dropped() or left <= 0:
             return TIMED_OUT
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return program.wait(left if reached is None else _LOOK_SECONDS)
+            return program.wait(left if reached is None else _POLL_SECONDS)
     return None
 
 
 def _read_back(ncu: Path, report: Path, job: NcuJob) -> Printed:
-    """The report as records. The program that was profiled has no part in this."""
+    """The launches in the report, printed by ncu alone: no candidate code runs."""
     environment = {"PATH": os.defpath, "LC_ALL": "C", "HOME": str(job.folder)}
     try:
         ran = subprocess.run(
@@ -282,6 +290,6 @@ def _tail(path: Path) -> str:
 def _first_error(said: Printed, stderr: str) -> str:
     errors = said.errors()
     if errors:
-        return errors[0][:300]
+        return errors[0][:_MESSAGE_CHARACTERS]
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else ""
+    return lines[-1][:_MESSAGE_CHARACTERS] if lines else ""

@@ -1,4 +1,4 @@
-"""How a run of Nsight Compute ended, told from what it printed, and what to do about it."""
+"""How a run of Nsight Compute ended, judged by its messages, and what to do about it."""
 
 import re
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _WORDS: dict[NcuState, tuple[str, ...]] = {
     ),
     NcuState.NO_KERNEL: ("no kernels were profiled", "before first instrumented api call"),
 }
-"""Words in ncu's errors and warnings; the first state with one of them is the one to tell."""
+"""Patterns in ncu's errors and warnings; the first state with a match is reported."""
 
 REMEDY: dict[NcuState, str] = {
     NcuState.MISSING: "install Nsight Compute, part of the CUDA toolkit, and put `ncu` on PATH",
@@ -40,9 +40,9 @@ REMEDY: dict[NcuState, str] = {
 
 
 def state_of(messages: Sequence[str], *, exit_code: int, launches: int) -> NcuState:
-    """The state of a run that came to its end: launches that were read outweigh a bad exit.
+    """The state of a run that ended by itself. Launches that were read outweigh a bad exit code.
 
-    A refusal by the driver is told even where some launch was read before it.
+    A refusal by the driver is reported even where some launches were read before it.
     """
     found = [
         state
@@ -59,7 +59,7 @@ def state_of(messages: Sequence[str], *, exit_code: int, launches: int) -> NcuSt
 
 
 def without_profile(state: NcuState, why: str, *, version: str = "") -> NcuRecord:
-    """The record of a run that gave nothing; the static profile stands in its place."""
+    """The record of a run without a profile; the reader is referred to the static one."""
     return NcuRecord(
         state=state,
         says=f"{_SAYS[state]}{f': {why}' if why else ''}; the static profile stands in its place",

@@ -4,18 +4,18 @@ import re
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][+-]?\d+)?|[+-]?\.\d+")
 _INSTANCES = re.compile(r"^(\S+)\s*[({].*[)}]$")
-"""A value followed by those of its instances, in brackets."""
+"""A value followed by the values of its instances, in brackets."""
 
 _BYTES = {"byte": 1.0, "B": 1.0}
 _SECONDS = {"second": 1.0, "s": 1.0, "sec": 1.0}
 _PREFIXES = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 Scale = tuple[str, float]
-"""Base unit (`B`, `s`, `B/s`, `%` or empty for a count) and what a value is multiplied by."""
+"""Base unit (`B`, `s`, `B/s`, `%`, or empty for a count) and the factor that converts to it."""
 
 
 def number(text: str) -> float | None:
-    """The value of a cell; None for `n/a`, an empty cell, infinities and whatever else is none."""
+    """The value of a cell; None for `n/a`, an empty cell, infinities and anything else."""
     cell = text.strip()
     instances = _INSTANCES.match(cell)
     if instances:
@@ -26,10 +26,10 @@ def number(text: str) -> float | None:
 
 
 def scale(unit: str) -> Scale | None:
-    """What a unit of ncu's means: `Mbyte/second` is 1e6 of `B/s`; None when it is not known.
+    """The meaning of one of ncu's units: `Mbyte/second` is 1e6 of `B/s`; None when unknown.
 
-    Prefixes are decimal, as ncu's are: a Kbyte has 1000 bytes. What a number is *per* does not
-    matter, save for seconds: a `Kbyte/block` is 1000 bytes, an `inst/cycle` a plain ratio.
+    Prefixes are decimal, as ncu's are: a Kbyte has 1000 bytes. A denominator other than seconds is
+    ignored: a `Kbyte/block` is 1000 bytes, an `inst/cycle` a plain ratio.
     """
     above, _, below = unit.strip().partition("/")
     if above == "%":
@@ -59,14 +59,14 @@ TO_OURS: dict[str, Scale] = {
     "us": ("s", 1e6),
     "GB/s": ("B/s", 1e-9),
 }
-"""Units of the catalogue: from which base unit, times what."""
+"""Units of the catalogue: the base unit that each is converted from, and the factor."""
 
 
 def convert(value: float, unit: str, wanted: str, factor: float = 1.0) -> float | None:
-    """A value of ncu's in a unit of the catalogue; None where the two do not go together.
+    """Convert a value of ncu's to a unit of the catalogue; None where the units do not match.
 
-    A count or ratio (empty `wanted`) takes a percentage or bytes per something too: its factor
-    makes it one.
+    A count or ratio (empty `wanted`) may also come from a percentage, or from bytes per something:
+    its factor converts it.
     """
     found = scale(unit)
     if found is None:

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from fake_client import FakeClient, empty, measured, running, speed, waiting
+from fake_client import FakeClient, empty, measured, running, waiting
+from fake_records import speed
 from msgspec import structs
 from session_kit import kernel, new_store, transition
 from textual.pilot import Pilot

@@ -4,7 +4,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from fake_client import SOURCE, FakeClient, running, waiting
+from fake_client import FakeClient, running, waiting
+from fake_records import SOURCE
 from msgspec import structs
 from tui_kit import Stage, stage
 

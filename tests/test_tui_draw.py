@@ -6,17 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fake_client import (
-    PARENT_SOURCE,
-    SOURCE,
-    STEPS,
-    empty,
-    many,
-    measured,
-    running,
-    transition,
-    waiting,
-)
+from fake_client import empty, many, measured, running, waiting
+from fake_records import PARENT_SOURCE, SOURCE, STEPS, transition
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len

@@ -1,7 +1,8 @@
 """What the panes draw of a record: policy, bottleneck, roofline, lineages, states at rest."""
 
 import pytest
-from fake_client import PLAN, STEPS, measured, report, transition, waiting
+from fake_client import measured, waiting
+from fake_records import PLAN, STEPS, report, transition
 from msgspec import structs
 
 from workbench.engine.view import State

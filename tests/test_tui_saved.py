@@ -1,7 +1,8 @@
 """What a session says that is over and measured: the demo of a person without a GPU."""
 
 import pytest
-from fake_client import STEPS, measured, transition, waiting
+from fake_client import measured, waiting
+from fake_records import STEPS, transition
 from msgspec import structs
 from tui_kit import stage
 

@@ -24,15 +24,16 @@ poorer.install()
 
 from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop
-with Workshop(preload=["isolation_jobs"]) as shop, shop.worker(Flavor.BARE) as worker:
-    reply = worker.call("isolation_jobs:{job}", {request})
+jobs = ["isolation_jobs", "isolation_reach_jobs"]
+with Workshop(preload=jobs) as shop, shop.worker(Flavor.BARE) as worker:
+    reply = worker.call("{job}", {request})
 layers = {{layer.name: layer.ok for layer in worker.layers}}
 print(json.dumps({{"word": worker.isolation, "layers": layers, "body": reply.body}}))
 """
 """A judge in a container whose own filter refuses these calls, as container runtimes do."""
 
 
-def in_container(*refused, job="echo", request=None, namespaces=False):
+def in_container(*refused, job="isolation_jobs:echo", request=None, namespaces=False):
     script = CONTAINER.format(
         tests=str(Path(__file__).parent),
         refused=", ".join(map(repr, refused)),
@@ -62,7 +63,7 @@ def test_without_landlock_and_bubblewrap_the_word_is_process_only():
 
 
 def test_with_nothing_at_all_a_workers_daemon_still_dies_with_it():
-    told = in_container("landlock_create_ruleset", "seccomp", job="daemon")
+    told = in_container("landlock_create_ruleset", "seccomp", job="isolation_jobs:daemon")
     assert told["word"] == "process only"
     assert not told["layers"]["seccomp"]
     assert not Path(f"/proc/{told['body']['pid']}").exists()
@@ -78,7 +79,12 @@ def test_without_landlock_bubblewrap_alone_hides_the_files(tmp_path):
         "home_file": str(key),
         "try": ["read_home", "list_home", "write_home", "read_shadow", "write_packages"],
     }
-    told = in_container("landlock_create_ruleset", job="try_all", request=request, namespaces=True)
+    told = in_container(
+        "landlock_create_ruleset",
+        job="isolation_reach_jobs:try_all",
+        request=request,
+        namespaces=True,
+    )
     if not told["layers"]["bubblewrap"]:
         pytest.skip("bubblewrap does not work here")
     assert told["word"] == "bubblewrap"

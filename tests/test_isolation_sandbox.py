@@ -4,7 +4,7 @@ import ctypes
 import os
 from pathlib import Path
 
-import isolation_jobs
+import isolation_reach_jobs
 import msgspec
 import pytest
 
@@ -15,6 +15,7 @@ from workbench.isolation.probe import probe
 from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop
 
+JOBS = ["isolation_jobs", "isolation_reach_jobs"]
 SUITE = Path(workbench.__file__).parent / "problems" / "suite"
 
 FILES = {
@@ -61,7 +62,7 @@ def workshop(request):
     if request.param == "bubblewrap" and program() is None:
         pytest.skip("bubblewrap is not installed")
     with Workshop(
-        preload=["isolation_jobs"],
+        preload=JOBS,
         wrap=request.param == "bubblewrap",
         namespaces=request.param == "namespaces",
     ) as shop:
@@ -109,7 +110,7 @@ def targets(tmp_path, workshop):
 
 
 def tried(worker, targets, names):
-    return worker.call("isolation_jobs:try_all", {**targets, "try": sorted(names)}).body
+    return worker.call("isolation_reach_jobs:try_all", {**targets, "try": sorted(names)}).body
 
 
 def test_files_outside_the_scratch_folder_do_not_exist_for_a_worker(worker, targets):
@@ -126,7 +127,7 @@ def test_calls_that_reach_out_of_the_process_fail(worker, targets):
 
 def test_the_same_jobs_reach_everything_where_nothing_confines_them(targets):
     """The attacks are real: run by the judge itself, they succeed."""
-    done, _ = isolation_jobs.try_all(
+    done, _ = isolation_reach_jobs.try_all(
         None, {**targets, "try": ["read_home", "read_sibling", "unix_socket", "start_program"]}, []
     )
     assert all(how.startswith("did it") for how in done.values())
@@ -169,14 +170,14 @@ def test_the_word_for_the_isolation_is_true_of_its_layers(worker):
 def test_a_hidden_folder_of_the_toolchain_is_unreadable():
     hidden = Path(msgspec.__file__).parent
     with (
-        Workshop(preload=["isolation_jobs"], hidden=[hidden], wrap=False) as shop,
+        Workshop(preload=JOBS, hidden=[hidden], wrap=False) as shop,
         shop.worker(Flavor.BARE) as worker,
     ):
         need(worker, "landlock")
         wanted = {"home_file": str(hidden / "__init__.py"), "try": ["read_home"]}
-        assert worker.call("isolation_jobs:try_all", wanted).body == {"read_home": "errno 13"}
+        assert worker.call("isolation_reach_jobs:try_all", wanted).body == {"read_home": "errno 13"}
         wanted["home_file"] = pytest.__file__
-        done = worker.call("isolation_jobs:try_all", wanted).body
+        done = worker.call("isolation_reach_jobs:try_all", wanted).body
     assert done["read_home"].startswith("did it")
 
 
@@ -215,7 +216,7 @@ def test_the_interpreter_runs_a_kernel_without_any_new_process():
 
 @pytest.fixture(scope="module")
 def compiling():
-    with Workshop(preload=["isolation_jobs"], wrap=False) as shop:
+    with Workshop(preload=JOBS, wrap=False) as shop:
         yield shop
 
 
@@ -237,6 +238,6 @@ def test_the_toolchains_of_exec_are_confined_too(compiling, tmp_path):
     with compiling.worker(Flavor.COMPILE) as worker:
         need(worker, "landlock")
         done = worker.call(
-            "isolation_jobs:try_all", {"home_file": str(key), "try": ["program_reads_home"]}
+            "isolation_reach_jobs:try_all", {"home_file": str(key), "try": ["program_reads_home"]}
         ).body
     assert done["program_reads_home"] == "did it: 1"

@@ -1,0 +1,173 @@
+"""A job that reaches out of the worker it runs in, in every way that a hostile candidate could."""
+
+# Jobs have one signature, and a hostile one takes the shortest way.
+# ruff: noqa: ARG001, PTH101, PTH115, PTH208
+
+import ctypes
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+
+def try_all(bench, request, blobs):
+    """Run `request["try"]`, names of functions below; what each could do, or the errno it met."""
+    done = {}
+    for name in request["try"]:
+        try:
+            done[name] = f"did it: {globals()[name](request)!r}"[:200]
+        except OSError as fault:
+            done[name] = f"errno {fault.errno}"
+    return done, []
+
+
+def read_shadow(request):
+    return Path("/etc/shadow").read_text()
+
+
+def read_home(request):
+    return Path(request["home_file"]).read_text()
+
+
+def list_home(request):
+    return os.listdir(request["home"])
+
+
+def read_sibling(request):
+    return Path(request["sibling"]).read_text()
+
+
+def read_suite(request):
+    return Path(request["suite"]).read_text()
+
+
+def read_own_source(request):
+    return Path(__file__).read_text()
+
+
+def write_home(request):
+    return Path(request["home"], "planted").write_text("x")
+
+
+def write_tmp(request):
+    return Path("/tmp/planted").write_text("x")
+
+
+def write_shm(request):
+    return Path("/dev/shm/planted").write_text("x")
+
+
+def write_packages(request):
+    import msgspec
+
+    return Path(msgspec.__file__).with_name("planted.py").write_text("x")
+
+
+def chmod_home_file(request):
+    os.chmod(request["home_file"], 0)
+
+
+def truncate_home_file(request):
+    os.truncate(request["home_file"], 0)
+
+
+def link_home_file(request):
+    os.link(request["home_file"], "linked")
+
+
+def chmod_by_handle(request):
+    descriptor = os.open(request["home_file"], os.O_PATH)
+    os.chmod(f"/proc/self/fd/{descriptor}", 0)
+
+
+def internet_socket(request):
+    return socket.socket(socket.AF_INET).fileno()
+
+
+def datagram_socket(request):
+    return socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).fileno()
+
+
+def unix_socket(request):
+    return socket.socket(socket.AF_UNIX).fileno()
+
+
+def netlink_socket(request):
+    return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).fileno()
+
+
+def read_judge_memory(request):
+    class Part(ctypes.Structure):
+        _fields_ = (("base", ctypes.c_void_p), ("size", ctypes.c_size_t))
+
+    buffer = ctypes.create_string_buffer(8)
+    here = Part(ctypes.addressof(buffer), 8)
+    there = Part(request["address"], 8)
+    return _libc("process_vm_readv", request["judge"], here, 1, there, 1)
+
+
+def read_judge_environment(request):
+    return Path(f"/proc/{request['judge']}/environ").read_bytes()
+
+
+def read_judge_descriptors(request):
+    return os.readlink(f"/proc/{request['judge']}/fd/0")
+
+
+def trace_parent(request):
+    return _libc("ptrace", 16, os.getppid(), None, None)
+
+
+def kill_judge(request):
+    return os.kill(request["judge"], 0)
+
+
+def kill_everyone(request):
+    return os.kill(-1, 0)
+
+
+def limit_judge(request):
+    import resource
+
+    return resource.prlimit(request["judge"], resource.RLIMIT_NOFILE)
+
+
+def new_namespace(request):
+    return _libc("unshare", 0x10000000)
+
+
+def remount(request):
+    return _libc("mount", b"none", b"/tmp", b"tmpfs", 0, None)
+
+
+def start_program(request):
+    return subprocess.run(["/bin/true"], check=True).returncode
+
+
+def start_process(request):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    return os.waitpid(pid, 0)
+
+
+def memory_file(request):
+    return os.memfd_create("hidden")
+
+
+def shared_segment(request):
+    return _libc("shmget", 0x1234, 4096, 0o1600)
+
+
+def _libc(name, *arguments):
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = getattr(libc, name)(*arguments)
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def program_reads_home(request):
+    """Exit code of a program that is told to read a file: 1 when it could not."""
+    return subprocess.run(["cat", request["home_file"]], check=False).returncode

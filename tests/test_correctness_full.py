@@ -187,7 +187,7 @@ def counted(step) -> str:
 
 def test_a_counter_is_found_wherever_it_is_kept():
     assert counted(lambda m, c: m.seen.update(n=c)) == "self.seen['n']"
-    assert counted(lambda m, _: next(m.tape)) == "self.tape.rest"
+    assert counted(lambda m, _: next(m.tape)).startswith("self.tape.rest")
     assert counted(lambda m, c: m.seen.update({c: None})) == "self.seen.len()"
     assert counted(lambda m, c: setattr(m, "turn", pow(3, c, 1009))) == "self.turn"
 

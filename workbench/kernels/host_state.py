@@ -4,56 +4,59 @@ A counter hidden in it lets a candidate behave well for as many calls as are che
 the file itself can reach: its model, its globals, defaults, closures and class attributes.
 """
 
+import gc
 import hashlib
-import itertools
+import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping
-from types import FunctionType, GeneratorType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import torch
 from torch import nn
 
-_MOST = 20_000
-"""Values that are looked at; what lies deeper is not (ours)."""
+_MOST = 50_000
+"""Values that are looked at one by one; of the rest there is one digest (ours)."""
+_LONG = 1000
+"""Elements of a list that are looked at one by one; of the rest there is one digest (ours)."""
+_SHOWN = 80
+"""Characters of a value that are kept as they are (ours)."""
+_DEEPEST_GRAPH = 256
+"""Steps back that are counted through what autograd keeps of a tensor (ours)."""
 _MOST_BYTES = 64 << 20
 """Of tensors that are digested (ours)."""
 _SMALL = 64
 """Elements of an integer tensor that may be a counter."""
 _LIBRARIES = ("torch", "triton", "builtins", "workbench", "numpy")
 """Whose objects change what they keep by themselves."""
-_ITERATORS: tuple[type, ...] = (
-    *(type(iter([])), type(iter(())), type(iter(range(0))), type(iter("")), type(iter({}))),
-    *(itertools.count, itertools.cycle, itertools.repeat, itertools.chain, enumerate, zip),
+_PLAIN = (bool, int, float, str, bytes, complex, range, slice)
+_HIDING = ("builtins", "functools", "itertools", "collections", "contextlib", "types", "_thread")
+"""Whose objects keep what they hold where only the garbage collector finds it."""
+
+_GIVEN = frozenset(
+    {"base_fn", "configs", "early_config_prune", "fn", "kwargs", "launch_metadata", "perf_model"}
+    | {"post_hook", "pre_hook", "pre_run_hooks", "user_defined_do_bench", "values"}
 )
+"""Members of Triton's objects that hold what the candidate gave: functions, configurations."""
 
 State = dict[str, str]
 """Values by the path that leads to them."""
+WHOLE = "all values together"
+"""The path of the digest of all others."""
 
 
 def host_state(model: nn.Module, names: Mapping[str, object], own: frozenset[str]) -> State:
     """Every plain value that a model and its file's globals hold.
 
-    Tensors count when they are small and of integers, and none of the state called `own`.
+    Of a tensor that is its shape and what else is known without its contents; the contents too
+    where it is small and of integers. None of the state called `own`.
     """
-    state = nn.Module.state_dict(model).items()
-    skipped = {t.data_ptr() for name, t in state if name in own}
-    look = _Look(skipped)
-    look.visit("self", model)
-    for name, value in names.items():
-        if not name.startswith("__"):
-            look.visit(name, value)
-    return look.found
+    return _looked(model, names, own).state()
 
 
 def kept_tensors(model: nn.Module, names: Mapping[str, object], own: frozenset[str]) -> str:
     """A digest of every other tensor that they hold; empty where there is none."""
-    state = nn.Module.state_dict(model).items()
-    look = _Look({t.data_ptr() for name, t in state if name in own})
-    look.visit("self", model)
-    for name, value in names.items():
-        if not name.startswith("__"):
-            look.visit(name, value)
+    look = _looked(model, names, own)
     digest, left = hashlib.blake2b(digest_size=16), _MOST_BYTES
     for tensor in look.tensors:
         left -= tensor.nbytes
@@ -62,40 +65,93 @@ def kept_tensors(model: nn.Module, names: Mapping[str, object], own: frozenset[s
     return digest.hexdigest() if look.tensors else ""
 
 
+def _looked(model: nn.Module, names: Mapping[str, object], own: frozenset[str]) -> "_Look":
+    state = nn.Module.state_dict(model).items()
+    look = _Look({t.data_ptr() for name, t in state if name in own})
+    look.visit("self", model)
+    for name, value in names.items():
+        if not (name.startswith("__") and name.endswith("__")):
+            look.visit(name, value)
+    return look
+
+
 class _Look:
     """One look at everything that can be reached."""
 
     def __init__(self, skipped: set[int]) -> None:
-        self.found: State = {}
+        self._found: State = {}
+        self._rest = hashlib.blake2b(digest_size=16)
+        """Of what is too much to be noted one by one."""
         self.tensors: list[torch.Tensor] = []
-        """Those that are not noted as values."""
+        """Those whose contents are not noted as values."""
         self._seen: set[int] = set()
+        self._alive: list[object] = []
+        """What was made for this look: an address names one object as long as that lives."""
         self._skipped = skipped
+
+    def state(self) -> State:
+        """What was found, and the whole of it: a number may be spread over many values."""
+        whole = hashlib.blake2b(self._rest.digest(), digest_size=16)
+        for path in sorted(self._found):
+            whole.update(f"{path}={self._found[path]}\n".encode(errors="surrogatepass"))
+        return {**self._found, WHOLE: whole.hexdigest()}
 
     def visit(self, path: str, value: object) -> None:
         """Note a value, or what it holds."""
-        if len(self.found) >= _MOST:
-            return
-        if value is None or type(value) in (bool, int, float, str, bytes, complex):
-            self.found[path] = repr(value)[:80]
-            return
-        if id(value) in self._seen:
-            return
-        self._seen.add(id(value))
-        if isinstance(value, torch.Tensor):
-            self._tensor(path, value)
-            return
-        for name, part in _parts(value):
-            self.visit(f"{path}{name}", part)
+        waiting = [(path, value)]
+        while waiting:
+            path, value = waiting.pop()
+            if value is None or type(value) in _PLAIN:
+                self._note(path, _shown(value))
+                continue
+            if id(value) in self._seen:
+                continue
+            self._seen.add(id(value))
+            self._alive.append(value)
+            if isinstance(value, torch.Tensor):
+                self._tensor(path, value)
+                waiting += [(f"{path}.grad", value.grad)] if value.is_leaf else []
+                continue
+            waiting += [(f"{path}{name}", part) for name, part in _parts(value)][::-1]
+
+    def _note(self, path: str, shown: str) -> None:
+        if len(self._found) < _MOST:
+            self._found[path] = shown
+        else:
+            self._rest.update(shown.encode(errors="surrogatepass"))
 
     def _tensor(self, path: str, tensor: torch.Tensor) -> None:
         strided = tensor.layout is torch.strided and tensor.device.type == "cpu"
-        if not strided or not tensor.numel() or tensor.data_ptr() in self._skipped:
+        own = strided and bool(tensor.numel()) and tensor.data_ptr() in self._skipped
+        if own:
+            return
+        self._note(f"{path}.kind", _kind(tensor))
+        if not strided or not tensor.numel():
             return
         if not tensor.is_floating_point() and tensor.numel() <= _SMALL:
-            self.found[path] = str(tensor.tolist())
+            self._note(path, str(tensor.tolist()))
         else:
             self.tensors.append(tensor)
+
+
+def _shown(value: object) -> str:
+    """A plain value in few characters, no two values alike."""
+    if type(value) is int and value.bit_length() > 4 * _SHOWN:  # some are too long to be written
+        value = hex(value)
+    text = repr(value)
+    if len(text) <= _SHOWN:
+        return text
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    """What is known of a tensor without its contents."""
+    depth, node = 0, tensor.grad_fn
+    while node is not None and depth < _DEEPEST_GRAPH:
+        depth += 1
+        node = next((inner for inner, _ in node.next_functions if inner is not None), None)
+    lies = (tuple(tensor.stride()), tensor.storage_offset()) if not tensor.is_sparse else ()
+    return f"{tuple(tensor.shape)} {tensor.dtype} {lies} {tensor.requires_grad} {depth}"
 
 
 def _parts(value: object) -> Iterator[tuple[str, object]]:
@@ -105,15 +161,31 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
         for key, item in list(dict.items(value)):
             yield f"[{repr(key)[:40] if type(key) in (str, int, tuple) else id(key)}]", item
     elif isinstance(value, list | tuple | deque | set | frozenset):
-        yield ".len()", len(value)
-        for place, item in enumerate(list(value)[:1000]):
-            yield f"[{place}]", item
+        yield from _of_elements(list(value))
     elif isinstance(value, FunctionType | MethodType | GeneratorType):
         yield from _of_code(value)
-    elif isinstance(value, _ITERATORS):
-        yield ".rest", repr(value.__reduce__())[:200]
-    elif not isinstance(value, ModuleType):
+    elif isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
+        with warnings.catch_warnings(action="ignore"):  # Python 3.14 takes it from itertools
+            rest = value.__reduce__()
+        yield ".rest", rest
+    elif type(value).__name__ == "ndarray":
+        yield ".bytes", getattr(value, "tobytes", bytes)()
+    elif isinstance(value, torch.Generator):
+        yield ".state", bytes(value.get_state().tolist())
+    elif not isinstance(value, ModuleType | BuiltinFunctionType):
         yield from _attributes(value)
+
+
+def _of_elements(elements: list[object]) -> Iterator[tuple[str, object]]:
+    yield ".len()", len(elements)
+    for place, item in enumerate(elements[:_LONG]):
+        yield f"[{place}]", item
+    rest = elements[_LONG:]
+    if rest:
+        yield f"[{_LONG}:]", repr([item for item in rest if type(item) in _PLAIN])
+        others = [item for item in rest if item is not None and type(item) not in _PLAIN]
+        for place, item in enumerate(others):
+            yield f"[{_LONG}:][{place}]", item
 
 
 def _of_code(
@@ -136,18 +208,35 @@ def _of_code(
 
 
 def _attributes(value: object) -> Iterator[tuple[str, object]]:
-    """Of an object or a class of the candidate's; of a library's objects their plain ones."""
+    """Of an object or a class of the candidate's; of a library's objects what may be its own."""
     owner = value if isinstance(value, type) else type(value)
-    library = str(owner.__module__).split(".")[0] in _LIBRARIES
-    if library and isinstance(value, type):
+    module = str(owner.__module__).split(".", maxsplit=1)[0]
+    if module in _LIBRARIES and isinstance(value, type):
         return
     try:
         found = dict(vars(value))
     except TypeError:
-        return
+        found = {}
+    every = module not in _LIBRARIES or isinstance(value, nn.Module)
     for name, part in found.items():
-        if not library or isinstance(value, nn.Module) or type(part) in (bool, int, float, str):
+        if every or type(part) in _PLAIN or (module == "triton" and name in _GIVEN):
             yield f".{name}", part
+    if module in _HIDING and not isinstance(value, type):
+        held = [part for part in gc.get_referents(value) if part is not type(value)]
+        yield from ((f".held[{place}]", part) for place, part in enumerate(held))
+    elif every and not isinstance(value, type | nn.Module):
+        yield from _slots(value)
+
+
+def _slots(value: object) -> Iterator[tuple[str, object]]:
+    """What an object keeps outside of its dictionary."""
+    for owner in type(value).__mro__:
+        for name, member in vars(owner).items():
+            if type(member).__name__ == "member_descriptor":
+                try:
+                    yield f".{name}", member.__get__(value)
+                except AttributeError:  # not set
+                    continue
 
 
 def _content(cell: object) -> object:
@@ -174,9 +263,11 @@ class CallCounter:
             fresh = value not in seen
             seen.add(value)
             self._run[path] = self._run.get(path, 0) + 1 if fresh else 0
-        return next((path for path, run in self._run.items() if run >= self.ENOUGH), "")
+        found = [path for path, run in self._run.items() if run >= self.ENOUGH]
+        return min(found, key=lambda path: path == WHOLE, default="")
 
 
 def changed(before: State, after: State) -> str:
     """The path of a value that is another one now; what grows shows by its length."""
-    return next((path for path, value in before.items() if after.get(path, value) != value), "")
+    found = (path for path, value in before.items() if after.get(path, value) != value)
+    return next((path for path in found if path != WHOLE), "")

@@ -1,0 +1,258 @@
+"""A count of calls is found wherever host code may keep it, and what is no count is let alone."""
+
+import enum
+import functools
+import itertools
+from collections import deque
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import triton
+from torch import nn
+
+from workbench.kernels.host_state import CallCounter, host_state
+
+CALLS = 14
+
+
+def copied(x_ptr, o_ptr, n, BLOCK):  # noqa: N803  # as kernels spell it
+    """Stands for a kernel."""
+
+
+def bit_by_bit(flags, call):
+    """A number in binary, spread over many places of which none counts by itself."""
+    for place in range(len(flags)):
+        flags[place] = bool(call >> place & 1)
+
+
+class Kept:
+    """What a candidate keeps: `step(call)` changes it, `names` are its file's globals."""
+
+    def __init__(self, step, model=None, **names):
+        self.step, self.names = step, names
+        self.model = nn.Module() if model is None else model
+
+    def counted(self) -> str:
+        counter, found = CallCounter(), ""
+        for call in range(CALLS):
+            self.step(call)
+            found = counter.after_call(host_state(self.model, self.names, frozenset()))
+        return found
+
+
+def of_a_deque():
+    queue = deque([1024] * 400)
+    return Kept(lambda _: (queue.popleft(), queue.append(16)), queue=queue)
+
+
+def of_training_flags():
+    bits = nn.ModuleList(nn.Identity() for _ in range(9))
+
+    def step(call):
+        for place, module in enumerate(bits):
+            module.train(bool(call >> place & 1))
+
+    return Kept(step, bits)
+
+
+def of_a_workspace(change):
+    box = SimpleNamespace(ws=torch.empty(4))
+
+    def step(_):
+        box.ws = change(box.ws)
+
+    return Kept(step, box=box)
+
+
+def of_gradients_wanted():
+    tensors = [torch.empty(1) for _ in range(9)]
+
+    def step(call):
+        for place, tensor in enumerate(tensors):
+            tensor.requires_grad_(bool(call >> place & 1))
+
+    return Kept(step, tensors=tensors)
+
+
+def of_a_graph():
+    box = [torch.ones(1, requires_grad=True)]
+
+    def step(_):
+        box[0] = box[0].view(1)
+
+    return Kept(step, box=box)
+
+
+def of_a_cached_function():
+    @functools.cache
+    def slot(key):
+        return [key]
+
+    return Kept(lambda call: slot(0).append(call), slot=slot)
+
+
+def of_a_property():
+    calls = []
+
+    class Reader:
+        turn = property(lambda _, calls=calls: calls)
+
+    return Kept(Reader().turn.append, Reader=Reader)
+
+
+def of_a_heuristic():
+    seen = []
+    kernel = triton.heuristics({"BLOCK": lambda _: seen.append(1) or 16})(triton.jit(copied))
+    return Kept(lambda _: kernel.values["BLOCK"]({}), kernel=kernel)
+
+
+def of_a_configuration():
+    config = triton.Config({"BLOCK": 16})
+    kernel = triton.autotune([config], key=[])(triton.jit(copied))
+
+    def step(call):
+        config.kwargs["BLOCK"] = call
+
+    return Kept(step, kernel=kernel)
+
+
+def of_slots():
+    class Slotted:
+        __slots__ = ("turn",)
+
+    box = Slotted()
+    return Kept(lambda call: setattr(box, "turn", call), box=box)
+
+
+def of_a_context():
+    @contextmanager
+    def turns():
+        seen = []
+        while True:
+            seen.append(1)
+            yield seen
+
+    held = turns()
+    return Kept(lambda _: next(held.gen), held=held)
+
+
+def of_an_enum():
+    class Mode(enum.Enum):
+        FAST = "fast"
+
+    return Kept(lambda call: setattr(Mode.FAST, "turn", call), Mode=Mode)
+
+
+def behind_many():
+    filler, turns = [[0] for _ in range(60_000)], []
+    return Kept(turns.append, filler=filler, turns=turns)
+
+
+def deep_in_a_list():
+    numbers = [0] * 5_000
+
+    def step(call):
+        numbers[4_321] = call
+
+    return Kept(step, numbers=numbers)
+
+
+def of_long_text():
+    box = ["." * 200]
+
+    def step(_):
+        box[0] += "."
+
+    return Kept(step, box=box)
+
+
+def of_a_partial():
+    held = functools.partial(print, sep=[])
+    return Kept(held.keywords["sep"].append, held=held)
+
+
+def of(value, step):
+    return lambda: Kept(step(value), value=value)
+
+
+COUNTERS = {
+    "an array": of(np.zeros(3), lambda a: a.fill),
+    "a deque that turns": of_a_deque,
+    "flags of training": of_training_flags,
+    "gradients wanted": of_gradients_wanted,
+    "bits in a list": of([False] * 9, lambda flags: lambda call: bit_by_bit(flags, call)),
+    "dimensions": lambda: of_a_workspace(lambda ws: ws.unsqueeze(0)),
+    "strides": lambda: of_a_workspace(lambda ws: ws.as_strided((1,), (ws.stride(-1) + 1,))),
+    "sizes": lambda: of_a_workspace(lambda ws: ws.new_empty(ws.numel() + 1)),
+    "a graph": of_a_graph,
+    "a cached function": of_a_cached_function,
+    "a property": of_a_property,
+    "a heuristic": of_a_heuristic,
+    "a configuration": of_a_configuration,
+    "slots": of_slots,
+    "a context": of_a_context,
+    "an enum": of_an_enum,
+    "behind many values": behind_many,
+    "deep in a list": deep_in_a_list,
+    "long text": of_long_text,
+    "a partial": of_a_partial,
+    "islice": of(itertools.islice(itertools.count(), 10**6), lambda it: lambda _: next(it)),
+    "map": of(map(str, itertools.count()), lambda it: lambda _: next(it)),
+    "a generator's seed": of(torch.Generator(), lambda g: g.manual_seed),
+    "a name that begins with two lines": lambda: Kept((box := [0]).append, __turns=box),
+}
+
+
+@pytest.mark.parametrize("kept", COUNTERS.values(), ids=COUNTERS)
+def test_a_count_of_calls_is_found(kept):
+    assert kept().counted() != ""
+
+
+def of_two_buffers():
+    box = SimpleNamespace(turn=0, buffers=[torch.empty(3), torch.empty(3)])
+
+    def step(_):
+        box.turn ^= 1
+        box.buffers.reverse()
+
+    return Kept(step, box=box)
+
+
+def of_scratch_made_anew():
+    box = {}
+
+    def step(_):
+        box["scratch"] = torch.empty(64, 64)
+
+    return Kept(step, box=box)
+
+
+def of_plans_by_shape():
+    plans = {}
+    return Kept(lambda call: plans.setdefault((4, min(call, 3)), lambda: call), plans=plans)
+
+
+def of_a_kernel_that_runs():
+    kernel = triton.autotune([triton.Config({"BLOCK": 16})], key=["n"])(triton.jit(copied))
+
+    def step(call):
+        kernel.cache[call] = kernel.configs[0]
+
+    return Kept(step, kernel=kernel)
+
+
+HONEST = {
+    "two buffers in turn": of_two_buffers,
+    "scratch made anew": of_scratch_made_anew,
+    "plans by shape": of_plans_by_shape,
+    "what Triton keeps": of_a_kernel_that_runs,
+    "a cached size": of(functools.cache(lambda n: n), lambda f: lambda _: f(7)),
+}
+
+
+@pytest.mark.parametrize("kept", HONEST.values(), ids=HONEST)
+def test_what_honest_host_code_keeps_is_no_count(kept):
+    assert kept().counted() == ""

@@ -8,6 +8,7 @@ import ast
 import math
 
 from workbench.kernels.edits.base import Anchor, Edit, EditRefused, Parameter
+from workbench.kernels.edits.least import filled_with, is_least
 from workbench.kernels.edits.naming import FreeNames, spelled
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import Source
@@ -50,7 +51,7 @@ def _scales(kernel: JitKernel, node: ast.Name) -> bool:
 
 
 def _scaled(kernel: JitKernel, scale: str) -> frozenset[str]:
-    """Names whose every value is scaled, or is minus infinity, or comes from such names alone."""
+    """Names whose every value is scaled, or the least there is, or comes from such names alone."""
     found: set[str] = set()
     grown = True
     while grown:
@@ -64,7 +65,10 @@ def _scaled(kernel: JitKernel, scale: str) -> frozenset[str]:
             own = frozenset({*found, name, *_heirs(kernel, name)})
             if others or not values or scale not in kernel.flow.closure(name):
                 continue
-            if all(_is_scaled(kernel, v, scale, own) or _is_least(kernel, v) for v in values):
+            if all(
+                _is_scaled(kernel, v, scale, own) or is_least(filled_with(kernel, v))
+                for v in values
+            ):
                 found.add(name)
                 grown = True
     return frozenset(found)
@@ -77,15 +81,6 @@ def _heirs(kernel: JitKernel, name: str) -> set[str]:
         for d in kernel.flow.definitions.get(name, [])
         if d.how == "assign" and isinstance(d.value, ast.Name)
     }
-
-
-def _is_least(kernel: JitKernel, node: ast.expr | None) -> bool:
-    """`tl.full(..., -inf)`."""
-    fills = kernel.names.op(node) == "full" and isinstance(node, ast.Call)
-    return fills and any(
-        isinstance(n, ast.Constant) and n.value == "inf"
-        for n in ast.walk(node)  # type: ignore[arg-type]  # a call by now
-    )
 
 
 def _is_scaled(
@@ -103,17 +98,8 @@ def _is_scaled(
             return all(_is_scaled(kernel, side, scale, scaled) for side in sides)
         case ast.Call(args=[first, *rest]) if kernel.names.op(node) in {"maximum", "max", "where"}:
             parts = rest if kernel.names.op(node) == "where" else [first, *rest]
-            kept = [p for p in parts if not isinstance(p, ast.Constant) and not _infinite(p)]
+            kept = [p for p in parts if not isinstance(p, ast.Constant) and not is_least(p)]
             return bool(kept) and all(_is_scaled(kernel, p, scale, scaled) for p in kept)
-        case _:
-            return False
-
-
-def _infinite(node: ast.expr) -> bool:
-    inner = node.operand if isinstance(node, ast.UnaryOp) else node
-    match inner:
-        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf")]):
-            return True
         case _:
             return False
 

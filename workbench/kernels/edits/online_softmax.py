@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from workbench.kernels.edits.base import Anchor, Edit, EditRefused, Parameter
 from workbench.kernels.edits.fusing import dedented
+from workbench.kernels.edits.least import LOWEST_FLOAT32, filled_with, is_minus_infinity
 from workbench.kernels.edits.naming import FreeNames, spelled
 from workbench.kernels.edits.numbering import Numbering
 from workbench.kernels.edits.ranks import rank
@@ -55,6 +56,8 @@ class _Found:
     sums: tuple[_Sum, ...]
     kept: tuple[ast.stmt, ...]
     """Statements of the second loop that the first does not have; its sums are among them."""
+    start: ast.expr | None
+    """The minus infinity that the maximum starts from, where the lowest float32 would do too."""
 
 
 def _match(kernel: JitKernel) -> _Found:
@@ -88,7 +91,32 @@ def _pair(kernel: JitKernel, first: Loop, second: Loop) -> _Found:
     for statement in kept:
         _check_kept(kernel, statement, first, sums, maximum)
     _check_not_carried([*first.node.body, *kept], {maximum, *(one.name for one in sums)})
-    return _Found(first, second, update, maximum, grown, sums, kept)
+    start = _replaceable_start(kernel, first, second, maximum)
+    return _Found(first, second, update, maximum, grown, sums, kept, start)
+
+
+def _replaceable_start(
+    kernel: JitKernel, first: Loop, second: Loop, maximum: str
+) -> ast.expr | None:
+    """The minus infinity in `maximum = tl.full([...], -inf, tl.float32)`, read by the loops alone.
+
+    From the lowest finite float32 no difference with the maximum is NaN, so that the loop needs
+    no guard; a row of nothing but minus infinity then ends at that number instead.
+    """
+    body, loops = kernel.node.body, (first.node, second.node)
+    before = body[: body.index(first.node)]
+    match [d for d in kernel.flow.definitions[maximum] if d.statement in before]:
+        case [start]:
+            pass
+        case _:
+            return None
+    outside = [s for s in body if s not in loops and s is not start.statement]
+    if start.how != "assign" or any(maximum in names_in(s) for s in outside):
+        return None
+    value = filled_with(kernel, start.value)
+    dtype = argument(start.value, 2, "dtype") if isinstance(start.value, ast.Call) else None
+    is_float32 = isinstance(dtype, ast.Attribute) and kernel.names.dotted(dtype) == "tl.float32"
+    return value if is_float32 and is_minus_infinity(value) else None
 
 
 def _check_plain(body: list[ast.stmt]) -> None:
@@ -97,6 +125,8 @@ def _check_plain(body: list[ast.stmt]) -> None:
         match statement:
             case ast.Assign(targets=[ast.Name()]):
                 pass
+            case ast.If(body=chosen, orelse=[]):
+                _check_plain(chosen)
             case _:
                 raise EditRefused(f"line {statement.lineno} does more than compute")
 
@@ -109,7 +139,8 @@ def _check_not_carried(merged: list[ast.stmt], running: set[str]) -> None:
         early = [n.id for n in reads if isinstance(n.ctx, ast.Load) and n.id in bound]
         if early:
             raise EditRefused(f"`{early[0]}` goes from one iteration to the next")
-        bound -= set(stored_names(statement))
+        if not isinstance(statement, ast.If):
+            bound -= set(stored_names(statement))
 
 
 def _check_kept(
@@ -170,10 +201,22 @@ def _maximum(kernel: JitKernel, update: ast.stmt) -> tuple[str, ast.expr]:
 def is_maximum_of_block(kernel: JitKernel, node: ast.expr) -> bool:
     """`tl.max(x)`, or `tl.max(x) * scale` of a positive scale, as attention's is."""
     match kernel.flow.resolve(node):
-        case ast.BinOp(left=left, op=ast.Mult(), right=ast.Name(id=scale)):
-            return kernel.names.op(left) == "max" and scale in kernel.flow.parameters
+        case ast.BinOp(left=left, op=ast.Mult(), right=ast.Name() as scale):
+            return kernel.names.op(left) == "max" and _is_scale(kernel, scale)
         case behind:
             return kernel.names.op(behind) == "max"
+
+
+def _is_scale(kernel: JitKernel, node: ast.expr) -> bool:
+    """A parameter, or one times a positive number, as the scale to the base 2 is."""
+    match kernel.flow.resolve(node):
+        case ast.Name(id=name):
+            return name in kernel.flow.parameters
+        case ast.BinOp(left=ast.Name() as left, op=ast.Mult(), right=ast.Constant(value=factor)):
+            positive = isinstance(factor, int | float) and factor > 0
+            return positive and _is_scale(kernel, left)
+        case _:
+            return False
 
 
 def _sums(kernel: JitKernel, first: Loop, second: Loop, maximum: str) -> tuple[_Sum, ...]:
@@ -303,14 +346,16 @@ def _find(_source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
 def _change(source: Source, kernel: JitKernel, _parameters: dict[str, Parameter]) -> str:
     found = _match(kernel)
     splice, names = Splice(source), FreeNames(kernel)
-    grown, shift = names.take(f"new_{found.maximum}"), names.take("shift")
-    where, power = spelled(source, "tl.where"), splice.text(found.sums[0].power.func)
+    grown = shift = names.take(f"new_{found.maximum}")
+    lines = dedented(splice, found.update, f"{grown} = {splice.text(found.grown)}")
+    if found.start is not None:
+        splice.replace(found.start, LOWEST_FLOAT32)
+    else:
+        shift, where = names.take("shift"), spelled(source, "tl.where")
+        # Where every element so far is -inf, a shift of zero keeps the exponentials at zero.
+        lines.append(f'{shift} = {where}({grown} == -float("inf"), 0.0, {grown})')
+    power = splice.text(found.sums[0].power.func)
     factor = f"{power}({found.maximum} - {shift})"
-    # Where every element so far is -inf, a shift of zero keeps the exponentials at zero.
-    lines = [
-        *dedented(splice, found.update, f"{grown} = {splice.text(found.grown)}"),
-        f'{shift} = {where}({grown} == -float("inf"), 0.0, {grown})',
-    ]
     if len(found.sums) > 1:
         shrink = names.take("shrink")
         lines.append(f"{shrink} = {factor}")

@@ -19,8 +19,9 @@ WORK = 16_000_000
 def looked_at(mode):
     """Launches or traces of every case and shipped seed at full size, by name."""
     import msgspec
+    import torch
 
-    from workbench.kernels.lazy import lazy_host, lazy_zeros
+    from workbench.kernels.lazy import LazyHost, lazy_zeros
     from workbench.kernels.target import target
 
     found = {}
@@ -41,7 +42,7 @@ def looked_at(mode):
         def looking():
             return recording(sm90)
 
-    with lazy_host():
+    with torch.no_grad(), LazyHost():
         for name, (inputs, run) in CASES.items():
             tensors = [lazy_zeros(shape, dtype) for shape, dtype in inputs]
             with looking() as seen:

@@ -1,4 +1,4 @@
-"""Which configuration stands for an autotuned kernel where nothing can be timed."""
+"""Replaces triton's autotuner where nothing can be timed: a caller chooses the configuration."""
 
 import contextlib
 import weakref
@@ -9,16 +9,16 @@ from triton.runtime.autotuner import Autotuner, Config
 from workbench.kernels.untyped import Untyped
 
 Choose = Callable[[str, list[Config], Callable[[Config], Untyped]], Untyped]
-"""Gets the kernel's name, its surviving configurations and what launches it with one of them."""
-
+"""`choose(kernel name, configurations left after pruning, launch)` calls `launch(config)`."""
 
 _tuned: "weakref.WeakKeyDictionary[Untyped, set[tuple[str, ...]]]" = weakref.WeakKeyDictionary()
+"""Keys for which each autotuner would already have benchmarked."""
 
 
 def _new_key(tuner: Untyped, named: dict[str, Untyped]) -> bool:
-    """Whether a GPU would benchmark for this call: only then does it reset what a kernel adds to.
+    """Whether triton would benchmark for this call; only then does it run `reset_to_zero`.
 
-    As triton's own `Autotuner.run` finds its key.
+    The key is built as in triton's `Autotuner.run`.
     """
     known = {name: value for name, value in named.items() if name in tuner.arg_names}
     key = [repr(known[name]) for name in tuner.keys if name in known]

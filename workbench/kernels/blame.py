@@ -1,4 +1,4 @@
-"""Which line of the candidate an error inside triton belongs to, and what a person reads of it."""
+"""Turns an error inside triton into a fault with the candidate's line and a readable message."""
 
 import re
 import types
@@ -17,7 +17,7 @@ _FEW_REGISTERS = re.compile(
 
 
 def line_in(source: str, frame: types.FrameType | None) -> int:
-    """The line at which the innermost frame of the file `source` stands; 0 when there is none."""
+    """Current line of the innermost frame that runs the file `source`; 0 when there is none."""
     while frame is not None:
         if frame.f_code.co_filename == source:
             return frame.f_lineno
@@ -26,9 +26,9 @@ def line_in(source: str, frame: types.FrameType | None) -> int:
 
 
 class KernelErrors:
-    """A block whose launches fail with the typed faults of `kernels.faults`.
+    """A context whose launches fail with the typed faults of `kernels.faults`.
 
-    Only what was raised inside triton's launch is turned; it keeps its cause.
+    Only errors from inside triton's launch are converted; the original stays as the cause.
     """
 
     def __init__(self, source: str, target: str) -> None:
@@ -81,7 +81,7 @@ class KernelErrors:
 
 
 def _launch_of(trace: types.TracebackType | None, source: str) -> tuple[JITFunction | None, int]:
-    """The kernel whose launch the traceback passes, and the candidate's last line before it."""
+    """The kernel whose launch is in the traceback, and the candidate's line that launched it."""
     line = 0
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -94,7 +94,7 @@ def _launch_of(trace: types.TracebackType | None, source: str) -> tuple[JITFunct
 
 
 def _language_error(error: CompilationError, launch: JITFunction, line: int) -> CompileFailed:
-    """The innermost of triton's nested errors: the line where it went wrong, not its callers'."""
+    """The fault of the innermost of triton's nested errors, with the line where it occurred."""
     inner = error
     said = error.error_message or ""
     cause: BaseException | None = error
@@ -115,7 +115,10 @@ def _language_error(error: CompilationError, launch: JITFunction, line: int) -> 
 
 
 def _line_of(src: str | None, number: int | None) -> str:
-    """That line of a source text; nothing where triton numbers a caller's line with the callee."""
+    """Line `number` of a source text; empty if it has no such line.
+
+    Triton sometimes gives a caller's line number with the callee's text.
+    """
     lines = (src or "").splitlines()
     return lines[number - 1].strip() if number and number <= len(lines) else ""
 
@@ -127,7 +130,7 @@ def _function_of(src: str | None, launch: JITFunction) -> Untyped:
 
 
 def _first_line(function: JITFunction) -> int:
-    """Of `def`, past the decorators; triton calls it differently in 3.6 and 3.9."""
+    """Line of `def`, after the decorators; triton 3.6 and 3.9 name this attribute differently."""
     number = getattr(function, "def_file_line_number", None)
     if number is not None:
         return int(number)

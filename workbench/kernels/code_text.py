@@ -1,4 +1,4 @@
-"""Generated code of two kernels made comparable: no debug information, one naming of registers."""
+"""Makes generated code of two kernels comparable: no debug information, matching names."""
 
 import difflib
 import re
@@ -9,7 +9,7 @@ from itertools import zip_longest
 from workbench.kernels.records import KernelCode
 
 LEVELS = ("ttgir", "ptx", "sass")
-"""From the most abstract down."""
+"""Levels of generated code, from the most abstract down."""
 
 _NOISE = {
     # Locations nest: `loc("x"("candidate.py":3:1 at #loc4))`.
@@ -27,22 +27,22 @@ _NAMES = {
     "ptx": re.compile(r"(?:%[a-z]+|\$L__BB)[\d_]+"),
     "sass": re.compile(r"\b(?:UR|UP|R|P|B|SB)\d+\b|\.L_x_\d+"),
 }
-"""What a compiler numbers anew when anything before it changes: registers, labels, layouts."""
+"""Names that a compiler renumbers when earlier code changes: registers, labels, layouts."""
 _NUMBER = re.compile(r"[\d_]+$")
 
 
 def plain_lines(text: str, level: str) -> list[str]:
-    """The text without lines and parts that only say where in the source something came from."""
+    """The lines of a text, without source locations and debug information."""
     noise, dropped = _NOISE[level], _DROPPED[level]
     return [noise.sub("", line).rstrip() for line in text.split("\n") if not dropped.match(line)]
 
 
 def alike(before: str, after: str, level: str) -> tuple[str, str]:
-    """Both as plain lines, the second under the first one's names of registers, labels, layouts.
+    """Both texts as plain lines, with the names in the second changed to those of the first.
 
-    One renaming, one to one over the whole kernel, is sought that explains most of the lines that
-    are equal but for names; a line that it does not explain stays different. A name of the second
-    that was found nowhere in the first stays, with a prime where the first's was given to another.
+    The renaming is one to one over the whole kernel. It is chosen so that most of the lines that
+    are equal except for names become equal; the other lines stay different. A name of the second
+    text without a counterpart keeps its name, with a prime added if that name is already taken.
     """
     old, new = plain_lines(before, level), plain_lines(after, level)
     names = _NAMES[level]
@@ -57,7 +57,7 @@ def alike(before: str, after: str, level: str) -> tuple[str, str]:
 
 
 def _renaming(old: Sequence[str], new: Sequence[str], level: str) -> dict[str, str]:
-    """From the second's names to the first's; those with most lines in favour win."""
+    """A map from the second text's names to the first's, by the number of lines in favour."""
     names = _NAMES[level]
     votes: Counter[tuple[str, str]] = Counter()
     for one, other in _matched(_blind(old, level), _blind(new, level)):
@@ -65,7 +65,7 @@ def _renaming(old: Sequence[str], new: Sequence[str], level: str) -> dict[str, s
         votes.update((ours[0], theirs[0]) for ours, theirs in pairs)
     renamed: dict[str, str] = {}
     given: set[str] = set()
-    # Equal votes: a name that stays as it is, then whichever comes first in the text.
+    # In a tie, prefer an unchanged name, then the pair that comes first in the text.
     for ours, theirs in sorted(votes, key=lambda pair: (-votes[pair], pair[0] != pair[1])):
         if theirs not in renamed and ours not in given:
             renamed[theirs] = ours
@@ -74,7 +74,7 @@ def _renaming(old: Sequence[str], new: Sequence[str], level: str) -> dict[str, s
 
 
 def _blind(lines: Sequence[str], level: str) -> list[str]:
-    """The lines with no name but its kind: a 64-bit register is none of 32 bits."""
+    """The lines with each name reduced to its kind, such as 64-bit register or label."""
 
     def kind(found: re.Match[str]) -> str:
         return found[0][0] if level == "ttgir" else _NUMBER.sub("?", found[0])
@@ -83,7 +83,7 @@ def _blind(lines: Sequence[str], level: str) -> list[str]:
 
 
 def _matched(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Places of lines that are the same, in order."""
+    """Indices of equal lines in both sequences, in order."""
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for one, other, length in matcher.get_matching_blocks():
         yield from ((one + at, other + at) for at in range(length))
@@ -96,7 +96,7 @@ def _text(lines: Sequence[str]) -> str:
 def both_sides(
     one: Sequence[KernelCode], other: Sequence[KernelCode], level: str, *, verbatim: bool = False
 ) -> tuple[str, str]:
-    """All kernels of two versions at one level, kernels of the same name beside each other.
+    """Texts of all kernels of two versions at one level, with kernels of equal name aligned.
 
     `verbatim` leaves every text as the compiler wrote it.
     """

@@ -1,4 +1,4 @@
-"""Everything known of a kernel without timing it, as named facts; what is not known says so."""
+"""Collects all facts about a kernel that are known without timing it; others are unknown."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from workbench.kernels.source import read_source
 from workbench.kernels.target import Target
 
 Known = Mapping[str, bool | int | float | str | tuple[str, ...] | None]
-"""Facts that others have read, by full name: `problem.flops`, `profile.bottleneck`, ..."""
+"""Values of facts that were read elsewhere, by full name: `problem.flops`, ..."""
 
 
 def read_facts(
@@ -24,9 +24,10 @@ def read_facts(
 ) -> dict[str, Fact]:
     """Every fact of the catalogue for one kernel of a candidate; `value` None is unknown.
 
-    `launches` and `traces` are those of the whole forward; of several of this kernel the one with
-    most programs speaks. `problem` may carry any fact that is read elsewhere, under its full name.
-    Text that is not Python, a kernel that is not there and odd values give unknowns, no error.
+    `launches` and `traces` are those of a whole forward pass; if the kernel was launched several
+    times, the launch with the most programs counts. `problem` may hold any fact that was read
+    elsewhere, by full name. Text that is not Python, a missing kernel and malformed values give
+    unknown facts, never an error.
     """
     rows: dict[str, tuple[object, str]] = {}
     for name, value, evidence in _rows(source, kernel, launches, traces, target):
@@ -84,7 +85,7 @@ def _static(launch: Launch) -> Iterator[Row]:
 
 
 def _load_width(group: str) -> int:
-    """Bits that one thread loads from global memory with an instruction of the group; 0: none."""
+    """Bits that a thread loads from global memory with an instruction of the group; 0 if none."""
     name, _, width = group.partition(".")
     digits = width.rstrip("-")
     return int(digits) if name in {"LDG", "LDGSTS"} and digits.isdigit() else 0
@@ -121,7 +122,7 @@ def _device(target: Target) -> Iterator[Row]:
 
 
 def _derive(rows: dict[str, tuple[object, str]]) -> None:
-    """Facts that follow from others."""
+    """Add facts that follow from others."""
     flops, size = rows.get("problem.flops", (None, ""))[0], rows.get("problem.bytes", (None, ""))[0]
     if isinstance(flops, int | float) and isinstance(size, int | float) and size:
         rows.setdefault("problem.intensity", (flops / size, f"{flops} / {size} B"))
@@ -140,7 +141,7 @@ def _fact(name: str, value: object, evidence: str) -> Fact:
 
 
 def _typed(value: object, kind: str) -> bool | int | float | str | tuple[str, ...] | None:
-    """The value when it has the promised type; else unknown."""
+    """The value if it has the type that the catalogue promises; else None."""
     match kind, value:
         case "flag", bool():
             return value

@@ -9,7 +9,7 @@ FactSource = Literal["code", "launch", "problem", "device", "static", "trace", "
 
 
 class FactSpec(Struct, frozen=True):
-    """What is promised of one fact; its value may always be unknown."""
+    """What the catalogue promises about a fact; the value may always be unknown."""
 
     name: str
     type: FactType
@@ -19,7 +19,7 @@ class FactSpec(Struct, frozen=True):
 
 
 def _specs(source: FactSource, table: str) -> list[FactSpec]:
-    """Rows of `name | type | unit | meaning`."""
+    """Parse a table with rows of `name | type | unit | meaning`."""
     rows = [[cell.strip() for cell in line.split("|")] for line in table.strip().splitlines()]
     return [FactSpec(name, kind, unit, source, says) for name, kind, unit, says in rows]  # type: ignore[arg-type]  # the test of the catalogue decodes every row strictly
 

@@ -1,4 +1,4 @@
-"""Facts that the text of a kernel alone can tell."""
+"""Facts that follow from the text of a kernel alone."""
 
 import ast
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ Row = tuple[str, bool | int | float | str | tuple[str, ...] | None, str]
 
 
 def code_facts(source: Source, kernel: JitKernel) -> Iterator[Row]:
-    """Facts of the catalogue's `code` part."""
+    """The catalogue's facts `code.*`."""
     yield "code.kernel_count", len(source.launched), ", ".join(source.launched)
     launches = source.launches_of(kernel.name)
     yield "code.launch_count", len(launches), _lines(s.line for s in launches)
@@ -110,8 +110,10 @@ def _arithmetic(source: Source, kernel: JitKernel) -> Iterator[Row]:
     ]
     yield "code.division_count", len(divided), _lines(n.lineno for n in divided)
     dimensions = set(kernel.constexprs) - set(kernel.blocks)
-    masked = {b[0] for _, c in kernel.masks() if (b := kernel.bound(c)) is not None}
-    walked = {n.id for loop in kernel.loops for n in [loop.stop] if isinstance(n, ast.Name)}
+    bounds = (kernel.bound(conjunct) for _, conjunct in kernel.masks())
+    masked = {bound[0] for bound in bounds if bound is not None}
+    stops = (loop.stop for loop in kernel.loops)
+    walked = {stop.id for stop in stops if isinstance(stop, ast.Name)}
     constant = sorted(dimensions & (masked | walked))
     yield "code.has_constant_dims", bool(constant), ", ".join(constant)
 

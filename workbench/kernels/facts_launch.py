@@ -1,4 +1,4 @@
-"""Facts of a kernel as it was launched: grid, options, loops with their trip counts, arguments."""
+"""Facts about a kernel as it was launched: grid, options, trip counts of loops, arguments."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,20 +19,20 @@ _BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 
 
 def chosen_launch(kernel: str, launches: Sequence[Launch]) -> Launch | None:
-    """The launch that facts speak of: of several of one kernel, the first with most programs."""
+    """The launch that facts describe: the kernel's first one with the most programs."""
     ours = [launch for launch in launches if launch.kernel == kernel]
     return max(ours, key=lambda launch: launch.programs, default=None)
 
 
 def known_values(launch: Launch) -> dict[str, Number]:
-    """Numbers that the launch gave the kernel, by parameter."""
+    """Numeric arguments of the launch, by parameter."""
     scalars = {n: a.value for n, a in launch.arguments.items() if isinstance(a, ScalarArgument)}
     every = {**scalars, **launch.constexprs}
     return {name: value for name, value in every.items() if isinstance(value, int | float)}
 
 
 def grid_facts(launch: Launch, total: int, target: Target | None) -> Iterator[Row]:
-    """Facts of a launch that need no text: its options, its grid, its waves."""
+    """Facts of a launch that do not depend on the kernel's text: options, grid, waves."""
     yield "launch.num_warps", launch.num_warps, ""
     yield "launch.num_stages", launch.num_stages, ""
     yield "launch.num_ctas", launch.num_ctas, ""
@@ -48,7 +48,7 @@ def grid_facts(launch: Launch, total: int, target: Target | None) -> Iterator[Ro
 
 
 def launch_facts(kernel: JitKernel, launch: Launch) -> Iterator[Row]:
-    """Facts of the kernel's text with the launch's values: blocks, `loop.*` and `arg.*`."""
+    """Facts that combine the kernel's text with the launch: blocks, `loop.*` and `arg.*`."""
     known = known_values(launch)
     elements = _block_elements(kernel, launch, known)
     if elements is not None:
@@ -83,7 +83,7 @@ def _elements(kernel: JitKernel, pointer: object, known: Mapping[str, Number]) -
 
 
 def trip_count(kernel: JitKernel, loop: Loop, known: Mapping[str, Number]) -> int | None:
-    """Iterations of one loop as launched; None where a bound is unknown or the program's own."""
+    """Iterations of a loop as launched; None where a bound is unknown or differs by program."""
     start = kernel.flow.evaluate(loop.start, known)
     stop = kernel.flow.evaluate(loop.stop, known)
     step = 1 if loop.step is None else kernel.flow.evaluate(loop.step, known)

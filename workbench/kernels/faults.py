@@ -1,11 +1,11 @@
-"""How a candidate's kernels can fail before anything is timed: compiling, fitting, running."""
+"""Errors of a candidate's kernels before anything is timed: compiling, fitting, running."""
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.records import OutOfBounds
 
 
 class KernelFault(WorkbenchError):
-    """Base of the faults of one kernel. `line` is in the candidate's file, 0 when not known."""
+    """Base class of kernel faults. `line` is in the candidate's file; 0 when unknown."""
 
     def __init__(self, what: str, *, kernel: str, line: int, todo: str = "") -> None:
         where = f"kernel {kernel}" + (f", line {line}" if line else "")
@@ -59,9 +59,9 @@ class AccessOutOfBounds(KernelFault):
 
 
 class CannotJudge(KernelFault):
-    """The interpreter would answer wrongly here, so it does not. Not the kernel's fault.
+    """The interpreter might answer wrongly here, so it does not answer. Not the kernel's fault.
 
-    `doubt` names what no GPU shows either: `lanes-race`, `false-hint`.
+    `doubt` is the code of a doubt that no GPU run can settle either: `lanes-race`, `false-hint`.
     """
 
     def __init__(self, thing: str, *, kernel: str = "", line: int = 0, doubt: str = "") -> None:

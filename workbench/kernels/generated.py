@@ -1,21 +1,21 @@
-"""The texts of a compiled kernel that are worth keeping: what of them, and by which name."""
+"""Prepares the texts of a compiled kernel for storage, and names its machine code."""
 
 import hashlib
 import re
 import struct
 
 _MOST_BYTES = 2 << 20
-"""Of one text; ours. A pipelined attention kernel's largest has 0.06 MiB."""
+"""Longest text that is kept (ours); the largest of a pipelined attention kernel has 0.06 MiB."""
 _TEXT_SECTION = b".text."
 _FILE = re.compile(r'(loc\("|\.file\s+\d+\s+")[^"]*?([^"/]+)(?=")')
 _DEBUG = re.compile(r"^\s*\.section\s+\.debug_", re.MULTILINE)
 
 
 def machine_code_sha256(cubin: bytes) -> str:
-    """Name of a binary's instructions: of its `.text` sections, byte for byte, scheduling included.
+    """Hash of a binary's `.text` sections, that is, of its instructions with their scheduling.
 
-    The whole file would be another one in each folder that it is compiled in: it holds the path.
-    Raises ValueError for what is no 64-bit ELF file.
+    The whole file also holds the path of the folder in which it was compiled. Raises ValueError
+    when `cubin` is not a 64-bit ELF file.
     """
     if cubin[:5] != b"\x7fELF\x02":
         raise ValueError("a cubin is a 64-bit ELF file, and this is none")
@@ -36,9 +36,9 @@ def machine_code_sha256(cubin: bytes) -> str:
 
 
 def kept(text: str) -> str:
-    """A text as it is kept: folders taken out of file names, debug sections out of PTX.
+    """The text without folders in file names and without PTX debug sections; empty if too long.
 
-    Folders are the worker's own and gone by the time of reading. Empty where it is too long.
+    The folders are a worker's, and gone when somebody reads the text.
     """
     found = _DEBUG.search(text)
     short = text[: found.start()] if found else text

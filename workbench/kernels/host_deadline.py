@@ -1,6 +1,6 @@
-"""Host code that does not come to its end, told from a compiler that takes its time. In workers.
+"""Ends host code that runs for too long, without counting the time of compilers. In workers.
 
-Whoever catches what is raised here, or stays in C, meets the judge's own deadline instead.
+Host code that catches the exception, or never returns from C, meets the judge's deadline instead.
 """
 
 import contextlib
@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from types import FrameType
 
 CPU_SECONDS, WALL_SECONDS = 20.0, 60.0
-"""Of host code, what it compiles not counted (ours): by its own clock, since a busy machine lets
-it wait, and by the wall's where it sleeps."""
+"""Limits for host code, compiling not counted (ours). CPU time, because on a busy machine wall time
+says little; and wall time, because sleeping takes no CPU time."""
 _TICK_SECONDS = 1.0
 _COMPILERS = ("triton.compiler", "triton.backends")
 
 
 class HostHangs(BaseException):
-    """Host code took too long; no Exception, for it is often raised within somebody's `try`."""
+    """Host code took too long. A BaseException, so that `except Exception` does not catch it."""
 
 
 class _Spent:
-    """What host code has used up, read now and then; the stack at that moment says who worked."""
+    """The time that host code has used; at each tick, the stack shows whether it is compiling."""
 
     def __init__(self, cpu_seconds: float, wall_seconds: float) -> None:
         self._left = [cpu_seconds, wall_seconds]
@@ -33,7 +33,7 @@ class _Spent:
         return time.process_time(), time.monotonic()
 
     def tick(self, _signal: int, frame: FrameType | None) -> None:
-        """Count what was spent since the last tick. Raises HostHangs."""
+        """Count the time since the last tick. Raises HostHangs when a limit is exceeded."""
         before, self._at = self._at, self._now()
         if _compiles(frame):
             return
@@ -57,9 +57,9 @@ def host_deadline(
     wall_seconds: float = WALL_SECONDS,
     tick_seconds: float = _TICK_SECONDS,
 ) -> Iterator[None]:
-    """Raise HostHangs within the body once its host code has run for so long.
+    """Raise HostHangs inside the body once its host code has run for that long.
 
-    Does nothing outside of the main thread, where no signal can be met.
+    Does nothing outside the main thread, which alone can handle signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,8 +1,8 @@
-"""Worker-side jobs: what a candidate launches at a shape, compiled for a target or interpreted.
+"""Worker jobs that compile or interpret what a candidate launches at a shape.
 
-Both build the candidate on full-size tensors that cost nothing until touched, call it once without
-counting, so that whatever it prepares at its first call is ready, and look at the second call. Its
-code runs in this process and could change what is said here: the reply is evidence, not proof.
+Both build the candidate on full-size tensors that cost nothing until touched, call it once so that
+it is ready, and observe the second call. The candidate's code runs in this process and could
+falsify the reply: it is evidence, not proof.
 """
 
 import importlib.util
@@ -47,18 +47,19 @@ from workbench.kernels.untyped import Untyped
 FILE = "candidate.py"
 
 Answer = tuple[dict[str, Any], list[Any]]
+"""The reply of a job: a body, and binary attachments."""
 _MOST_CALLS = 4
-"""Further calls to find the programs that others wait for (ours)."""
+"""Most further calls to find the programs that others wait for (ours)."""
 
 R = TypeVar("R", bound=LaunchRequest)
 
 
 class Bench(Protocol):
-    """What these jobs need of the worker they run in."""
+    """What these jobs need from the worker they run in."""
 
     @property
     def scratch(self) -> Path:
-        """Its private folder."""
+        """The worker's private folder."""
 
 
 def record(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  # noqa: ARG001
@@ -99,30 +100,29 @@ def trace(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  #
 
     Raises what the candidate's own host code raises.
     """
-
     asked = msgspec.convert(request, TraceRequest)
     return msgspec.to_builtins(traced(bench, asked).answer), []
 
 
 class Called(Struct, frozen=True):
-    """The counted call of a traced candidate."""
+    """The observed call of a traced candidate. Fields after `out` are set only with contents."""
 
     answer: Traced
     host: LazyHost
     out: object = None
-    """What it returned; None with a fault."""
+    """What the call returned; None with a fault."""
     book: Book | None = None
-    """With contents: which memory holds final values."""
+    """Which memory holds final values."""
     inputs: tuple[torch.Tensor, ...] = ()
-    """With contents: the tensors that it was given."""
+    """The tensors that the candidate was given."""
     changing: str = ""
-    """With contents: host state that the second call changed; empty when there is none."""
+    """Path of host state that the second call changed; empty when it changed none."""
     later: "Called | None" = None
-    """With contents: a call of programs that make what others of them read."""
+    """A further call that also runs the programs whose results the sampled ones read."""
 
 
 def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) -> Called:
-    """Build and call a candidate in the interpreter; with `contents`, on numbers of the judge's.
+    """Build and call a candidate in the interpreter; with `contents`, on the judge's numbers.
 
     Needs a worker that interprets. Raises what the candidate's own host code raises.
     """
@@ -168,9 +168,9 @@ def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) 
 
 
 def _closed(call: "_TwoCalls", called: Called, book: Book, asked: TraceRequest) -> Called | None:
-    """A further call in which programs run that make what some of the sampled ones read.
+    """A further call that also runs the programs whose results the sampled ones read.
 
-    Called anew, with more of them, until nothing is missing or nobody knows who makes it.
+    Repeated with more programs until nothing is missing, or until it is unknown who writes it.
     """
     from workbench.kernels.interpret import tracing
 
@@ -199,11 +199,11 @@ def _closed(call: "_TwoCalls", called: Called, book: Book, asked: TraceRequest) 
 
 
 Inside = Callable[[Callable[[], None]], None]
-"""Runs a call with launches recorded or interpreted."""
+"""Runs a call inside a context that records or interprets launches."""
 
 
 class _TwoCalls:
-    """A candidate that is built, called once to get ready and once to be looked at."""
+    """A candidate that is built, called once to prepare it, and once to observe it."""
 
     def __init__(
         self, asked: LaunchRequest, file: Path, host: LazyHost, contents: Contents | None = None
@@ -249,7 +249,7 @@ class _TwoCalls:
         return None
 
     def again(self) -> Fault | None:
-        """One more call, within whatever the caller has entered."""
+        """Call once more, in the context that the caller has entered."""
         try:
             with torch.no_grad(), self.host:
                 self.out = self._models[0](*self._inputs)
@@ -264,7 +264,7 @@ class _TwoCalls:
             return host_state(model, vars(module), self._contents.names)
 
     def given(self) -> tuple[torch.Tensor, ...]:
-        """The tensors among the inputs, as they are nested."""
+        """The tensors among the inputs, in nesting order."""
         return tuple(t for t in tree_flatten(self._inputs)[0] if isinstance(t, torch.Tensor))
 
 
@@ -286,7 +286,7 @@ def _load(file: Path) -> Untyped:
 
 
 def _value(spec: Spec, fill: Filling | None = None) -> object:
-    """The value that a description stands for; tensors are numbers on lazy memory."""
+    """The value that a spec describes; tensors get numbers in lazy memory."""
     if isinstance(spec, PlainSpec):
         if spec.kind == "dtype":
             return getattr(torch, str(spec.value))

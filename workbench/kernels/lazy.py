@@ -1,10 +1,9 @@
-"""Full-size tensors that cost nothing until touched, and host code that does not touch them."""
+"""Full-size tensors that cost nothing until touched, and a mode that leaves them untouched."""
 
-import contextlib
 import math
 import mmap
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -19,11 +18,11 @@ from workbench.kernels.records import HostOperation
 from workbench.kernels.untyped import Untyped
 
 _SMALL = 1 << 16
-"""Bytes up to which host operations are really done: small constants keep their values."""
+"""Bytes up to which host operations are really done, so that small constants keep their values."""
 _ALIGNED = 2 << 20
-"""Bytes. Large tensors begin at such places on a GPU: torch's allocator takes whole blocks."""
+"""Alignment of large tensors in bytes, as on a GPU, where torch's allocator takes whole blocks."""
 _REAL = 256 << 20
-"""Bytes up to which a faithful host does them too: a tenth of a second (ours)."""
+"""Bytes up to which a faithful host really does them: a tenth of a second (ours)."""
 _NORESERVE = 0x4000
 """Linux's MAP_NORESERVE, which Python's mmap names only from 3.13 on."""
 
@@ -33,7 +32,7 @@ def lazy_zeros(
 ) -> torch.Tensor:
     """A CPU tensor of zeros whose untouched pages use no memory, of any size.
 
-    `strides` in elements, contiguous when not given.
+    `strides` are in elements; the tensor is contiguous without them.
     """
     strides = contiguous_strides(shape) if strides is None else strides
     size = dtype.itemsize
@@ -50,7 +49,7 @@ def lazy_zeros(
 def lazy_numbers(
     shape: Sequence[int], dtype: torch.dtype, strides: Sequence[int] | None = None
 ) -> torch.Tensor:
-    """As `lazy_zeros`, but random numbers where the dtype is a floating-point one."""
+    """As `lazy_zeros`, but with random numbers if the dtype is a floating-point one."""
     made = lazy_zeros(shape, dtype, strides)
     paint(made)
     return made
@@ -62,7 +61,7 @@ def lazy_filled(
     chunk: torch.Tensor,
     strides: Sequence[int] | None = None,
 ) -> torch.Tensor:
-    """As `lazy_zeros`, but with a chunk of numbers over and over in its window; see `fill`."""
+    """As `lazy_zeros`, but filled with repetitions of a chunk of numbers; see `paint.fill`."""
     made = lazy_zeros(shape, dtype, strides)
     if made.numel():
         fill(made, chunk)
@@ -70,9 +69,9 @@ def lazy_filled(
 
 
 def _pages(size: int) -> mmap.mmap:
-    """Anonymous memory: private, so that reading costs nothing either; else shared.
+    """Anonymous memory, private if possible, so that reading it costs nothing either.
 
-    RLIMIT_DATA counts private pages by address, touched or not; shared ones only when touched.
+    RLIMIT_DATA counts private pages even if untouched, so a limit may allow only shared ones.
     """
     try:
         return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
@@ -87,26 +86,27 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 class Piece(Struct, frozen=True):
-    """A tensor whose elements a copy holds, cast to its dtype, and where in the copy they are."""
+    """A source tensor of a copy, and where in the copy its elements are, cast to its dtype."""
 
     source: torch.Tensor
     dim: int = 0
     offset: int = 0
     """Added to the index along `dim`."""
     stacked: bool = False
-    """The copy has a dimension more, `dim`, at whose `offset` the source is."""
+    """Whether the copy has `dim` as an additional dimension, with the source at `offset`."""
 
 
 class LazyHost(OperatorMode):
-    """Host code whose large torch operations give zeros instead of being done.
+    """A mode in which large torch operations of host code are not really done.
 
-    Views are real, so that aliases stay aliases; operations on small tensors are real; any other
-    makes a lazy result of the right shape, or leaves the tensor that it would change alone. All
-    that would move data on a GPU is noted in `operations`. `source` is the candidate's file.
+    Views are real, so that aliases stay aliases, and so are operations on small tensors. Any other
+    operation makes a lazy result of the right shape, or leaves the tensor that it would change as
+    it is. All operations that would move data on a GPU are listed in `operations`. `source` is the
+    candidate's file.
 
-    `faithful` does operations of up to 256 MiB for real and keeps books of the rest: `knows` tells
-    whether a tensor holds what it would on a GPU, `pieces` where a copy's contents come from.
-    `touched` tells of a tensor that kernels may have written to.
+    With `faithful`, operations on up to 256 MiB are real and the rest are tracked: `knows` says
+    whether a tensor holds what it would hold on a GPU, and `pieces` where a copy's contents come
+    from. The caller sets `touched`, which says whether kernels may have written to a tensor.
     """
 
     def __init__(self, source: str = "", *, faithful: bool = False) -> None:
@@ -116,31 +116,32 @@ class LazyHost(OperatorMode):
         self._source = source
         self._faithful = faithful
         self._unknown: dict[int, torch.Tensor] = {}
-        """By the address of their storage; kept, so that no other tensor gets it."""
+        """Tensors with unknown contents by storage address; kept, so that no other reuses it."""
         self._pieces: dict[int, tuple[torch.Tensor, tuple[Piece, ...]]] = {}
         self._made: set[int] = set()
         """Storages that an operation other than an allocation filled."""
         self._chunks: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        """By storage address, a tensor and the chunk that it repeats."""
 
     def holds(self, tensor: torch.Tensor, chunk: torch.Tensor) -> None:
-        """A tensor was filled with a chunk over and over: so are its copies."""
+        """Note that a tensor was filled with repetitions of a chunk; so will its copies be."""
         self._chunks[_storage(tensor)] = (tensor, chunk)
         self._unknown.pop(_storage(tensor), None)
 
     def knows(self, tensor: torch.Tensor) -> bool:
-        """Whether the host left a tensor's contents as they would be on a GPU."""
+        """Whether host operations left the contents that a tensor would have on a GPU."""
         return _storage(tensor) not in self._unknown
 
     def unwritten(self, tensor: torch.Tensor) -> bool:
-        """Whether nothing but an allocation made a tensor's storage."""
+        """Whether a tensor's storage was only allocated, and not filled by any operation."""
         return not self.knows(tensor) and _storage(tensor) not in self._made
 
     def filled(self, tensor: torch.Tensor) -> bool:
-        """Whether an operation of the host gave a tensor's storage contents other than zeros."""
+        """Whether a host operation filled a tensor's storage with anything but zeros."""
         return _storage(tensor) in self._made or _storage(tensor) in self._chunks
 
     def pieces(self, tensor: torch.Tensor) -> tuple[torch.Tensor, tuple[Piece, ...]] | None:
-        """The copy whose storage a tensor lies in, with what it was put together from."""
+        """The copy that owns a tensor's storage, and the pieces it was assembled from."""
         return self._pieces.get(_storage(tensor))
 
     def __torch_dispatch__(
@@ -150,7 +151,7 @@ class LazyHost(OperatorMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Untyped:
-        """Decide by the operator's schema what has to happen."""
+        """Decide from the operator's schema whether to run it, and track its effects."""
         kwargs = kwargs or {}
         if _is_view(func) or func in _READS:
             return func(*args, **kwargs)
@@ -182,7 +183,7 @@ class LazyHost(OperatorMode):
         given: list[torch.Tensor],
         changed: list[torch.Tensor],
     ) -> Untyped:
-        """An operation that writes to `changed`."""
+        """Handle an operation that writes to the tensors `changed`."""
         size = max(map(_nbytes, given))
         others = [t for t in given if all(t is not c for c in changed)]
         settled = self._faithful and self._settled(others)
@@ -209,7 +210,7 @@ class LazyHost(OperatorMode):
         return out
 
     def _lazily(self, func: Untyped, given: list[torch.Tensor], shapes: Untyped) -> Untyped:
-        """A result that costs nothing: zeros for what kernels will write, else numbers."""
+        """A lazy result: zeros where kernels will write, otherwise numbers."""
         if func.overloadpacket in _EMPTY:
             return tree_map_only(
                 torch.Tensor, lambda t: lazy_zeros(t.shape, t.dtype, t.stride()), shapes
@@ -228,14 +229,14 @@ class LazyHost(OperatorMode):
         )
 
     def _chunk_behind(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """The chunk that a tensor repeats from its first element on, untouched by kernels."""
+        """The chunk that a tensor repeats from its first element on; None if kernels touched it."""
         found = self._chunks.get(_storage(tensor))
         if found is None or self.touched(tensor) or found[0].data_ptr() != tensor.data_ptr():
             return None
         return found[1]
 
     def _settled(self, tensors: list[torch.Tensor]) -> bool:
-        """Whether these tensors hold now what they would on a GPU."""
+        """Whether these tensors now hold what they would hold on a GPU."""
         return all(self.knows(t) and not self.touched(t) for t in tensors)
 
     def _keep_books(
@@ -247,7 +248,7 @@ class LazyHost(OperatorMode):
         *,
         known: bool,
     ) -> None:
-        """Note whether what was just made holds what it would on a GPU."""
+        """Note whether a new result holds what it would hold on a GPU."""
         for tensor in tree_flatten(out)[0]:
             if not isinstance(tensor, torch.Tensor) or func.overloadpacket in _ZEROS:
                 continue
@@ -279,9 +280,9 @@ _UNWRITTEN = {
     *(_aten.empty, _aten.empty_strided, _aten.empty_like, _aten.new_empty, _aten.new_empty_strided)
 }
 _EMPTY = {*_UNWRITTEN, *_ZEROS, _aten.full, _aten.full_like, _aten.new_full}
-"""Their results are written by kernels: painted pages are shared, and must stay numbers."""
+"""Operations whose results kernels will write: painted pages are shared and must stay numbers."""
 _COPYING = {_aten.clone, _aten._to_copy}  # noqa: SLF001 - what casts dispatch to
-"""Every element of the result is one of the argument's, at the same index."""
+"""Operations that copy every element of the argument to the same index of the result."""
 _REPLACING = {_aten.zero_, _aten.fill_, _aten.copy_}
 _ALLOCATIONS = {_aten.empty, _aten.empty_strided, _aten.empty_like, _aten.new_empty}
 
@@ -289,7 +290,7 @@ _ALLOCATIONS = {_aten.empty, _aten.empty_strided, _aten.empty_like, _aten.new_em
 def _pieces_of(
     func: Untyped, given: list[torch.Tensor], args: tuple[Any, ...]
 ) -> tuple[Piece, ...]:
-    """What a copy, a concatenation or a stack is put together from; nothing for the rest."""
+    """The pieces of a copy, a concatenation or a stack; empty for other operations."""
     if func.overloadpacket in _COPYING:
         return (Piece(given[0]),)
     if func.overloadpacket not in (_aten.cat, _aten.stack) or not given:
@@ -331,7 +332,7 @@ def _to_meta(tree: Untyped) -> Untyped:
 
 
 def _on_meta(func: Untyped) -> dict[str, torch.device]:
-    """Makers of tensors are asked for a meta tensor, whatever device they were asked for."""
+    """Arguments that make an operator with a `device` argument return meta tensors."""
     names = {a.name for a in func._schema.arguments}  # noqa: SLF001
     return {"device": torch.device("meta")} if "device" in names else {}
 
@@ -342,10 +343,3 @@ def _storage(tensor: torch.Tensor) -> int:
 
 def _nbytes(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
-
-
-@contextlib.contextmanager
-def lazy_host(source: str = "", *, faithful: bool = False) -> Iterator[LazyHost]:
-    """Run host code lazily, without autograd, until the block ends."""
-    with torch.no_grad(), LazyHost(source, faithful=faithful) as mode:
-        yield mode

@@ -1,4 +1,4 @@
-"""The judge's numbers in a candidate's full-size tensors: a chunk of each, over and over."""
+"""Fills a candidate's full-size tensors with chunks of the judge's numbers, repeated."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,11 +9,11 @@ from workbench.kernels.lazy import LazyHost, lazy_filled
 from workbench.kernels.paint import fill
 
 Filling = Callable[[Sequence[int], torch.dtype, Sequence[int]], torch.Tensor]
-"""Makes a tensor of a shape, dtype and strides with its contents."""
+"""`filling(shape, dtype, strides)` makes the next input tensor with its contents."""
 
 
 class Contents:
-    """Chunks of the inputs in the order of their nesting, and of the state by name."""
+    """The chunks: those of the inputs in nesting order, and those of the state by name."""
 
     def __init__(self, inputs: Sequence[torch.Tensor], state: Mapping[str, torch.Tensor]) -> None:
         self._inputs = list(inputs)
@@ -21,11 +21,11 @@ class Contents:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of the state's tensors."""
+        """Names of the state's tensors."""
         return frozenset(self._state)
 
     def filling(self, host: LazyHost) -> Filling:
-        """Makes the input tensors, one after the other, and tells the host what they hold."""
+        """A function that makes the input tensors in order and tells the host their contents."""
         chunks = iter(self._inputs)
 
         def made(shape: Sequence[int], dtype: torch.dtype, strides: Sequence[int]) -> torch.Tensor:
@@ -37,7 +37,7 @@ class Contents:
         return made
 
     def put_state(self, model: nn.Module, host: LazyHost) -> None:
-        """Write the state that the judge knows of into a model, on new memory of its own."""
+        """Write the judge's state into a model's own tensors."""
         for name, tensor in nn.Module.state_dict(model).items():
             chunk = self._state.get(name)
             if chunk is not None and isinstance(tensor, torch.Tensor) and tensor.numel():

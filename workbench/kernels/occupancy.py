@@ -1,4 +1,4 @@
-"""How many programs of a compiled kernel fit on one SM, and which resource says so."""
+"""How many programs of a compiled kernel fit on one SM, and which resource limits them."""
 
 from typing import Literal
 
@@ -13,11 +13,11 @@ class Occupancy(Struct, frozen=True, kw_only=True):
     """Residency of one kernel on one SM of a target."""
 
     programs_per_sm: int
-    """0 when not even one fits."""
+    """Resident programs on one SM; 0 when not even one fits."""
     occupancy: float
     """Resident warps over the SM's limit, 0 to 1."""
     limiter: Limiter
-    """The resource that stops the next program; the scarcer one first where two tie."""
+    """The resource that runs out first; in a tie, the first of registers, shared, warps."""
     by: dict[str, int]
     """Programs that each resource alone would allow."""
 
@@ -26,9 +26,9 @@ def occupancy(target: Target, *, registers: int, shared: int, threads: int) -> O
     """Residency from registers per thread, shared bytes per program and threads per program.
 
     The rules are those of the CUDA Programming Guide ("Hardware Multithreading") and of NVIDIA's
-    occupancy calculator: registers are given to whole warps in units of 256 out of the quarter of
-    the register file that a warp's sub-partition owns; each program also costs 1 KiB of reserved
-    shared memory, and shared memory comes in units of 128 bytes.
+    occupancy calculator. Registers are allocated to whole warps in units of 256, from the quarter
+    of the register file that belongs to the warp's sub-partition. Each program also takes 1 KiB of
+    reserved shared memory, and shared memory is allocated in units of 128 bytes.
     """
     warps = -(-threads // 32)
     by = {

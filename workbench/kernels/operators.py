@@ -1,10 +1,10 @@
-"""The base of everything here that watches or changes torch's operators as they are dispatched."""
+"""Base class of the modes that watch or change torch's operators as they are dispatched."""
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]  # untyped in torch
-    """A dispatch mode that leaves torch.compile alone."""
+    """A dispatch mode that does not involve torch.compile."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()  # type: ignore[no-untyped-call]  # untyped in torch

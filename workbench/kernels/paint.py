@@ -1,6 +1,6 @@
-"""Lazy memory that holds values: the same few pages of random numbers, mapped over and over.
+"""Puts numbers into lazy memory without using much: the same few pages are mapped repeatedly.
 
-A kernel that is traced on zeros could skip its work where it finds zeros, and look fast.
+A kernel that is traced on zeros could skip its work where it finds zeros, and so look fast.
 """
 
 import ctypes
@@ -14,21 +14,21 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 _CHUNK = 2 << 20
-"""Bytes of numbers that repeat. Ours: longer than the rows of most problems."""
+"""Bytes after which painted numbers repeat (ours): longer than the rows of most problems."""
 _MAP_SHARED, _MAP_PRIVATE, _MAP_FIXED = 0x01, 0x02, 0x10
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 
 
 COPIED = 4 << 20
-"""Bytes up to which a tensor gets a copy of its contents instead of pages that repeat (ours)."""
+"""Bytes up to which a tensor is filled by copying instead of by mapping pages (ours)."""
 
 
 def fill(tensor: torch.Tensor, chunk: torch.Tensor) -> None:
-    """Give a tensor's window, from its first element on, the chunk over and over.
+    """Fill a tensor's memory, from its first to its last element, with repetitions of `chunk`.
 
-    A large tensor is laid out with private pages of one file, which cost nothing until they are
-    stored to, and must begin on a page (as lazy memory does); its chunk is whole pages. Raises
-    OSError where the system refuses to map them.
+    A large tensor is mapped to private pages of one file, which cost nothing until they are
+    written; it must begin at a page boundary, as lazy memory does, and only a chunk of whole pages
+    is mapped. Raises OSError where the system refuses to map them.
     """
     reach = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
     with _disable_current_modes():
@@ -46,7 +46,7 @@ def fill(tensor: torch.Tensor, chunk: torch.Tensor) -> None:
 
 
 def _map_over(address: int, size: int, chunk: torch.Tensor) -> None:
-    """Private pages with the chunk's bytes, over and over, at an address."""
+    """Map private pages that repeat the chunk's bytes over `size` bytes from `address`."""
     with tempfile.TemporaryFile() as file:
         file.write(chunk.contiguous().view(torch.uint8).numpy().tobytes())
         file.flush()
@@ -59,11 +59,11 @@ def _map_over(address: int, size: int, chunk: torch.Tensor) -> None:
 
 
 def paint(tensor: torch.Tensor) -> None:
-    """Lay random numbers under a floating-point tensor of lazy memory; whole pages only.
+    """Map random numbers under a floating-point tensor of lazy memory; whole pages only.
 
-    The pages are shared: memory is taken once, whatever the tensor's size, and a store goes through
-    to every repetition. Other dtypes stay as they are: an integer may be an index. Where the system
-    refuses, the zeros stay.
+    The pages are shared, so they take memory only once, and a store changes every repetition.
+    Tensors of other dtypes stay as they are, since an integer may be an index. Where the system
+    refuses to map, the zeros stay.
     """
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return
@@ -82,10 +82,10 @@ def paint(tensor: torch.Tensor) -> None:
 
 @cache
 def _numbers(dtype: torch.dtype) -> int:
-    """An open file of normally distributed numbers; -1 where the system makes none."""
+    """Descriptor of a file of normally distributed numbers; -1 where none can be made."""
     count = _CHUNK // dtype.itemsize
     generator = torch.Generator().manual_seed(int.from_bytes(os.urandom(7)))
-    # Really drawn, although host code around us runs lazily.
+    # Outside the dispatch modes, so that the numbers are really drawn.
     with _disable_current_modes():
         drawn = torch.randn(count, generator=generator).to(dtype)
         data = drawn.view(torch.uint8).numpy().tobytes()

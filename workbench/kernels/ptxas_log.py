@@ -1,4 +1,4 @@
-"""The compiler's own account of registers and spills, kept beside the binary it speaks of."""
+"""Keeps ptxas' report of registers and spills with the binary that it describes."""
 
 import contextlib
 import io
@@ -25,7 +25,7 @@ _NUMBERS = {
 
 
 class PtxasLog(Struct, frozen=True, kw_only=True):
-    """What ptxas printed of one kernel: bytes per thread, registers per thread."""
+    """What ptxas reports for one kernel: registers per thread; the others are bytes per thread."""
 
     registers: int
     stack: int
@@ -34,7 +34,7 @@ class PtxasLog(Struct, frozen=True, kw_only=True):
 
 
 def read_log(metadata: Untyped) -> PtxasLog:
-    """The log of a kernel that was compiled inside `keeping_logs`, also from a warm cache."""
+    """The report of a kernel that was compiled inside `keeping_logs`, now or in an earlier run."""
     text: str = getattr(metadata, _FIELD)
     found = {name: pattern.search(text) for name, pattern in _NUMBERS.items()}
     return PtxasLog(**{name: int(match.group(1)) if match else 0 for name, match in found.items()})
@@ -42,11 +42,11 @@ def read_log(metadata: Untyped) -> PtxasLog:
 
 @contextlib.contextmanager
 def keeping_logs() -> Iterator[None]:
-    """Put ptxas' log into each kernel's metadata, which triton stores with the binary.
+    """Put ptxas' report into each kernel's metadata, which triton stores with the binary.
 
-    A second ptxas run would not do: its flags differ from triton's and so do its spills. The cache
-    folder is one of our own inside triton's, so no entry in it lacks the log. FP fusion is pinned
-    on, as triton 3.6 to 3.9 have it by default. The log that triton prints is not let through.
+    A second run of ptxas would not do: its flags, and so its spills, would differ from triton's. We
+    use a cache folder of our own inside triton's, so that no entry lacks the report. FP fusion is
+    pinned on, which is the default of triton 3.6 to 3.9. What triton prints is suppressed.
     """
     original = CUDABackend.make_cubin
 

@@ -1,4 +1,4 @@
-"""What a candidate launches: every `kernel[grid](...)` with its compiled kernel, without a GPU."""
+"""Records every `kernel[grid](...)` of a candidate with its compiled kernel, without a GPU."""
 
 import contextlib
 import hashlib
@@ -38,30 +38,30 @@ from workbench.kernels.untyped import Untyped
 Grid = tuple[int, int, int]
 
 _MOST_PROGRAMS = (2**31 - 1, 65_535, 65_535)
-"""guide: of a grid along each axis, for every compute capability (CUDA guide, table of limits)."""
+"""Largest grid along each axis, for every compute capability (CUDA guide, technical limits)."""
 _WIDEST = 256
-"""Alignment is told up to this many bytes: what torch's CUDA allocator gives at least."""
+"""Largest alignment in bytes that is recorded: torch's CUDA allocator guarantees it."""
 
 
 class Recorder:
-    """The launches of one block, in order."""
+    """The launches inside one `recording` context, in order."""
 
     def __init__(self, target: Target, source: str) -> None:
         self.target = target
         self.launches: list[Launch] = []
         self.code: dict[str, KernelCode] = {}
-        """By `code_sha256`."""
+        """Texts of compiled kernels, by `code_sha256`."""
         self._source = source
         self._configs: tuple[tuple[str, ...], int] = ((), 0)
 
     def configs_chosen(self) -> dict[str, int]:
-        """By kernel, which of its autotuner's configurations was recorded."""
+        """Index of the recorded configuration of each autotuned kernel, by name."""
         return {launch.kernel: launch.config for launch in self.launches if launch.configs}
 
     def launched(
         self, launcher: "_Launcher", cubin: bytes, grid: Grid, args: Sequence[Untyped]
     ) -> None:
-        """Note one launch; called by triton through the launcher that the driver gave it."""
+        """Record one launch; triton calls this through the `_Launcher` that the driver supplies."""
         metadata = launcher.metadata
         self._refuse_grid(launcher.source.fn.fn.__name__, grid)
         log = read_log(metadata)
@@ -95,7 +95,7 @@ class Recorder:
         )
 
     def _refuse_grid(self, kernel: str, grid: Grid) -> None:
-        """As the driver does, which says `invalid argument`."""
+        """Refuse a grid that the driver would refuse with `invalid argument`."""
         for axis, programs, most in zip("xyz", grid, _MOST_PROGRAMS, strict=True):
             if programs > most:
                 raise TooLarge(
@@ -109,7 +109,7 @@ class Recorder:
                 )
 
     def _keep(self, kernel: str, cubin: bytes, made: str) -> str:
-        """Keep the texts of one compilation, by triton's hash; return the code's name."""
+        """Keep the texts of the compilation with triton's hash `made`; return `code_sha256`."""
         name = machine_code_sha256(cubin)
         if name not in self.code:
             self.code[name] = KernelCode(
@@ -138,7 +138,7 @@ class Recorder:
 
 
 class _Loaded(Struct, frozen=True):
-    """Stands where triton keeps the handle of a loaded function."""
+    """Takes the place of the handle of a loaded function."""
 
     cubin: bytes
 
@@ -160,12 +160,11 @@ class _Launcher:
 
 
 _recorders: list[Recorder] = []
+"""Active recorders, the innermost last."""
 _seconds: dict[str, float] = {}
-"""What each kernel took to compile, by triton's hash; a kernel compiles once in a process."""
-
-
+"""Seconds to compile each kernel, by triton's hash; a kernel compiles once in a process."""
 _texts: dict[str, dict[str, str]] = {}
-"""By the same hash, what triton wrote on the way to the binary."""
+"""Intermediate code of each kernel, by triton's hash and then by level (`ttgir`, `ptx`)."""
 
 
 def _compiled(
@@ -175,7 +174,7 @@ def _compiled(
     times: Untyped,
     **_: object,
 ) -> None:
-    """Triton's compilation listener."""
+    """Triton's compilation listener: keeps the time and the intermediate code of a kernel."""
     _seconds.setdefault(metadata["hash"], times.total * 1e-6)
     if metadata["hash"] not in _texts:
         files = {Path(path).suffix[1:]: Path(path) for path in metadata_group.values()}
@@ -194,20 +193,20 @@ class _Driver(StandInDriver):
         self.utils.load_binary = self._load
 
     def _load(self, _name: str, cubin: bytes, _shared: int, _device: object) -> tuple[Untyped, ...]:
-        # No module: triton would ask the driver of a later day to unload it.
+        # No module handle, because triton would later ask whatever driver is active to unload it.
         return None, _Loaded(cubin), 0, 0, self.target.threads_per_program
 
 
 @contextlib.contextmanager
 def recording(target: Target, *, source: str = "", host: str = "cpu") -> Iterator[Recorder]:
-    """Record, and compile for `target`, every launch until the block ends; nothing is run.
+    """Compile every launch in the block for `target` and record it; nothing is run.
 
-    Tensors may be on the CPU or on the meta device; `host` is where host code that asks for
-    `cuda` gets its own. `source` is the path of the candidate's file, to which lines refer.
-    Autotuned kernels record the first configuration that compiles and fits, and say so.
-    Raises CompileFailed or TooLarge where a launch would fail on the GPU, with the candidate's
-    line; other exceptions of the host code pass unchanged. Everything is as before on exit.
-    Needs a process where TRITON_INTERPRET was not set when triton was imported.
+    Tensors may be on the CPU or on the meta device; `host` is where host code gets tensors that it
+    asks for on `cuda`. `source` is the path of the candidate's file, to which lines refer. Of an
+    autotuned kernel the first configuration that compiles and fits is recorded. Raises
+    CompileFailed or TooLarge, with the candidate's line, where a launch would fail on the GPU;
+    other exceptions of the host code pass unchanged. Everything is restored on exit. Needs a
+    process where TRITON_INTERPRET was not set when triton was imported.
     """
     if knobs.runtime.interpret:
         raise WorkbenchError(
@@ -264,11 +263,11 @@ def _fields(value: Untyped) -> list[str]:
 
 
 def _tensor(value: Untyped) -> TensorArgument:
-    """Describe a tensor, or triton's wrapper of one, which has the dtype to go by."""
+    """Describe a tensor, or triton's wrapper of one, whose dtype then counts."""
     tensor: Untyped = value if isinstance(value, torch.Tensor) else value.base
     with torch._C.DisableTorchFunction():  # noqa: SLF001 - past the stand-in's own mode
-        # By its place in its storage, which a GPU's allocator aligns: where the CPU's has put it is
-        # luck, and would make another launch of the same one.
+        # The offset in the storage, which a GPU's allocator aligns. The address on the CPU is
+        # accidental and would make equal launches look different.
         begins = tensor.storage_offset() * tensor.element_size()
         return TensorArgument(
             dtype=str(value.dtype).removeprefix("torch."),

@@ -1,4 +1,4 @@
-"""What is known of kernels without timing them: launches, static profile, trace, facts."""
+"""Records of what is known about kernels without timing: launches, profile, trace, facts."""
 
 from typing import Literal
 
@@ -37,24 +37,24 @@ Argument = TensorArgument | DescriptorArgument | ScalarArgument
 
 
 class StaticProfile(Struct, frozen=True, kw_only=True):
-    """What the compiler says of one compiled kernel: exact for this triton, ptxas and target."""
+    """What the compiler reports of one kernel: exact for this triton, ptxas and target."""
 
     registers: int
-    """Per thread."""
+    """Registers per thread."""
     spill_store_bytes: int
     spill_load_bytes: int
     stack_bytes: int
     shared_bytes: int
-    """Dynamic plus static, per program."""
+    """Shared memory of a program, dynamic plus static."""
     threads: int
-    """Per program; warp specialization adds to `32 * num_warps`."""
+    """Threads per program; warp specialization adds to `32 * num_warps`."""
     programs_per_sm: int
     occupancy: float
     """Resident warps over the SM's limit, 0 to 1."""
     limiter: Literal["registers", "shared", "warps", "programs"]
     code_bytes: int
     mix: dict[str, int] = {}
-    """SASS instructions by group (`LDG.128`, `HGMMA`, `FFMA`, ... and `total`), static count."""
+    """Number of SASS instructions in the code, by group (`LDG.128`, `HGMMA`, ...) and `total`."""
 
 
 class Launch(Struct, frozen=True, kw_only=True):
@@ -75,10 +75,10 @@ class Launch(Struct, frozen=True, kw_only=True):
     configs: tuple[str, ...] = ()
     """The configurations of the kernel's autotuner, in its order; empty when it has none."""
     config: int = 0
-    """Which of them was recorded: without a GPU the first that compiles and fits, not the best."""
+    """Index of the recorded one: without a GPU the first that compiles and fits, not the best."""
     code_sha256: str = ""
-    """Of the machine code alone, the same in whatever folder it was compiled; names `KernelCode`.
-    Empty in sessions from before it."""
+    """Hash of the machine code alone, independent of the folder in which it was compiled; the key
+    of `KernelCode`. Empty in sessions recorded before this field existed."""
 
     @property
     def programs(self) -> int:
@@ -88,17 +88,17 @@ class Launch(Struct, frozen=True, kw_only=True):
 
 
 class KernelCode(Struct, frozen=True, kw_only=True):
-    """What the compiler made of one kernel, as text; empty where a text is too long to keep."""
+    """Generated code of one kernel; a text that is too long to keep is empty."""
 
     kernel: str
     code_sha256: str
     target: str
     """`sm90`."""
     toolchain: dict[str, str]
-    """Versions that made it, by name."""
+    """Versions of the tools that made it, by name."""
     ttgir: str = ""
     ptx: str = ""
-    """Without debug sections."""
+    """The PTX without debug sections."""
     sass: str = ""
 
 
@@ -106,15 +106,15 @@ class HostOperation(Struct, frozen=True, kw_only=True):
     """A torch operation of the host code that moves or makes data beside the kernels."""
 
     name: str
-    """Of the dispatcher: `aten::clone`."""
+    """The dispatcher's name: `aten::clone`."""
     bytes: int
-    """Of all tensors it reads and writes."""
+    """Bytes of all tensors it reads and writes."""
     line: int
-    """In the candidate's file; 0 when it is not there."""
+    """Line in the candidate's file; 0 when it is not there."""
 
 
 class Traffic(Struct, frozen=True, kw_only=True):
-    """Bytes that one launch moves for one tensor argument, counted lane by lane."""
+    """What one launch moves for one tensor argument, in bytes counted lane by lane."""
 
     loaded: int
     stored: int
@@ -123,30 +123,32 @@ class Traffic(Struct, frozen=True, kw_only=True):
     footprint: int
     """Bytes of the tensor's storage."""
     requested: int = 0
-    """Bytes of the 32-byte sectors that groups of 32 lanes ask for: what leaves the SM's lanes."""
+    """Bytes of the 32-byte sectors that groups of 32 lanes request."""
     stored_sectors: int = 0
-    """Those of `unique_sectors` that were stored to."""
+    """Number of the `unique_sectors` that were stored to."""
     sectors_per_program: float = 0.0
     """Distinct sectors that one program touches, averaged over the traced programs."""
     granules: int = 0
-    """Distinct 64-byte pairs of sectors among `unique_sectors`: the least that DRAM moves."""
+    """Distinct 64-byte pairs of sectors in `unique_sectors`: DRAM moves nothing smaller."""
     sharing: tuple[int, ...] = ()
-    """Places at which the first 1, 2, 4, 8, ... programs of the grid begin to read this tensor:
-    few places for many programs means that neighbours share data. Empty when not probed."""
+    """Number of distinct addresses at which the first 1, 2, 4, 8, ... programs of the grid begin to
+    read this tensor; few addresses for many programs mean that neighbours share data. Empty when
+    not probed."""
 
 
 class Way(Struct, frozen=True, kw_only=True):
-    """A condition on loaded numbers that always came out the same in the interpreter."""
+    """A condition on loaded numbers that always had the same outcome in the interpreter."""
 
     kernel: str
     line: int
     truth: bool
+    """The outcome."""
     branch: bool
-    """The kernel branched on it; else lanes were compared, to choose or to mask."""
+    """Whether the kernel branched on it; otherwise it chose or masked lanes."""
 
 
 class OutOfBounds(Struct, frozen=True, kw_only=True):
-    """An active lane whose address lies outside every tensor argument."""
+    """An access with active lanes whose addresses lie outside every tensor argument."""
 
     kernel: str
     line: int
@@ -157,7 +159,7 @@ class OutOfBounds(Struct, frozen=True, kw_only=True):
     argument: str
     """The nearest tensor argument."""
     offset_bytes: int
-    """From the start of that argument's storage; may be negative."""
+    """Offset from the start of that argument's storage; may be negative."""
 
 
 class LaunchTrace(Struct, frozen=True, kw_only=True):
@@ -167,50 +169,51 @@ class LaunchTrace(Struct, frozen=True, kw_only=True):
     grid: tuple[int, int, int]
     programs: int
     sampled: int
-    """Programs that were really run; equals `programs` when the trace is exact."""
+    """Programs that were run; equals `programs` when the trace is exact."""
     traffic: dict[str, Traffic]
     masked_fraction: float
-    """Lanes of loads and stores switched off by masks, 0 to 1."""
+    """Share of the lanes of loads and stores that masks switch off, 0 to 1."""
     sector_efficiency: float
     """Useful bytes over bytes of the 32-byte sectors that groups of 32 lanes touch, 0 to 1."""
     dot_flops: dict[str, float]
-    """By pipe: operand dtype, with the fp32 input precision after a slash (`float32/tf32x3`)."""
+    """Flops of `tl.dot` by pipe: operand dtype, with the fp32 input precision after a slash
+    (`float32/tf32x3`)."""
     vector_flops: float
     special_ops: float
-    """exp, log, sqrt, rsqrt, sin, division: the MUFU pipe."""
+    """Operations of the MUFU pipe: exp, log, sqrt, rsqrt, sin, division."""
     reduced_elements: float
     atomics: float
     out_of_bounds: tuple[OutOfBounds, ...] = ()
     integer_ops: float = 0.0
-    """Elementwise integer, logical, conversion, comparison, minimum and maximum operations; address
-    arithmetic too, as the source has it: a compiler folds much of that."""
+    """Elementwise integer, logical, conversion, comparison, minimum and maximum operations. Address
+    arithmetic is counted as written, although a compiler folds much of it."""
     line: int = 0
     """Line of the launch in the candidate's file; 0 when it is not there."""
     load_steps: float = 0.0
-    """Times that a program must wait for loads one after another, averaged: a loop whose body
-    loads waits once a trip, loads side by side wait together."""
+    """How often a program waits for loads in sequence, on average: once in each trip of a loop
+    whose body loads; independent loads wait together."""
     loads: float = 0.0
-    """Loads that one program executes, averaged."""
+    """Loads that one program executes, on average."""
     load_places: int = 0
-    """Places in the code that load."""
+    """Number of places in the source that load."""
     atomic_requests: float = 0.0
-    """What L2 has to do for atomics one after another: per 32 lanes the distinct sectors, or the
-    lanes on one address where those are more."""
+    """Sequential requests of atomics to L2: for 32 lanes the distinct sectors, or the lanes on one
+    address where those are more."""
     reductions: float = 0.0
-    """Reductions and scans that one program runs, averaged."""
+    """Reductions and scans that one program runs, on average."""
     dot_tiles: dict[str, tuple[int, int, int]] = {}
     """M, N, K of the `tl.dot` that does most of each pipe's flops."""
 
 
 class Fact(Struct, frozen=True, kw_only=True):
-    """A named value that conditions are written over. `value` None means unknown."""
+    """A named value that conditions refer to. `value` None means unknown."""
 
     name: str
-    """Dotted: `loop.trip_count`, `launch.num_warps`, `device.cc`."""
+    """Dotted name: `loop.trip_count`, `launch.num_warps`, `device.cc`."""
     value: bool | int | float | str | tuple[str, ...] | None
     unit: str = ""
     source: Literal["code", "launch", "problem", "device", "static", "trace", "profile", "history"]
     says: str
     """One line for a person."""
     evidence: str = ""
-    """Where it was read: `line 14: tl.load(x_ptr + cols, mask=cols < N)`."""
+    """Where it was read: `line 14`, or `4096 x 2 B`."""

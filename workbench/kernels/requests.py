@@ -1,4 +1,4 @@
-"""What a worker is asked of a candidate's launches, and what it answers: msgpack-able records."""
+"""Requests to a worker about a candidate's launches, and its answers."""
 
 from typing import Literal
 
@@ -8,24 +8,24 @@ from workbench.kernels.records import HostOperation, KernelCode, Launch, LaunchT
 
 
 class TensorSpec(Struct, frozen=True, kw_only=True, tag="tensor"):
-    """A tensor without its contents; zeros stand for them."""
+    """A tensor without its contents."""
 
     dtype: str
-    """Without the `torch.` prefix."""
+    """Name without the `torch.` prefix: `float32`."""
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    """In elements."""
+    """Strides in elements."""
 
 
 class PlainSpec(Struct, frozen=True, kw_only=True, tag="plain"):
-    """A value that is no tensor; `dtype` and `device` are torch's, by name."""
+    """A value that is not a tensor; torch's dtypes and devices are given by name."""
 
     kind: Literal["none", "bool", "int", "float", "str", "dtype", "device"]
     value: bool | int | float | str | None = None
 
 
 class BranchSpec(Struct, frozen=True, kw_only=True, tag="branch"):
-    """A tuple, list or dict of values; `keys` are a dict's."""
+    """A tuple, list or dict of values; `keys` belong to a dict."""
 
     kind: Literal["tuple", "list", "dict"]
     items: tuple["Spec", ...]
@@ -52,13 +52,13 @@ class TraceRequest(LaunchRequest, frozen=True, kw_only=True):
     """The same call, interpreted."""
 
     sample: int | None = 8
-    """Programs of each launch; None runs them all."""
+    """Programs to run of each launch; None runs them all."""
     sample_seed: int = 0
-    """Which ones; the judge's secret."""
+    """Seed that selects them; the judge's secret."""
     work: int | None = 16_000_000
-    """After so much a launch starts no further program; see `tracing`. About 4 s of one core."""
+    """Work after which a launch starts no further program; see `tracing`. Some 4 s of one core."""
     configs: dict[str, int] = {}
-    """As `Recorded.configs` has it."""
+    """The configuration to use of each autotuned kernel, as in `Recorded.configs`."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -69,31 +69,31 @@ class Fault(Struct, frozen=True, kw_only=True):
     todo: str
     kernel: str
     line: int
-    """In the candidate's file; 0 when not known."""
+    """Line in the candidate's file; 0 when unknown."""
     details: dict[str, str | int] = {}
     """`resource`, `required`, `limit` of a kernel that is too large; `argument`, `access`, `lanes`,
     `offset_bytes` of an access out of bounds."""
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """Answer of `jobs.record`. With a fault, what was launched before it."""
+    """Answer of `jobs.record`; with a fault, it holds what was launched before."""
 
     launches: tuple[Launch, ...] = ()
     host: tuple[HostOperation, ...] = ()
     """Torch operations of the call that move data beside the kernels."""
     configs: dict[str, int] = {}
-    """Which configuration of an autotuned kernel was recorded."""
+    """Index of the recorded configuration of each autotuned kernel, by name."""
     toolchain: dict[str, str] = {}
-    """Versions that the exact numbers hold for."""
+    """Versions for which the exact numbers hold."""
     code: tuple[KernelCode, ...] = ()
-    """Of each launched kernel once."""
+    """Generated code of the launched kernels, each once."""
     fault: Fault | None = None
 
 
 class Traced(Struct, frozen=True, kw_only=True):
-    """Answer of `jobs.trace`. With a fault, what was traced before it."""
+    """Answer of `jobs.trace`; with a fault, it holds what was traced before."""
 
     traces: tuple[LaunchTrace, ...] = ()
     fault: Fault | None = None
     compared: bool = False
-    """Some of every output was held against the reference; the judge's word, not the worker's."""
+    """Whether some of every output was compared with the reference; set by the judge."""

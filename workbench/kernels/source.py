@@ -1,8 +1,8 @@
-"""What a candidate's text says of its kernels and launches, read without running any of it.
+"""Reads a candidate's kernels and launches from its text, without running any of it.
 
 Built on `ast` and exact byte spans: `libcst` took 300 ms to parse, resolve and rewrite a 620-line
-Triton file that this reads in 8 ms, and an edit that replaces spans leaves every other byte alone
-by construction.
+Triton file that this reads in 8 ms, and an edit that replaces spans leaves every other byte
+unchanged by construction.
 """
 
 import ast
@@ -18,12 +18,12 @@ from workbench.kernels.source_names import Names
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _DEEPEST = 150
-"""Levels of syntax that are read; no kernel comes near, and no walk of ours overflows below it."""
+"""Deepest nesting of syntax that is read: far above any kernel's, and safe for recursive walks."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Where host code stands: its function and, for a method, the class."""
+    """The function around host code and, for a method, its class."""
 
     function: _Function | None
     """None at module level."""
@@ -32,18 +32,18 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class LaunchSite:
-    """One `kernel[grid](...)` in the text."""
+    """A launch `kernel[grid](...)` in the text."""
 
     kernel: str
     call: ast.Call
     grid: ast.expr
     scope: Scope
     from_forward: bool
-    """Whether `ModelNew.forward` can come here."""
+    """Whether `ModelNew.forward` can reach it."""
 
     @property
     def line(self) -> int:
-        """Where it stands in the file."""
+        """Its line in the file."""
         return self.call.lineno
 
     def keyword(self, name: str) -> ast.expr | None:
@@ -58,7 +58,7 @@ class LaunchSite:
         )
 
     def argument(self, kernel: JitKernel, name: str) -> ast.expr | None:
-        """What the launch passes for one of the kernel's parameters; None for a default."""
+        """What the launch passes for a parameter; None if it passes nothing or hides it in `*`."""
         given = self.keyword(name)
         if given is not None or any(isinstance(a, ast.Starred) for a in self.call.args):
             return given
@@ -69,7 +69,7 @@ class LaunchSite:
 
 @dataclass(frozen=True, eq=False)
 class Config:
-    """One `triton.Config({...}, num_warps=...)` of a kernel's autotuner."""
+    """A `triton.Config({...}, num_warps=...)` of a kernel's autotuner."""
 
     call: ast.Call
     values: dict[str, ast.expr]
@@ -79,7 +79,7 @@ class Config:
 
 
 class Source:
-    """A candidate's text, parsed. Reading a strange file gives what can be read, never an error."""
+    """A candidate's text, parsed. Malformed text yields what can be read, never an error."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -96,7 +96,7 @@ class Source:
 
     @cached_property
     def kernels(self) -> tuple[JitKernel, ...]:
-        """Functions under `triton.jit`, in the order of the text; device helpers are among them."""
+        """Functions decorated with `triton.jit`, device helpers too, in the order of the text."""
         return tuple(
             JitKernel(node, self.names)
             for node in ast.walk(self.tree)
@@ -104,7 +104,7 @@ class Source:
         )
 
     def kernel(self, name: str) -> JitKernel | None:
-        """The GPU function of that name."""
+        """The GPU function of that name; None when there is none."""
         return next((k for k in self.kernels if k.name == name), None)
 
     def _decorator(self, node: ast.FunctionDef, dotted: str) -> ast.expr | None:
@@ -115,7 +115,7 @@ class Source:
         return None
 
     def jit_line(self, kernel: JitKernel) -> ast.expr:
-        """The `triton.jit` decorator of a kernel."""
+        """The `triton.jit` decorator of a kernel. Raises KeyError for a kernel of another file."""
         found = self._decorator(kernel.node, "triton.jit")
         if found is None:
             raise KeyError(kernel.name)
@@ -264,7 +264,7 @@ def read_source(text: str) -> Source:
 
 @lru_cache(maxsize=256)
 def normalized_sha256(source: str) -> str:
-    """Hash of what the text means: comments, layout, quotes and docstrings do not count.
+    """Hash of the code without comments, layout, quote style and docstrings.
 
     Text that is not Python is hashed with its white space folded.
     """
@@ -279,7 +279,7 @@ def normalized_sha256(source: str) -> str:
 
 
 def _meaning(node: object) -> Iterator[str]:
-    """A dump that does not depend on the Python version: absent and empty fields are left out."""
+    """A dump without absent and empty fields, so that it does not depend on Python's version."""
     if isinstance(node, ast.AST):
         yield f"({type(node).__name__}"
         for field, value in ast.iter_fields(node):
@@ -298,7 +298,7 @@ def _meaning(node: object) -> Iterator[str]:
 
 
 def _within_depth(tree: ast.Module) -> ast.Module:
-    """The tree itself, when recursion over it is safe; else ValueError."""
+    """The same tree. Raises ValueError when it is too deep for recursive walks."""
     level: list[ast.AST] = [tree]
     for _ in range(_DEEPEST):
         level = [child for node in level for child in ast.iter_child_nodes(node)]

@@ -1,4 +1,4 @@
-"""Where the names of one function get their values, and what an expression depends on."""
+"""Follows names through one function's assignments: values, dependencies, arithmetic."""
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +9,7 @@ from workbench.kernels.source_names import Names
 
 Number = int | float
 _DEPTH = 40
-"""Names that a value is followed through; deeper than any kernel, shallow enough to end."""
+"""Most names that a value is followed through: deeper than any kernel, and safe to recurse."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class Definition:
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Every statement of a body, nested ones too, in the order of the text; no inner functions."""
+    """All statements of a body in textual order, nested ones too, but not those of functions."""
     for statement in body:
         yield statement
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -36,14 +36,14 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def names_in(node: ast.AST | None) -> frozenset[str]:
-    """Names that an expression reads, without following them."""
+    """Names that occur in an expression, without following them."""
     if node is None:
         return frozenset()
     return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
 
 
 def same(left: ast.AST | None, right: ast.AST | None) -> bool:
-    """Whether two expressions have the same text but for layout."""
+    """Whether two expressions have the same text, ignoring layout."""
     if left is None or right is None:
         return left is right
     return ast.dump(left) == ast.dump(right)
@@ -92,7 +92,7 @@ def _defined(statement: ast.stmt) -> Iterator[Definition]:
 
 
 class Flow:
-    """Bindings of one function. Pure text: nothing of it is run."""
+    """The bindings of one function, read from its text."""
 
     def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef, names: Names) -> None:
         self.names = names
@@ -110,14 +110,14 @@ class Flow:
                 self.definitions.setdefault(definition.name, []).append(definition)
 
     def single(self, name: str) -> ast.expr | None:
-        """The expression a name always holds: bound once, by a plain assignment."""
+        """The expression that a name is bound to if it is bound once, by plain assignment."""
         found = self.definitions.get(name, [])
         if len(found) == 1 and found[0].how == "assign" and name not in self.parameters:
             return found[0].value
         return None
 
     def known(self, name: str) -> ast.expr | None:
-        """As `single`, but a name that is bound several times to the same text counts too."""
+        """As `single`, but the name may be bound several times to the same text."""
         if name not in self._known:
             self._known[name] = self._always(name)
         return self._known[name]
@@ -130,12 +130,12 @@ class Flow:
         return first if all(same(d.value, first) for d in found[1:]) else None
 
     def reaches(self, node: ast.AST | None) -> frozenset[str]:
-        """Every name an expression depends on, followed through assignments of any kind."""
+        """All names that an expression depends on, followed through assignments of any kind."""
         direct = names_in(node)
         return direct.union(*(self.closure(name) for name in direct))
 
     def closure(self, name: str) -> frozenset[str]:
-        """Names that a name depends on, itself among them."""
+        """All names that a name depends on, including itself."""
         if name not in self._closures:
             seen: set[str] = set()
             ahead = [name]
@@ -159,7 +159,7 @@ class Flow:
         return frozenset(d.name for s in statements(body) for d in _defined(s))
 
     def resolve(self, node: ast.expr | None) -> ast.expr | None:
-        """The expression behind a chain of names that each hold one known expression."""
+        """Follow a chain of names, each with one known expression, to its last expression."""
         for _ in range(_DEPTH):
             if not isinstance(node, ast.Name):
                 return node
@@ -170,7 +170,7 @@ class Flow:
         return node
 
     def arange(self, node: ast.AST | None) -> ast.expr | None:
-        """X of `tl.arange(0, X)`; None for anything else."""
+        """The extent X of `tl.arange(0, X)`; None for any other expression."""
         match node:
             case ast.Call(args=[ast.Constant(value=0), extent]) if self.names.op(node) == "arange":
                 return extent
@@ -205,7 +205,7 @@ class Flow:
         return found
 
     def evaluate(self, node: ast.expr | None, known: Mapping[str, object]) -> Number | None:
-        """Value of integer arithmetic over known names; None where anything is unknown.
+        """Value of arithmetic over known names; None where anything is unknown.
 
         Understands `+ - * // / %`, `tl.cdiv`, `min`, `max` and `next_power_of_2`.
         """

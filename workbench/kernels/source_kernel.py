@@ -1,4 +1,4 @@
-"""What the text of one GPU function says: parameters, loops, accesses, dots and reductions."""
+"""Reads one GPU function's text: parameters, loops, memory accesses, products, reductions."""
 
 import ast
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from workbench.kernels.source_flow import Flow, conjuncts, names_in, statements
+from workbench.kernels.source_flow import Flow, conjuncts, names_in
 from workbench.kernels.source_names import Names
 
 _RANGES = {"range": "range", "tl.range": "tl.range", "tl.static_range": "static_range"}
@@ -20,7 +20,7 @@ _THROUGH = frozenset(
     {"multiple_of", "max_contiguous", "max_constancy", "cast", "advance", "make_block_ptr"}
     | {"make_tensor_descriptor", "broadcast_to"}
 )
-"""Calls whose first argument carries the pointer on."""
+"""Calls whose result is an address derived from their first argument."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Loop:
     step: ast.expr | None
     """None when the step is one."""
     depth: int
-    """0 for a loop that no other loop holds."""
+    """Number of enclosing loops."""
 
     @property
     def line(self) -> int:
@@ -63,17 +63,17 @@ class Access:
     call: ast.Call
     pointer: ast.expr
     base: str
-    """The pointer parameter that the address starts from; empty when it could not be followed."""
+    """The pointer parameter that the address starts from; empty when it cannot be told."""
     mask: ast.expr | None
     other: ast.expr | None
     value: ast.expr | None
-    """What is stored."""
+    """What is stored; None for a load."""
     loops: tuple[Loop, ...]
     """Enclosing loops, outermost first."""
 
     @property
     def line(self) -> int:
-        """Where it stands in the file."""
+        """Its line in the file."""
         return self.call.lineno
 
     def option(self, name: str) -> ast.expr | None:
@@ -91,7 +91,7 @@ def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
 
 
 class JitKernel:
-    """A function under `triton.jit`, read."""
+    """A function decorated with `triton.jit`."""
 
     def __init__(self, node: ast.FunctionDef, names: Names) -> None:
         self.name = node.name
@@ -117,17 +117,17 @@ class JitKernel:
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        """The node that holds each node."""
+        """Each node's parent."""
         return {child: node for node in ast.walk(self.node) for child in ast.iter_child_nodes(node)}
 
     def statement(self, node: ast.AST) -> ast.stmt:
-        """The innermost statement that holds a node of this kernel."""
+        """The innermost statement that contains a node of this kernel."""
         while not isinstance(node, ast.stmt):
             node = self.parents[node]
         return node
 
     def loops_of(self, node: ast.AST) -> tuple[Loop, ...]:
-        """Loops around a node, outermost first; a loop's header is not inside it."""
+        """Loops around a node, outermost first; a node in a loop's header is not inside it."""
         found: list[Loop] = []
         inside = {id(loop.node): loop for loop in self.loops}
         child = node
@@ -206,7 +206,10 @@ class JitKernel:
         return not self.names.op(access.call) and isinstance(access.call.func, ast.Attribute)
 
     def base(self, pointer: ast.expr) -> str:
-        """The parameter that an address starts from: leftmost term of its sums, names followed."""
+        """The parameter that an address starts from: the leftmost term of its sums.
+
+        Names are followed; empty when no parameter is found.
+        """
         return self._base(pointer, frozenset())
 
     def _base(self, node: ast.expr | None, seen: frozenset[str]) -> str:
@@ -260,21 +263,25 @@ class JitKernel:
 
     @property
     def transcendentals(self) -> tuple[ast.Call, ...]:
-        """Calls that the special-function unit serves."""
+        """Calls that run on the special-function unit."""
         return self.calls(*_TRANSCENDENTAL)
 
     @cached_property
     def blocks(self) -> tuple[str, ...]:
-        """Compile-time parameters that are the extent of some block.
+        """Compile-time parameters that set the extent of some block.
 
-        A loop's step counts where descriptors load: they hold the extents that `tl.arange` had.
+        Where descriptors move blocks there is no `tl.arange`, so the step of a loop that loads and
+        the shape of a sum count instead.
         """
-        found = []
+        found: list[str] = []
         constexprs = set(self.constexprs)
-        for loop in self.loops:
-            stepped = isinstance(loop.step, ast.Name) and loop.step.id in constexprs
-            if stepped and any(loop in a.loops and self.by_descriptor(a) for a in self.accesses):
-                found += [n for n in names_in(loop.step) if n not in found]
+        moved = [a for a in self.accesses if self.by_descriptor(a)]
+        steps = [lp.step for lp in self.loops if any(lp in access.loops for access in moved)]
+        shapes = [argument(c, 0, "shape") for c in self.calls("zeros", "full") if moved]
+        sides = [e for s in shapes if isinstance(s, ast.List | ast.Tuple) for e in s.elts]
+        for extent in (*steps, *sides):
+            if isinstance(extent, ast.Name) and extent.id in constexprs and extent.id not in found:
+                found.append(extent.id)
         for call in self.calls("arange"):
             for name in sorted(self.flow.reaches(argument(call, 1, "end")) & constexprs):
                 if name not in found:
@@ -293,7 +300,7 @@ class JitKernel:
                 yield access, conjunct
 
     def mask_parts(self, mask: ast.expr | None) -> Iterator[ast.expr]:
-        """The conjuncts of a mask; names and `[:, None]` around parts of it are looked through."""
+        """The conjuncts of a mask, with names resolved and `[:, None]` removed."""
         for part in conjuncts(mask):
             inner = part
             while isinstance(inner, ast.Subscript):
@@ -305,9 +312,9 @@ class JitKernel:
                 yield part
 
     def bound(self, conjunct: ast.expr) -> tuple[str, ast.expr] | None:
-        """(dimension parameter, index) of `index < dimension`, either way round; else None.
+        """(dimension parameter, index) of `index < dimension` or `dimension > index`; else None.
 
-        `index < dimension - offset` counts too: what is left of the dimension behind an offset.
+        `index < dimension - offset` counts too: it bounds what remains after an offset.
         """
         match conjunct:
             case ast.Compare(left=index, ops=[ast.Lt()], comparators=[limit]):
@@ -362,8 +369,3 @@ def _loop(node: ast.For | ast.While, names: Names, depth: int) -> Loop:
         return Loop(kind, node, variable, zero, call.args[0], None, depth)  # type: ignore[arg-type]  # from the table
     start, stop = call.args[0], argument(call, 1, "arg2")
     return Loop(kind, node, variable, start, stop, argument(call, 2, "step"), depth)  # type: ignore[arg-type]  # from the table
-
-
-def body_names(body: list[ast.stmt]) -> frozenset[str]:
-    """Names that the statements of a body read or bind."""
-    return frozenset().union(*(names_in(s) for s in statements(body)), frozenset())

@@ -1,4 +1,4 @@
-"""Which Triton name an expression means, whatever the file called its imports."""
+"""Resolves an expression to a Triton name, however the file spells its imports."""
 
 import ast
 
@@ -8,7 +8,7 @@ _SHELVES = ("math.", "extra.cuda.libdevice.", "extra.libdevice.", "core.", "stan
 
 
 class Names:
-    """The imports of one file, read once; answers both ways."""
+    """The imports of one file: resolves a name in it, and spells a name for it."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._bound: dict[str, str] = {}
@@ -22,10 +22,10 @@ class Names:
                     self._bound[alias.asname or alias.name] = f"{node.module}.{alias.name}"
 
     def dotted(self, node: ast.AST | None) -> str:
-        """`tl.load`, `triton.cdiv`, `torch.empty`; empty for what is not a dotted name.
+        """The canonical name: `tl.load`, `triton.cdiv`, `torch.empty`; empty if not a name.
 
-        The language is always spelled `tl` here, and its submodules are folded into it
-        (`tl.math.exp` and libdevice's `exp` are `tl.exp`).
+        The language is always `tl`, and its submodules are folded into it: `tl.math.exp` and
+        libdevice's `exp` are both `tl.exp`.
         """
         full = self._raw(node)
         if full == _LANGUAGE:
@@ -48,14 +48,14 @@ class Names:
                 return ""
 
     def op(self, node: ast.AST | None) -> str:
-        """Name of the Triton operation that a call makes: `load` for `tl.load(...)`, else empty."""
+        """The Triton operation that a call makes: `load` for `tl.load(...)`; otherwise empty."""
         if not isinstance(node, ast.Call):
             return ""
         name = self.dotted(node.func)
         return name.removeprefix("tl.") if name.startswith("tl.") else ""
 
     def spell(self, name: str) -> str | None:
-        """How this file can write `tl.exp` or `triton.cdiv`; None when it imports neither."""
+        """How this file can write `tl.exp` or `triton.cdiv`; None without a suitable import."""
         package, _, member = name.partition(".")
         wanted = _LANGUAGE if package == "tl" else package
         full = f"{wanted}.{member}"

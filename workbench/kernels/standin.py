@@ -1,7 +1,7 @@
-"""The GPU that host code believes it runs on where there is none: torch.cuda, devices, driver.
+"""Stands in for a GPU where there is none, so that host code believes it runs on the target.
 
-A candidate's host code asks `torch.cuda.get_device_properties`, allocates on `"cuda"`, checks
-`x.is_cuda` and sizes grids by the number of SMs. Inside `standing_in` all of it answers for the
+A candidate's host code calls `torch.cuda.get_device_properties`, allocates on `"cuda"`, checks
+`x.is_cuda` and sizes grids by the number of SMs. Inside `standing_in` all of this answers for the
 target, while tensors really live on the CPU or the meta device.
 """
 
@@ -22,7 +22,7 @@ from workbench.kernels.untyped import Untyped
 
 
 class StandInDriver(DriverBase):  # type: ignore[misc]
-    """Triton's driver for a GPU that is not there; knows the target, launches nothing."""
+    """A triton driver that knows the target and launches nothing."""
 
     def __init__(self, target: Target) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class StandInDriver(DriverBase):  # type: ignore[misc]
 
     @classmethod
     def is_active(cls) -> bool:
-        """Triton never finds this driver by itself: it is set, and taken away again."""
+        """False, so that triton never selects this driver by itself: `standing_in` sets it."""
         return False
 
     def map_python_to_cpp_type(self, ty: str) -> str:
@@ -47,7 +47,7 @@ class StandInDriver(DriverBase):  # type: ignore[misc]
         return 0
 
     def get_current_target(self) -> GPUTarget:
-        """What to compile for."""
+        """The target to compile for, in triton's terms."""
         return GPUTarget("cuda", self.target.arch, 32)
 
     def get_device_capability(self, device: object = None) -> tuple[int, int]:  # noqa: ARG002
@@ -55,15 +55,15 @@ class StandInDriver(DriverBase):  # type: ignore[misc]
         return divmod(self.target.arch, 10)
 
     def get_active_torch_device(self) -> torch.device:
-        """Where host code is told to allocate."""
+        """The device on which host code is told to allocate."""
         return _CUDA
 
     def get_device_interface(self) -> types.ModuleType:
-        """The module of device calls; stands in as well."""
+        """The module of device calls, which `standing_in` patches."""
         return torch.cuda
 
     def get_benchmarker(self) -> Callable[..., Untyped]:
-        """Nothing can be timed here; autotuners are told which configuration to take instead."""
+        """Not available: nothing can be timed here, and `autotune.choosing` replaces timing."""
         raise RuntimeError("no GPU to time on")
 
 
@@ -79,21 +79,21 @@ class _Utils:
             "multiprocessor_count": target.sms,
             "warpSize": 32,
             "sm_clock_rate": target.clock_mhz * 1000,
-            # Any pair that gives the sheet's bandwidth: 2 * clock * width, in kHz and bits.
+            # Any clock and width whose product, 2 * kHz * bits, is the datasheet's bandwidth.
             "mem_clock_rate": int(target.dram_peak_gbps * 1e6 * 8 / (2 * _BUS_BITS)),
             "mem_bus_width": _BUS_BITS,
         }
 
 
 _BUS_BITS = 6144
-
-
+"""Bus width that the stand-in reports: an H200's."""
 _CUDA_VERSION = "13.0"
+"""CUDA version that the stand-in's torch reports."""
 
 
 @contextlib.contextmanager
 def _cuda_build() -> Iterator[None]:
-    """Torch says that it was built for CUDA: a version tells a CPU's build from a GPU's too."""
+    """Make torch's version numbers those of a CUDA build, since they reveal a CPU build."""
     places = ((torch, "__version__"), (torch.version, "__version__"), (torch.version, "cuda"))
     before = [getattr(place, name) for place, name in places]
     release = str(torch.__version__).split("+", maxsplit=1)[0]
@@ -109,10 +109,10 @@ def _cuda_build() -> Iterator[None]:
 
 
 class _Properties(types.SimpleNamespace):
-    """As `torch.cuda.get_device_properties` answers."""
+    """The answer of `torch.cuda.get_device_properties`."""
 
     def __getattr__(self, name: str) -> object:
-        """What is not known of a GPU that is not there must not tell that it is not."""
+        """Refuse to judge rather than reveal by an AttributeError that there is no GPU."""
         if name.startswith("__"):
             raise AttributeError(name)
         raise CannotJudge(f"what host code does by the GPU's {name}")
@@ -139,14 +139,14 @@ def _properties(target: Target) -> _Properties:
 
 
 class _Guard(contextlib.nullcontext[None]):
-    """Stands for `torch.cuda.device(...)`, `device_of(...)` and `stream(...)`."""
+    """Replaces the contexts `torch.cuda.device(...)`, `device_of(...)` and `stream(...)`."""
 
     def __init__(self, *_: object) -> None:
         super().__init__()
 
 
 def _answers(target: Target) -> dict[str, object]:
-    """What each function of torch.cuda says while it stands in."""
+    """Replacements for functions of torch.cuda, by name."""
     stream = types.SimpleNamespace(
         cuda_stream=0, synchronize=lambda: None, wait_stream=lambda _: None, device=_CUDA
     )
@@ -181,10 +181,11 @@ def _always(value: object) -> Callable[..., object]:
 def standing_in(
     target: Target, *, host: str = "cpu", driver: StandInDriver | None = None, source: str = ""
 ) -> Iterator[None]:
-    """Let host code believe it runs on `target` until the block ends; then all is as before.
+    """Let host code believe that it runs on `target` until the block ends.
 
     `host` is the device that tensors asked for on `cuda` really get: `cpu` or `meta`. `source` is
-    the candidate's file: what it makes without naming a device is told from what lies on the GPU.
+    the candidate's file: tensors that it makes without naming a device are then tracked as host
+    tensors. Everything is restored on exit.
     """
     answers = _answers(target)
     before = {name: getattr(torch.cuda, name) for name in answers}

@@ -1,8 +1,8 @@
-"""Where host code believes that its tensors lie when no GPU is there, and at what address.
+"""Tracks on which device, and at what address, host code believes that its tensors are.
 
-All of them live on the CPU. What came from the judge, or was asked for on `cuda`, says that it is
-on `cuda:0`; what the candidate makes without naming a device says that it is on the host, as it
-would be, and no kernel takes it.
+All of them live on the CPU. Tensors from the judge, or made on `cuda`, claim to be on `cuda:0`.
+Tensors that the candidate makes without naming a device claim to be on the host, as they would be
+on a GPU machine, and no kernel accepts them.
 """
 
 import sys
@@ -23,39 +23,38 @@ _TORCH = str(Path(torch.__file__).parent)
 _BLOCK = 512
 """Bytes to which torch's CUDA allocator aligns a storage (c10/cuda/CUDACachingAllocator.cpp)."""
 _HOST_BLOCK = 64
-"""The same of its CPU allocator."""
+"""Bytes to which torch's CPU allocator aligns a storage (c10/core/alignment.h)."""
 _FIRST_ADDRESS = 0x7F00_0000_0000
 _ADDRESSES = 1 << 40
-"""Where the driver maps device memory: seen on an H200 (driver 580)."""
+"""Start and size of the range where the driver maps device memory: seen on an H200 (driver 580)."""
 
 _made_on_host: Untyped = WeakIdKeyDictionary()
-"""Tensors that lie in the host's memory, in this process."""
-
+"""Tensors of this process that claim to be in the host's memory."""
 
 _told: set[torch.dtype] = set()
-"""Of tensors whose address host code has asked for, in this process."""
+"""Dtypes of tensors whose address host code has asked for in this process."""
 
 
 def addresses_told() -> bool:
-    """Whether a kernel may have addresses that are no pointer's, and not those of this process."""
+    """Whether host code has got a made-up address, which it could pass to a kernel as a number."""
     return bool(_told)
 
 
 def on_host(tensor: torch.Tensor) -> bool:
-    """Whether host code made a tensor without asking for the GPU."""
+    """Whether a tensor claims to be in the host's memory."""
     return tensor in _made_on_host
 
 
 def move_to_gpu(model: nn.Module) -> None:
-    """What `model.to("cuda")` does: parameters and buffers go there, other attributes stay."""
+    """Do what `model.to("cuda")` does: parameters and buffers move, other attributes stay."""
     for tensor in (*nn.Module.parameters(model), *nn.Module.buffers(model)):
         _made_on_host.pop(tensor, None)
 
 
 class HostDevice(TorchFunctionMode):
-    """Answers for the device of tensors; whatever is asked of `cuda` is done on `host`.
+    """A mode that answers for the device of tensors, and does on `host` what is asked of `cuda`.
 
-    `source` is the candidate's file; without it every tensor says that it is on the GPU.
+    `source` is the candidate's file; without it every tensor claims to be on the GPU.
     """
 
     def __init__(self, host: torch.device, source: str) -> None:
@@ -92,7 +91,7 @@ class HostDevice(TorchFunctionMode):
         kwargs: dict[str, Untyped],
         device: torch.device | None,
     ) -> Untyped:
-        """The result, with where it lies noted."""
+        """Note on which device the result claims to be; return the result or a copy of it."""
         given = _tensors((args, kwargs)) if args or kwargs else []
         if device is not None:
             host = device.type == "cpu"
@@ -101,7 +100,7 @@ class HostDevice(TorchFunctionMode):
         else:
             host = self._asks()
         if func in _MOVES and out is args[0] and host != on_host(out):
-            out = out.clone()  # on the CPU it is there already
+            out = out.clone()  # a real move would have copied; on the CPU it returned its argument
         if host:
             for tensor in [out] if isinstance(out, torch.Tensor) else _tensors(out):
                 if all(tensor is not one for one in given):
@@ -109,7 +108,7 @@ class HostDevice(TorchFunctionMode):
         return out
 
     def _asks(self) -> bool:
-        """Whether the candidate's own file calls, not triton, ours or the judge's."""
+        """Whether the caller is the candidate's own file, rather than triton or our code."""
         return bool(self._source) and next(_callers(), "") == self._source
 
     def _redirect(self, value: Untyped, may_be_text: bool) -> Untyped:
@@ -123,7 +122,7 @@ class HostDevice(TorchFunctionMode):
 
 
 def _callers() -> Iterator[str]:
-    """Files on the stack, from the inside, without torch's and this one."""
+    """Files on the stack, innermost first, without torch's and this one."""
     frame = sys._getframe(1)  # noqa: SLF001 - no public walk up the stack
     while frame is not None:
         name = frame.f_code.co_filename
@@ -133,7 +132,7 @@ def _callers() -> Iterator[str]:
 
 
 def _device_in(args: tuple[Untyped, ...], kwargs: dict[str, Untyped]) -> torch.device | None:
-    """The device that a call names; None where it follows its tensors."""
+    """The device that a call names; None where the result is on its arguments' device."""
     named = kwargs.get("device")
     for value in (named, *args[1:]):
         if isinstance(value, torch.Tensor):
@@ -154,7 +153,7 @@ def _getter(name: str) -> Untyped:
 
 
 def _address(tensor: torch.Tensor, asked: bool) -> int:
-    """Where a GPU might have put it: storages aligned as there, apart from each other as here."""
+    """An address as on a GPU, with its alignment; distinct storages keep distinct addresses."""
     real = int(tensor.data_ptr())
     if not asked or on_host(tensor):
         return real
@@ -176,5 +175,5 @@ _QUESTIONS: dict[Untyped, Callable[[torch.Tensor, bool], object]] = {
     torch.Tensor.type: _type,
     torch.Tensor.data_ptr: _address,
 }
-"""What host code can ask of a tensor that tells a CPU from a GPU."""
+"""Answers to what host code can ask of a tensor to tell a CPU from a GPU."""
 _MOVES = (torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.type_as)

@@ -1,4 +1,4 @@
-"""What a compiled kernel holds: resources and SASS, read from the binary with NVIDIA's tools."""
+"""Reads a compiled kernel's resources and SASS from the binary, with NVIDIA's tools."""
 
 import hashlib
 import re
@@ -57,7 +57,7 @@ GROUPS: tuple[tuple[str, str], ...] = (
     ("CALL", r"CALL"),
     ("IMAD", r"IMAD"),
 )
-"""Groups of SASS opcodes, the first that matches wins; everything else counts as `other`."""
+"""Groups of SASS opcodes; the first match wins, and anything else counts as `other`."""
 
 _GROUPS = tuple((name, re.compile(pattern)) for name, pattern in GROUPS)
 _INSTRUCTION = re.compile(
@@ -78,10 +78,10 @@ def static_profile(
     """The profile of one cubin.
 
     Registers and stack are read from the binary, the SASS mix from its disassembly. `shared` is
-    what triton asks for at launch: it declares none statically, and what the tools report as
-    such is the system's reserve. Spill bytes per thread must be given too: only the log of the
-    ptxas run that made the binary has them. Raises WorkbenchError when NVIDIA's tools cannot read
-    the binary.
+    the bytes that triton requests at launch: it declares none statically, and what the tools report
+    is the system's reserve. `threads` is per program. Spill bytes are per thread and must be given
+    too, because only the log of the ptxas run that made the binary has them. Raises WorkbenchError
+    when NVIDIA's tools cannot read the binary.
     """
     usage, mix = _read(cubin, hashlib.sha256(cubin).hexdigest())
     fit = occupancy(target, registers=usage["REG"], shared=shared, threads=threads)
@@ -101,7 +101,7 @@ def static_profile(
 
 
 def instruction_mix(sass: str) -> dict[str, int]:
-    """Static counts by group of `GROUPS`, with `total`; padding NOPs are left out."""
+    """Number of instructions by group of `GROUPS`, and `total`; padding NOPs are left out."""
     counts = Counter(_INSTRUCTION.findall(sass))
     counts.pop("NOP", None)
     mix: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What each GPU we compile for offers: limits of an SM, memory, arithmetic, latencies.
+"""The GPUs we compile for: limits of an SM, memory, arithmetic rates, latencies.
 
 Sources, named in short beside the numbers below:
 - guide: CUDA C++ Programming Guide 13, tables "Technical Specifications per Compute Capability" and
@@ -14,10 +14,10 @@ from workbench.errors import WorkbenchError
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """One GPU as compiler, occupancy rules and speed model need it."""
+    """One GPU, as the compiler, the occupancy rules and the speed model need it."""
 
     name: str
-    """As `--target` and `--gpu-name` say it: `sm90`."""
+    """Value of `--target`: `sm90`."""
     arch: int
     """Compute capability times ten."""
     device: str
@@ -26,41 +26,42 @@ class Target(Struct, frozen=True, kw_only=True):
     regs: int
     """32-bit registers of one SM."""
     regs_per_thread: int = 255
-    """guide: the most one thread can have, on every target here."""
+    """guide: most registers of one thread, on every target here."""
     register_unit: int = 256
-    """Registers are given to a warp in multiples of this (CUDA occupancy calculator)."""
+    """Registers are allocated to a warp in multiples of this (CUDA occupancy calculator)."""
     partitions: int = 4
     """Sub-partitions of an SM, each with a quarter of the registers and one warp scheduler."""
     warps: int
-    """The most resident warps of one SM."""
+    """Most resident warps of one SM."""
     programs: int
-    """The most resident programs (CTAs) of one SM."""
+    """Most resident programs (CTAs) of one SM."""
     threads_per_program: int = 1024
     shared_per_sm: int
-    """Bytes."""
+    """Shared memory of one SM in bytes."""
     shared_per_program: int
-    """Bytes a program may ask for (the opt-in limit)."""
+    """Most bytes that a program may request (the opt-in limit)."""
     shared_reserved: int = 1024
     """guide: bytes that the system takes from shared memory for each resident program."""
     shared_unit: int = 128
-    """Shared memory is given in multiples of this many bytes (CUDA occupancy calculator)."""
+    """Shared memory is allocated in multiples of this many bytes (CUDA occupancy calculator)."""
     l1_bytes: int
-    """L1 and shared memory together, per SM."""
+    """L1 and shared memory of one SM together."""
     l2_bytes: int
     memory_bytes: int
     dram_gbps: float
-    """Sustained by a copy, read plus written, 1e9 bytes a second."""
+    """Bandwidth of a copy, bytes read plus bytes written, in 1e9 bytes a second."""
     dram_peak_gbps: float
-    """The sheet's."""
+    """Bandwidth in the datasheet, in 1e9 bytes a second."""
     l2_gbps: float
-    """Sustained from L2 to all SMs, 1e9 bytes a second."""
+    """Sustained bandwidth from L2 to all SMs, in 1e9 bytes a second."""
     clock_mhz: int
-    """Boost clock that the arithmetic rates belong to."""
+    """Boost clock for which the arithmetic rates hold."""
     fp32_tflops: float
     tensor_tflops: dict[str, float]
-    """Dense peak by operand dtype (`bfloat16`, `tf32`, ...), fp32 or int32 accumulation."""
+    """Peak of dense products by operand dtype (`bfloat16`, `tf32`, ...), accumulating in fp32 or
+    int32."""
     tensor_sustained: float
-    """Fraction of the dense peak that a tuned library reaches at full power."""
+    """Share of that peak that a tuned library reaches at full power."""
     integer_per_clock: int = 64
     """guide: integer, comparing and logical results per clock and SM."""
     special_per_clock: int
@@ -218,7 +219,7 @@ TARGETS: dict[str, Target] = {
 
 
 def target(name: str) -> Target:
-    """The target of that name; WorkbenchError naming the known ones when there is none."""
+    """The target of that name. Raises WorkbenchError, which lists the known ones, without one."""
     found = TARGETS.get(name)
     if found is None:
         raise WorkbenchError(

@@ -1,4 +1,4 @@
-"""Which compiler programs triton's wheel carries, and the versions that exact numbers hold for."""
+"""Finds the compiler programs in triton's wheel, and the versions that exact numbers depend on."""
 
 import importlib.metadata
 import importlib.util
@@ -13,9 +13,9 @@ _RELEASE = re.compile(r"release [\d.]+, V([\d.]+)")
 
 
 def tool(name: str) -> Path:
-    """A program of triton's NVIDIA backend (`ptxas`, `cuobjdump`, `nvdisasm`).
+    """Path of a program of triton's NVIDIA backend (`ptxas`, `cuobjdump`, `nvdisasm`).
 
-    Found without importing triton. Raises WorkbenchError when the wheel does not have it.
+    Found without importing triton. Raises WorkbenchError when the wheel does not contain it.
     """
     spec = importlib.util.find_spec("triton")
     if spec is None or spec.origin is None:
@@ -31,7 +31,7 @@ def tool(name: str) -> Path:
 def ptxas_for(arch: int) -> str:
     """The name of the ptxas that the installed triton runs for this architecture.
 
-    Triton 3.9 uses the newer one from sm_90 on, 3.6 from sm_100 on; it is asked where it is loaded.
+    Triton 3.9 uses the newer one from sm_90 on, triton 3.6 from sm_100 on. Imports triton.
     """
     from triton.backends.nvidia.compiler import get_ptxas
 
@@ -40,7 +40,7 @@ def ptxas_for(arch: int) -> str:
 
 @lru_cache
 def tool_version(name: str) -> str:
-    """The release of one program, `13.1.80`; empty when it is missing or does not say."""
+    """The release of one program, like `13.1.80`; empty when it cannot be found out."""
     try:
         said = subprocess.run(
             [str(tool(name)), "--version"], capture_output=True, text=True, check=False, timeout=20
@@ -59,7 +59,7 @@ def tool_versions() -> dict[str, str]:
 
 
 def versions(arch: int) -> dict[str, str]:
-    """What an exact number of this target holds for: torch, triton and the ptxas in use."""
+    """Versions for which exact numbers of this target hold: torch, triton and the ptxas in use."""
     return {
         "torch": importlib.metadata.version("torch"),
         "triton": importlib.metadata.version("triton"),

@@ -1,6 +1,6 @@
-"""A name for what triton and torch hand us without types of their own."""
+"""A name for objects of triton and torch that have no types."""
 
 from typing import Any
 
 Untyped = Any
-"""A library's object: triton publishes no types, torch's hooks may return anything."""
+"""An object of a library: triton publishes no types, and torch's hooks may return anything."""

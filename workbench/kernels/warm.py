@@ -1,7 +1,7 @@
-"""What every worker that compiles would do again: imported once by the forkserver, for all.
+"""Slow start-up work of every worker that compiles, done once by the forkserver's import.
 
-Triton hashes its own files into each cache key (about a second); torch imports sympy with its
-first meta tensor (about another).
+Triton hashes its own files into each cache key, which takes about a second; torch imports sympy
+with its first meta tensor, which takes about another.
 """
 
 import torch.fx.experimental.symbolic_shapes  # noqa: F401  # the import is the point

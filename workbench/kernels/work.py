@@ -1,4 +1,4 @@
-"""What a candidate makes a GPU do, as a digest: the same for two texts that are the same work."""
+"""A digest of what a candidate makes a GPU do, equal for two texts that do the same work."""
 
 import hashlib
 from collections.abc import Sequence
@@ -16,15 +16,14 @@ from workbench.kernels.records import (
 )
 
 _ALIGNED = 16
-"""Bytes that the compiler looks at (triton's `tt.divisibility`); more is the allocator's luck."""
+"""Largest alignment in bytes that changes the code (triton's `tt.divisibility`)."""
 
 
 def work_digest(launches: Sequence[Launch], host: Sequence[HostOperation] = ()) -> str:
-    """Of the instructions of every launch in order, with its grid, its arguments, its shared
-    memory, and what torch does beside them. Empty without launches.
+    """Digest of all launches in order, and of what torch does beside them; empty without launches.
 
-    Names, lines, compile times and the folder that was compiled in do not count: they change
-    nothing.
+    A launch counts with its instructions, grid, arguments and shared memory. Names, lines, compile
+    times and the folder of compilation do not change the work, so they do not count.
     """
     if not launches:
         return ""

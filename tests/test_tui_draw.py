@@ -355,7 +355,7 @@ def test_leaving_a_running_session_says_how_to_come_back() -> None:
     left = leaving(running())
     assert left.goes_on
     assert left.farewell() == (
-        "Session rms-quiet-otter goes on. Come back: workbench attach rms-quiet-otter"
+        "Session rms-quiet-otter goes on. Come back: workbench attach /tmp/sessions/rms-quiet-otter"
     )
     assert "workbench resume" in leaving(waiting(state=State.LOST)).farewell()
 

@@ -166,7 +166,7 @@ async def test_leaving_hands_back_how_to_return() -> None:
     async with stage(running()) as on:
         await on.press("q")
     assert on.app.return_value is not None
-    assert on.app.return_value.farewell().endswith("workbench attach rms-quiet-otter")
+    assert on.app.return_value.farewell().endswith("workbench attach /tmp/sessions/rms-quiet-otter")
 
 
 @pytest.mark.parametrize(

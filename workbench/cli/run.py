@@ -10,6 +10,7 @@ from workbench.cli import emit, options
 from workbench.cli.finding import one_session
 from workbench.cli.say import Exit, note
 from workbench.errors import WorkbenchError
+from workbench.session.names import spoken
 from workbench.session.records import Budget, Mode
 
 _HEADLESS = "add --headless; `workbench status` and `workbench watch` tell how a run goes"
@@ -125,9 +126,9 @@ def resume(
     from workbench.engine.sessions import find_session
 
     on_screen = not headless and not json
-    if on_screen:
-        _screen_or_refuse(_HEADLESS)
     path = find_session(one_session(session, named), _folder(sessions))
+    if on_screen:
+        _screen_or_refuse(_HEADLESS, spoken(path))
     request_run(
         path,
         mode=None if not mode else _mode(mode, on_screen=on_screen),
@@ -148,9 +149,11 @@ def attach(
     """Open the screen on any session, running or saved."""
     from workbench.engine.sessions import find_session
 
-    _screen_or_refuse("`workbench status`, `log --graph` and `watch` say the same in plain lines")
     folder = _folder(sessions)
-    _open_screen(find_session(one_session(session, named), folder), start=False, folder=folder)
+    path = find_session(one_session(session, named), folder)
+    plain = "`workbench status`, `log --graph` and `watch` say the same in plain lines"
+    _screen_or_refuse(plain, spoken(path))
+    _open_screen(path, start=False, folder=folder)
 
 
 def home(sessions: options.Sessions = None) -> None:
@@ -195,8 +198,11 @@ def _mode(word: str, *, on_screen: bool) -> Mode:
         ) from fault
 
 
-def _screen_or_refuse(instead: str) -> None:
-    """Refuse before anything is created where no screen can be drawn; `instead` is what to do."""
+def _screen_or_refuse(instead: str, session: str = "") -> None:
+    """Refuse before anything is created where no screen can be drawn; `instead` is what to do.
+
+    `session` is what to type for the one that is there already.
+    """
     import os
     import shutil
 
@@ -205,7 +211,7 @@ def _screen_or_refuse(instead: str) -> None:
     if sys.stdin is None or not (sys.stdin.isatty() and emit.on_terminal()):
         raise WorkbenchError("there is no terminal to draw the screen on", todo=instead)
     size = shutil.get_terminal_size()
-    why = refusal((size.columns, size.lines), dict(os.environ))
+    why = refusal((size.columns, size.lines), dict(os.environ), session=session)
     if why:
         raise WorkbenchError(why, todo=instead)
 
@@ -220,13 +226,9 @@ def _open_screen(path: Path, *, start: bool, folder: Path) -> None:
 def _farewell(path: Path) -> None:
     """How the session that was shown last goes on, and how to come back to it."""
     from workbench.engine.client import SessionClient
-    from workbench.session.names import spoken
+    from workbench.tui.leave import leaving
 
-    client = SessionClient(path)
-    if client.alive():
-        note(f"Session {client.name} goes on. Come back: workbench attach {spoken(path)}")
-    else:
-        note(f"Session {client.name} is saved in {path}")
+    note(leaving(SessionClient(path).snapshot()).farewell())
 
 
 def _foreground(path: Path, *, json: bool) -> None:

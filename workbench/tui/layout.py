@@ -21,12 +21,14 @@ def layout_of(columns: int, rows: int) -> Layout:
     return Layout.WIDE if columns >= 100 and rows >= 30 else Layout.NARROW
 
 
-def refusal(size: tuple[int, int], env: Mapping[str, str], *, session: str = "NAME") -> str | None:
+def refusal(size: tuple[int, int], env: Mapping[str, str], *, session: str = "") -> str | None:
     """Why the screen cannot start on this terminal, with the command that shows the same; or None.
 
-    `size` is columns and rows. A dumb terminal would be sent codes that it cannot obey.
+    `size` is columns and rows. A dumb terminal would be sent codes that it cannot obey. `session`
+    is what to type for the one to be shown; without it the commands mean the newest.
     """
-    instead = f"`workbench status {session}` and `workbench watch {session}` say the same in lines"
+    status, watch = (f"`{f'workbench {word} {session}'.rstrip()}`" for word in ("status", "watch"))
+    instead = f"{status} and {watch} say the same in lines"
     if env.get("TERM", "") in {"dumb", ""}:
         return f"the terminal (TERM={env.get('TERM', '')}) cannot show a screen; {instead}"
     columns, rows = size

@@ -5,6 +5,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from workbench.engine.view import Snapshot, State
+from workbench.session.names import spoken
 from workbench.tui.scene import ALIVE
 
 
@@ -13,6 +14,8 @@ class Leave(Struct, frozen=True, kw_only=True):
 
     session: str
     state: State
+    typed: str = ""
+    """What to type for it: its name, or its path where a name would not find it."""
     says: str = ""
     path: Path | None = None
     """The session to show instead, where the person goes on to another."""
@@ -26,17 +29,21 @@ class Leave(Struct, frozen=True, kw_only=True):
 
     def farewell(self) -> str:
         """One line for the command line to print."""
+        typed = self.typed or self.session
         if self.goes_on:
-            return f"Session {self.session} goes on. Come back: workbench attach {self.session}"
+            return f"Session {self.session} goes on. Come back: workbench attach {typed}"
         said = f": {self.says}" if self.says else ""
-        tail = {
-            State.LOST: f" Go on: workbench resume {self.session}",
-            State.FAILED: f" Go on: workbench resume {self.session}",
-            State.STOPPED: f" Go on: workbench resume {self.session}",
-        }.get(self.state, f" Look again: workbench attach {self.session}")
-        return f"Session {self.session} is {self.state}{said}.{tail}"
+        resumed = self.state in {State.LOST, State.FAILED, State.STOPPED}
+        tail = f"Go on: workbench resume {typed}"
+        tail = tail if resumed else f"Look again: workbench attach {typed}"
+        return f"Session {self.session} is {self.state}{said}. {tail}"
 
 
 def leaving(snapshot: Snapshot) -> Leave:
     """The farewell of this moment."""
-    return Leave(session=snapshot.name, state=snapshot.state, says=snapshot.says.rstrip("."))
+    return Leave(
+        session=snapshot.name,
+        state=snapshot.state,
+        typed=spoken(Path(snapshot.path)),
+        says=snapshot.says.rstrip("."),
+    )

@@ -1,6 +1,9 @@
 """What accept and veto would write to git, or why there is nothing to answer."""
 
+from pathlib import Path
+
 from workbench.engine.view import Snapshot, Version
+from workbench.session.names import spoken
 from workbench.tui.scene import ALIVE, version_of
 
 
@@ -12,7 +15,11 @@ def writes(snapshot: Snapshot, number: int, room: int) -> str:
     if snapshot.pending != number:
         return f"{version.commit[:9]} {version.answer}; read only"
     if snapshot.state not in ALIVE:
-        return f"no engine runs: workbench resume {snapshot.name}, then decide"
+        forms = (
+            f"no engine runs: workbench resume {spoken(Path(snapshot.path))}, then decide",
+            "no engine runs: go on with the run, then decide",
+        )
+        return next((form for form in forms if len(form) <= room), forms[-1])
     ref, line = f"attempts/{number:04d}", "main and best" if _best(snapshot, version) else "main"
     stays = f"v{snapshot.incumbent}" if snapshot.incumbent is not None else "where it is"
     verb = "move" if " " in line else "moves"

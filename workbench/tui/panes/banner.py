@@ -3,7 +3,7 @@
 from msgspec import Struct
 from textual.content import Content
 
-from workbench.engine.view import State, unwritten_lines
+from workbench.engine.view import Snapshot, State, unwritten_lines
 from workbench.tui.draw import Part, cells, fit, line, wrapped
 from workbench.tui.keys import Key, shown_by_id
 from workbench.tui.panes.base import Lines
@@ -58,6 +58,7 @@ Keys = tuple[tuple[str, str], ...]
 _RESUME: Keys = (("log", "log"), ("pause", "go on"))
 _LOST_FEED: Keys = (("log", "log"), ("pause", "connect again"))
 _MORE: Keys = (("pause", "go on with more"), ("sessions", "sessions"))
+_LOG: Keys = (("log", "log"),)
 _GO: Keys = (("pause", "go on"), ("stop", "stop"))
 
 _SAYS: dict[State, tuple[str, Keys]] = {
@@ -84,13 +85,15 @@ def message(scene: Scene) -> Message | None:
     snapshot, look = scene.snapshot, scene.look
     if scene.trouble:
         return Message(f"✗ {scene.trouble}", f"bold {look.bad}", _LOST_FEED)
+    unread = _unread(snapshot)
     if snapshot.kind == "lineage" and snapshot.state is State.SAVED:
         says = f"an expert taken apart: on top the expert, below {_BOTTOM[snapshot.bottom]}"
         if not snapshot.versions:
             says = " ".join(unwritten_lines(snapshot)) or "a lineage, and its walk has not ended"
+        says += f"; {unread}" if unread else ""
         return Message(says, look.muted, (("diff", "one mechanism"), ("sessions", "sessions")))
     if snapshot.state not in _SAYS:
-        return None
+        return Message(unread, f"bold {look.warn}", _LOG) if unread else None
     text, keys = _SAYS[snapshot.state]
     styles = {
         State.FAILED: f"bold {look.bad}",
@@ -101,4 +104,13 @@ def message(scene: Scene) -> Message | None:
     says = f": {snapshot.says}" if snapshot.says else ""
     if snapshot.pending is not None and scene.resumable:
         says += f"; v{snapshot.pending} waits for your decision"
+    says += f"; {unread}" if unread else ""
     return Message(text + says, styles.get(snapshot.state, look.muted), keys)
+
+
+def _unread(snapshot: Snapshot) -> str:
+    """What of the session is there by name and cannot be read: the first, and how many more."""
+    if not snapshot.unread:
+        return ""
+    more = f" (and {len(snapshot.unread) - 1} more)" if len(snapshot.unread) > 1 else ""
+    return f"unread: {snapshot.unread[0]}{more}"

@@ -115,3 +115,11 @@ def test_a_program_that_is_not_followed_to_its_end_stands_for_itself_alone():
     run(launch, 5, long_loop)
     assert launch.share == pytest.approx(0.01)
     assert not launch.told
+
+
+def test_equal_numbers_are_no_smaller_ones():
+    launch = Everywhere((100, 1, 1), 1, [])
+    run(launch, 5, lambda it: it.chosen(it.axes[0], np.full(100, 60)))
+    assert launch.share == pytest.approx(0.60)
+    run(launch, 60, lambda it: it.chosen(it.axes[0], np.full(100, 60)))
+    assert launch.share == pytest.approx(0.61)

@@ -111,7 +111,12 @@ class Everywhere:
         self._stores, self._lit, self._placed = [], [], True
 
     def end(self, program: Grid) -> None:
-        """It is over: it stands for those that went its way throughout."""
+        """It is over: it stands for those that went its way throughout.
+
+        A program that runs a second time stands for what it stood for.
+        """
+        if program in self.shares:
+            return
         if self._steps > _MOST_FOLLOWED:  # nobody knows who else went its way to the end
             self._followed_all = False
             self._alive = np.zeros_like(self._alive)
@@ -178,6 +183,11 @@ class Everywhere:
             apart = left.low - right.low
             self.part(apart)
             self.part(left.high - right.high)
+
+    def chosen(self, left: Array, right: Array) -> None:
+        """Of two numbers one is taken: which one parts programs; equal ones are nobody's choice."""
+        self.part(np.broadcast_to(left < right, self._alive.shape))
+        self.part(np.broadcast_to(left > right, self._alive.shape))
 
     def accessed(self, spread: Spread, mask: Array | None = None) -> None:
         """An access parts programs whose address is off the launch's pattern, if few patterns are.

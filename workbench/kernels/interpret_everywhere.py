@@ -256,7 +256,8 @@ class EverywhereBuilder(TracedBuilder):
             sides = [Span(self._wide(s.low), self._wide(s.high)) for s in (left, right)]
             self.everywhere.compared(sides[0], sides[1], span)
         elif op in (np.minimum, np.maximum, np.fmin, np.fmax):
-            self._chosen(left, right)
+            if left.exact and right.exact:
+                self.everywhere.chosen(left.low, right.low)
         return with_spread(made, span)
 
     def _exactly(self, made: TensorHandle, left: Span, right: Span, op: Untyped) -> Span:
@@ -268,11 +269,6 @@ class EverywhereBuilder(TracedBuilder):
         if made.dtype.scalar == tl.bfloat16:
             return exact(widen(narrow(values.astype(np.float32))))
         return exact(values.astype(made.data.dtype))
-
-    def _chosen(self, left: Span, right: Span) -> None:
-        """Which of two numbers is the smaller one decides like a comparison."""
-        if left.exact and right.exact:
-            self.everywhere.part(self._wide(np.asarray(left.low < right.low)))
 
     def _wide(self, values: Array) -> Array:
         return np.broadcast_to(values, self.everywhere.axes[0].shape)

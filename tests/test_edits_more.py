@@ -87,7 +87,10 @@ def test_tiles_go_through_descriptors_that_follow_the_block_sizes():
     assert "x = x_ptr.load([pid_m * BLOCK_M, start])" in after
     assert "w = w_ptr.load([pid_n * BLOCK_N, start]).T" in after
     assert "x_tiles = TensorDescriptor(x, [m, k], [k, 1], [block_m, block_k])" in after
-    assert "x_mask" not in after
+    assert "out_ptr.store([pid_m * BLOCK_M, pid_n * BLOCK_N], acc.to(out_ptr.dtype))" in after
+    assert "mask" not in after
+    loads_alone = edited(SEEDS["gemm"], "descriptors", stores=False)
+    assert "tl.store(out, acc.to(out_ptr.dtype.element_ty), mask=out_mask)" in loads_alone
     larger = edited(after, "tile", tile="128x256x64", num_warps=8)
     assert "block_k = 64" in larger
 

@@ -149,7 +149,7 @@ SEQUENCES = {
     "linear_relu_div": ["dot-precision", "group-order", "num-stages", "drop-masks", "persistent"],
     "gemm": [
         *("descriptors", "warp-specialize", "group-order", "persistent", "loop-flatten"),
-        *("constant-dimensions", "drop-masks", "num-warps"),
+        *("constant-dimensions", "num-warps"),
     ],
     "top_k": ["count-to-sort", "num-warps"],
     "matvec": ["split-reduction", "num-warps", "loop-stages", "eviction-policy"],

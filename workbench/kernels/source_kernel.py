@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from workbench.kernels.source_flow import Flow, conjuncts, names_in
+from workbench.kernels.source_flow import Flow, conjuncts
 from workbench.kernels.source_names import Names
 
 _RANGES = {"range": "range", "tl.range": "tl.range", "tl.static_range": "static_range"}

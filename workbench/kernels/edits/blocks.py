@@ -1,6 +1,7 @@
 """Block sizes: which compile-time parameters tile the work, and setting them where they are fed."""
 
 import ast
+from collections.abc import Iterator
 from functools import lru_cache
 
 from workbench.kernels.edits.base import (
@@ -28,8 +29,17 @@ def tiled(kernel: JitKernel, block: str) -> bool:
     """
     arranged = [c for c in kernel.calls("arange") if block in names_in(c)]
     if not arranged:
-        return any(_strides(loop, block) for loop in kernel.loops)
+        stepped = any(_strides(loop, block) for loop in kernel.loops)
+        return stepped or any(_is_product(kernel, p, block) for p in _coordinates(kernel))
     return all(_placed(kernel, c, block) for c in arranged)
+
+
+def _coordinates(kernel: JitKernel) -> Iterator[ast.expr]:
+    """Where blocks begin that descriptors move, a number an axis."""
+    for access in kernel.accesses:
+        places = access.call.args[0] if access.call.args else None
+        if kernel.by_descriptor(access) and isinstance(places, ast.List | ast.Tuple):
+            yield from places.elts
 
 
 def _placed(kernel: JitKernel, arange: ast.Call, block: str) -> bool:

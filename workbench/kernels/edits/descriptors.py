@@ -1,20 +1,20 @@
-"""Loads the tiles of a product through tensor descriptors, which the TMA unit of sm_90 copies.
+"""Moves the tiles of a product through tensor descriptors, which the TMA unit of sm_90 copies.
 
 The host makes the descriptor from what the launch already passes: tensor, extents and a row's
-length. Elements beyond an extent read as zero, which is what the masks gave. The TMA unit wants
-rows that begin at multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled).
+length. Elements beyond an extent read as zero and are not stored, which is what the masks gave. The
+TMA unit wants rows that begin at multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled).
 """
 
 import ast
 
-from workbench.kernels.edits.base import Anchor, Edit, EditRefused, Parameter
+from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
 from workbench.kernels.edits.blocks import settable
 from workbench.kernels.edits.dead import without_unread
 from workbench.kernels.edits.launching import host_names, host_statement
 from workbench.kernels.edits.naming import spelled
 from workbench.kernels.edits.sites import literal
 from workbench.kernels.edits.splice import Splice
-from workbench.kernels.edits.tiles import Tile, check_alone, tile_of
+from workbench.kernels.edits.tiles import Tile, check_alone, element_types, tile_of
 from workbench.kernels.source import LaunchSite, Source
 from workbench.kernels.source_flow import names_in
 from workbench.kernels.source_kernel import Access, JitKernel
@@ -22,15 +22,16 @@ from workbench.kernels.source_kernel import Access, JitKernel
 _MODULE = "triton.tools.tensor_descriptor"
 
 
-def _tiles(source: Source, kernel: JitKernel) -> list[Tile]:
-    """Loads of product tiles in loops that can go through descriptors."""
+def _tiles(source: Source, kernel: JitKernel, stores: bool = True) -> list[Tile]:
+    """Loads of product tiles in loops, and stores of tiles, that can go through descriptors."""
     if not kernel.dots:
         raise EditRefused("the kernel has no matrix product")
     reasons = ["no tile of a product is loaded in a loop"]
     found = []
-    for access in kernel.loads:
+    for access in kernel.accesses:
+        wanted = bool(access.loops) if access.kind == "load" else stores
         try:
-            if access.loops:
+            if wanted:
                 found.append(_checked(source, kernel, access))
         except EditRefused as refused:
             reasons.append(refused.why)
@@ -42,6 +43,8 @@ def _tiles(source: Source, kernel: JitKernel) -> list[Tile]:
 def _checked(source: Source, kernel: JitKernel, access: Access) -> Tile:
     tile = tile_of(kernel, access)
     check_alone(kernel, tile)
+    if access.kind == "store" and tile.batch is not None:
+        raise EditRefused(f"line {access.line} stores to one matrix of several")
     launches = source.launches_of(kernel.name)
     if source.autotuned(kernel) or not launches:
         raise EditRefused("the kernel is autotuned, or not launched in a form that can be read")
@@ -71,11 +74,19 @@ def _find(source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
     )
 
 
-def _change(source: Source, kernel: JitKernel, _parameters: dict[str, Parameter]) -> str:
-    found = _tiles(source, kernel)
+def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter]) -> str:
+    found = _tiles(source, kernel, bool(parameters["stores"]))
     splice = Splice(source)
+    kinds = {n: t.access.base for t in found for n in element_types(kernel, t.access.base)}
     for tile in found:
-        splice.replace(tile.access.call, _loaded(splice, kernel, tile))
+        if tile.access.kind == "load":
+            splice.replace(tile.access.call, _loaded(splice, kernel, tile))
+        else:
+            splice.replace(tile.access.call, _stored(splice, kernel, tile, kinds))
+    stored = {id(n) for t in found if t.access.value for n in ast.walk(t.access.value)}
+    for node, base in kinds.items():
+        if id(node) not in stored:
+            splice.replace(node, f"{base}.dtype")
     for launch in source.launches_of(kernel.name):
         _describe(splice, kernel, launch, found)
     if not _imported(source):
@@ -85,19 +96,38 @@ def _change(source: Source, kernel: JitKernel, _parameters: dict[str, Parameter]
 
 def _loaded(splice: Splice, kernel: JitKernel, tile: Tile) -> str:
     """The load of a tile through its descriptor, in the tile's own shape."""
+    loaded = f"{tile.access.base}.load([{_places(splice, kernel, tile)}])"
+    if tile.batch is not None:
+        loaded = f"{loaded}.reshape([{tile.row.block}, {tile.column.block}])"
+    return f"{loaded}.T" if tile.transposed else loaded
+
+
+def _stored(splice: Splice, kernel: JitKernel, tile: Tile, kinds: dict[ast.Attribute, str]) -> str:
+    """The store of a tile through its descriptor; what lies beyond the matrix is left out."""
+    value = tile.access.value
+    if value is None:
+        raise EditRefused(f"line {tile.access.line} does not show what it stores")
+    inside = {id(n) for n in ast.walk(value)}
+    asked: dict[ast.AST, str] = {n: f"{b}.dtype" for n, b in kinds.items() if id(n) in inside}
+    text = splice.text_with(value, asked)
+    if tile.transposed:
+        text = f"({text}).T"
+    return f"{tile.access.base}.store([{_places(splice, kernel, tile)}], {text})"
+
+
+def _places(splice: Splice, kernel: JitKernel, tile: Tile) -> str:
+    """Where a tile begins, a number for each axis of its descriptor."""
     places = [_place(splice, tile.row.first), _place(splice, tile.column.first)]
-    shape = f"[{tile.row.block}, {tile.column.block}]"
-    if tile.batch is None:
-        loaded = f"{tile.access.base}.load([{', '.join(places)}])"
-    else:
+    if tile.batch is not None:
         batch = splice.text(tile.batch)
         if kernel.names.op(tile.batch) != "program_id":
             # Coordinates are 32 bits wide; an offset is often made in 64.
             batch = f"({batch}).to({spelled(splice.source, 'tl.int32')})"
-        loaded = f"{tile.access.base}.load([{batch}, {', '.join(places)}]).reshape({shape})"
-    if "\n" in loaded:
+        places.insert(0, batch)
+    text = ", ".join(places)
+    if "\n" in text:
         raise EditRefused(f"an index of line {tile.access.line} spans several lines")
-    return f"{loaded}.T" if tile.transposed else loaded
+    return text
 
 
 def _place(splice: Splice, first: ast.expr | None) -> str:
@@ -176,6 +206,15 @@ def _last_import(source: Source) -> ast.stmt:
 DESCRIPTORS = Edit(
     id="descriptors",
     says="load a product's tiles through tensor descriptors, which one thread asks for",
+    parameters=(
+        EditParameter(
+            name="stores",
+            says="store the result's tiles through descriptors too",
+            kind="flag",
+            default=True,
+            grid=(True, False),
+        ),
+    ),
     find=_find,
     change=_change,
 )

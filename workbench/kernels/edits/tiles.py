@@ -1,4 +1,4 @@
-"""Loads of tiles: which matrix a block of addresses walks, from where, and where it ends."""
+"""Tiles in memory: which matrix a block of addresses walks, from where, and where it ends."""
 
 import ast
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Index:
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """A load of a tile from a matrix whose rows are contiguous, or from one of a batch of them."""
+    """A load or store of a tile of a matrix whose rows are contiguous, or of one of a batch."""
 
     access: Access
     row: Index
@@ -51,10 +51,10 @@ class Tile:
 
 
 def tile_of(kernel: JitKernel, access: Access) -> Tile:
-    """Raises EditRefused for a load of another form."""
+    """Raises EditRefused for a load or store of another form."""
     line = access.line
-    if kernel.names.op(access.call) != "load" or not access.base:
-        raise EditRefused(f"line {line} is not a plain load")
+    if kernel.names.op(access.call) not in {"load", "store"} or not access.base:
+        raise EditRefused(f"line {line} is not a plain load or store")
     roots: list[ast.AST] = []
     terms = list(_terms(kernel, access.pointer, access.base, roots))
     scalars = [t for t in terms if rank(kernel, t) == 0]
@@ -189,20 +189,36 @@ def _factors(kernel: JitKernel, node: ast.expr) -> Iterator[ast.expr]:
 
 
 def check_alone(kernel: JitKernel, tile: Tile) -> None:
-    """Refuse unless the tile's load is all that the kernel does with the tensor."""
+    """Refuse unless the tile's load or store is all that the kernel does with the tensor.
+
+    Asking for the type of its elements is no use of it.
+    """
     base = tile.access.base
     if any(a.base == base and a is not tile.access for a in kernel.accesses):
         raise EditRefused(f"`{base}` is read or written elsewhere too")
     ours = {id(n) for root in tile.read for n in ast.walk(root)}
+    ours |= {id(n) for asked in element_types(kernel, base) for n in ast.walk(asked)}
     for node in (n for s in kernel.node.body for n in ast.walk(s)):
         if isinstance(node, ast.Name) and node.id == base and id(node) not in ours:
-            raise EditRefused(f"`{base}` is used beside its load")
+            raise EditRefused(f"`{base}` is used beside its load or store")
     for root in tile.read:
         match root:
             case ast.Name(id=name) if base in kernel.flow.closure(name) and name != base:
                 reads = sum(name in names_in(n) for n in ast.walk(kernel.node) if _is_read(n, name))
                 if reads != 1:
-                    raise EditRefused(f"`{name}` is used beside the load of `{base}`")
+                    raise EditRefused(f"`{name}` is used beside the access to `{base}`")
+            case _:
+                pass
+
+
+def element_types(kernel: JitKernel, base: str) -> Iterator[ast.Attribute]:
+    """Every `base.dtype.element_ty` of the kernel's body."""
+    for node in (n for s in kernel.node.body for n in ast.walk(s)):
+        match node:
+            case ast.Attribute(
+                value=ast.Attribute(value=ast.Name(id=name), attr="dtype"), attr="element_ty"
+            ) if name == base:
+                yield node
             case _:
                 pass
 

@@ -9,6 +9,7 @@ from msgspec import structs
 from workbench.bench.leaps import Ground, leap, ordered
 from workbench.bench.roundtrip import WITHOUT, stripped
 from workbench.engine.grounds import ground_of, held_out_grounds, step_of
+from workbench.engine.trials import Where
 from workbench.engine.verifying import Standing, verify_card
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
@@ -208,6 +209,6 @@ def test_a_trial_whose_lineage_is_not_here_is_not_counted_as_holding(tmp_path):
         commit="abc",
     )
     tried = structs.replace(LOOKS, card=structs.replace(LOOKS.card, admission=(trial,)))
-    (claim,) = verify_card(tried, device="cpu", target="", sessions=tmp_path, tell=print)
+    (claim,) = verify_card(tried, Where(device="cpu", target="", sessions=tmp_path), print)
     assert claim.standing is Standing.NOT_CHECKED
     assert "gone is not here" in claim.says

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+from msgspec import structs
+
 from workbench.engine.admitting import held_out
 from workbench.engine.grounds import Ground
+from workbench.engine.trials import Where
 from workbench.kernels.facts import read_facts
 from workbench.lineage.induce import card_text, induce
 from workbench.lineage.instances import Instance
@@ -80,7 +83,7 @@ def learned() -> Instance:
     )
 
 
-def test_an_induced_card_is_admitted_where_it_was_not_learned_and_says_that_was_modeled(tmp_path):
+def test_an_induced_card_passes_where_it_was_not_learned_and_a_gpu_admits_it(tmp_path):
     problem = tmp_path / "relu.py"
     problem.write_text(PROBLEM)
     file = tmp_path / "card.toml"
@@ -90,17 +93,17 @@ def test_an_induced_card_is_admitted_where_it_was_not_learned_and_says_that_was_
     trial = held_out(
         skill,
         Ground(problem=str(problem), form="seed", source=KERNEL),
-        device="cpu",
-        target="sm90",
-        sessions=tmp_path / "sessions",
-        tell=lambda _event: None,
+        Where(device="cpu", target="sm90", sessions=tmp_path / "sessions"),
+        lambda _event: None,
     )
     one = trial.admission
     assert (one.held_out, one.accepted, one.effect_observed) == (True, True, True), trial.says
     assert one.kind == "modeled"
     add_evidence(file, [], [one])
     again = read_card(file)
-    assert again.standing == "admitted"
+    assert again.standing == "tried", "modeled times prove no gain"
     assert again.card.admission == (one,)
+    add_evidence(file, [], [structs.replace(one, kind="measured")])
+    assert read_card(file).standing == "admitted"
     session = SessionReader(Path(tmp_path / "sessions") / one.session)
     assert "BLOCK=1024" in session.source(1)

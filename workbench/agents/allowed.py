@@ -49,9 +49,11 @@ def _of_kernel(
     served: set[str] = set()
     for skill in _in_order(state, one):
         methods = methods_of(skill, table)
-        if methods and methods <= closed:
+        # What a person asks for by pinning it is offered, whatever the policy thinks.
+        asked = skill.card.id in state.library.pinned
+        if methods and methods <= closed and not asked:
             continue
-        if first is not None and not methods & set(first.allow):
+        if first is not None and not methods & set(first.allow) and not asked:
             continue
         if _out_of_scope(skill, state, line, table):
             continue

@@ -20,8 +20,6 @@ from workbench.skills.card import Skill
 from workbench.skills.library import Library, load_library
 from workbench.skills.preferences import Preferences
 
-FLOOR = 0.99
-"""Least ratio against the expert (KLineage, roundtrip admission)."""
 KLINEAGE = "41 of 50"
 """KLineage's share of trials at expert latency."""
 
@@ -46,7 +44,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     way: Literal["steps", "leap"] = "steps"
     """`steps`: the gate was asked for each; `leap`: for the last kernel alone."""
     reached: bool
-    """The best kernel passed the gate beside the expert, no slower than `FLOOR` of it."""
+    """The best kernel passed the gate beside the expert, no slower than 0.99 of it."""
     ratio: float | None
     """Expert's time over the best kernel's; None where they were not timed beside each other."""
     kind: Kind | None

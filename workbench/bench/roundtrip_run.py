@@ -11,11 +11,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from workbench.bench.held import Ends, Held, ends_of, held
+from workbench.bench.held import Ends, ends_of
 from workbench.bench.leaps import Ground, Leap, leap
 from workbench.bench.roundtrip import Cards, Trial, lacking, learned_library, uncarded
 from workbench.engine import events as ev
 from workbench.engine.create import RunRequest, create_session
+from workbench.engine.holding import Held, held
 from workbench.engine.lineages import line_of
 from workbench.engine.looking import looking
 from workbench.engine.serve import serve_session
@@ -158,7 +159,7 @@ def _leaps(group: _Group, tell: Tell) -> Iterator[Trial]:
             sha = normalized_sha256(made.source)
             again = sha in judged
             if not again:
-                judged[sha] = held(there, made.source, group.ends, elsewhere=elsewhere)
+                judged[sha] = _held(there, made.source, group.ends, elsewhere=elsewhere)
             yield _leapt(group, number, made, judged[sha], again=again)
 
 
@@ -175,6 +176,10 @@ def _workplace(group: _Group, device: str, tell: Tell) -> Iterator[SessionWorkpl
             yield place
         finally:
             place.close()
+
+
+def _held(there: SessionWorkplace, source: str, ends: Ends, *, elsewhere: bool) -> Held:
+    return held(there, source, ends.expert, ends.report, elsewhere=elsewhere)
 
 
 def _leapt(group: _Group, number: int, made: Leap, found: Held, *, again: bool) -> Trial:
@@ -279,7 +284,7 @@ def _judged(
     workplace = SessionWorkplace(store, settings, None, tell, may_resize=False)
     try:
         elsewhere = settings.device_index is None and ends.measured
-        found = held(workplace, source, ends, elsewhere=elsewhere)
+        found = _held(workplace, source, ends, elsewhere=elsewhere)
     finally:
         workplace.close()
     report = found.report

@@ -25,6 +25,9 @@ def verify(
     cards: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the card is, if not among yours.")
     ] = None,
+    usd: Annotated[
+        float | None, typer.Option(min=0, help="With a card that is a sketch: dollars a trial.")
+    ] = None,
     device: options.Device = "auto",
     target: options.Target = "",
     named: options.In = "",
@@ -37,6 +40,7 @@ def verify(
     counted as holding.
     """
     from workbench.engine.sessions import find_session, sessions_folder
+    from workbench.engine.trials import Where
     from workbench.engine.verifying import Standing, verify_card
     from workbench.engine.verifying import verify as verified
     from workbench.session.store import SessionStore
@@ -55,8 +59,15 @@ def verify(
             "--cards and --target go with a card", where="workbench verify", todo="add --card ID"
         )
     if card:
-        skill = load_library(cards).skill(card)
-        claims = verify_card(skill, device=device, target=target, sessions=folder, tell=_nobody)
+        library = load_library(cards)
+        where = Where(
+            device=device,
+            target=target,
+            sessions=folder,
+            providers=tuple(library.skills.values()),
+            usd=usd,
+        )
+        claims = verify_card(library.skill(card), where, _nobody)
     else:
         claims = verified(SessionStore.open(find_session(session, folder)), device)
     count = dict.fromkeys(Standing, 0)

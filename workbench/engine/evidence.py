@@ -93,6 +93,7 @@ def _trial(row: EvidenceRow) -> Admission:
         held_out=True,
         accepted=accepted,
         effect_observed=accepted and row.ratio is not None and row.ratio > 1.0,
+        kind=row.kind,
         session=row.session,
         commit=row.commit,
     )

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from pathlib import Path
 
 from msgspec import Struct, structs
 
-from workbench.engine.admitting import Tell, Trial, held_out, roundtrips
+from workbench.engine.admitting import held_out
 from workbench.engine.devices import choose_place
 from workbench.engine.events import AnyEvent
 from workbench.engine.grounds import ground_of
+from workbench.engine.roundtrips import roundtrips
+from workbench.engine.trials import Tell, Trial, Where
 from workbench.engine.workplace import SessionWorkplace
 from workbench.gate.candidate import candidate_of
 from workbench.gate.records import GateReport, Outcome, Stage, Verdict
@@ -64,16 +65,14 @@ def verify(store: SessionStore, device: str) -> Iterator[Claim]:
         workplace.close()
 
 
-def verify_card(
-    skill: Skill, *, device: str, target: str, sessions: Path, tell: Tell
-) -> Iterator[Claim]:
+def verify_card(skill: Skill, where: Where, tell: Tell) -> Iterator[Claim]:
     """Every admission trial of a card made again, held against what the card's file says.
 
     A held-out trial leaves a session, as it did; a roundtrip needs its lineage among the sessions.
     Raises WorkbenchError where a problem or the device cannot be used.
     """
     for number, trial in enumerate(skill.card.admission, start=1):
-        again = _again(skill, trial, device=device, target=target, sessions=sessions, tell=tell)
+        again = _again(skill, trial, where, tell)
         if again is None:
             says = f"{trial.target}: the lineage {trial.session} is not here"
             yield Claim(number=number, what="trial", standing=Standing.NOT_CHECKED, says=says)
@@ -87,17 +86,14 @@ def verify_card(
         yield Claim(number=number, what="trial", standing=standing, says=says)
 
 
-def _again(
-    skill: Skill, trial: Admission, *, device: str, target: str, sessions: Path, tell: Tell
-) -> Trial | None:
+def _again(skill: Skill, trial: Admission, where: Where, tell: Tell) -> Trial | None:
     """The same trial once more; None where its lineage is not here."""
     if trial.held_out:
-        ground = ground_of(trial.target.partition(" on ")[0])
-        return held_out(skill, ground, device=device, target=target, sessions=sessions, tell=tell)
-    lineage = sessions / trial.session
+        return held_out(skill, ground_of(trial.target.partition(" on ")[0]), where, tell)
+    lineage = where.sessions / trial.session
     if not lineage.is_dir():
         return None
-    made = roundtrips(skill, lineage, tell)
+    made = roundtrips(skill, lineage, tell, where.usd)
     return next((one for one in made if one.admission.commit == trial.commit), None)
 
 

@@ -59,8 +59,15 @@ class Skill(Struct, frozen=True, kw_only=True):
 
     @property
     def admitted(self) -> bool:
-        """Whether a held-out roundtrip proved it: otherwise the card is a draft."""
-        return any(a.held_out and a.accepted and a.effect_observed for a in self.card.admission)
+        """Whether a held-out roundtrip proved it: otherwise the card is a draft.
+
+        Modeled times prove no gain, so that they admit only a card that claims none.
+        """
+        speed = any(e.metric == "time" and e.direction != "same" for e in self.card.effect)
+        return any(
+            a.held_out and a.accepted and a.effect_observed and not (speed and a.kind == "modeled")
+            for a in self.card.admission
+        )
 
     @property
     def standing(self) -> Literal["admitted", "tried", "draft"]:

@@ -1,0 +1,170 @@
+"""Steps of a lineage made again, from the kernel before them and a card alone.
+
+Writes nothing to the lineage. By the card's edit where it has one, else by a model that gets the
+predecessor, the problem and the card (KLineage's `verify_decompose`).
+"""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from workbench.engine import events as ev
+from workbench.engine.devices import choose_place
+from workbench.engine.grounds import alone
+from workbench.engine.history import History
+from workbench.engine.holding import held
+from workbench.engine.laying import problem_of
+from workbench.engine.sketching import by_model
+from workbench.engine.trials import Tell, Trial, nothing
+from workbench.engine.workplace import SessionWorkplace
+from workbench.errors import WorkbenchError
+from workbench.kernels.inverses.registry import INVERSES
+from workbench.kernels.source import normalized_sha256, read_source
+from workbench.kernels.target import target
+from workbench.lineage.ideas import NoWayBackError
+from workbench.lineage.sketch import carried_out
+from workbench.search.proposer import Proposal
+from workbench.session.records import Answer, SessionSettings, Transition
+from workbench.session.store import SessionStore
+from workbench.skills.card import Skill
+from workbench.skills.records import Admission
+
+
+def roundtrips(
+    skill: Skill, lineage: Path, tell: Tell, usd: float | None = None
+) -> Iterator[Trial]:
+    """Every step of a lineage that the card carries, made again from its predecessor; by a model,
+    for at most `usd` dollars a step, where the card is a sketch.
+
+    What was timed on a GPU that is not here is held against the original by modeled times. Raises
+    WorkbenchError for a session that cannot be read, and where a model is needed and none named.
+    """
+    store = SessionStore.open(lineage)
+    again = _Again(skill=skill, store=store, tell=tell, usd=usd)
+    steps = again.steps()
+    if not steps:
+        return
+    settings = here(store.settings())
+    workplace = SessionWorkplace(
+        store, settings, None, tell, library=alone(skill), may_resize=False
+    )
+    try:
+        for step in steps:
+            yield again.trial(workplace, settings, step)
+    finally:
+        workplace.close()
+
+
+def here(settings: SessionSettings) -> SessionSettings:
+    """A session's settings for this machine: on its own kind of GPU, else on the CPU."""
+    if settings.device_index is not None:
+        try:
+            place = choose_place("auto", "")
+        except WorkbenchError:
+            place = choose_place("cpu", settings.target)
+        if place.device != settings.device:
+            place = choose_place("cpu", settings.target)
+        return structs.replace(settings, device=place.device, device_index=place.index)
+    return settings
+
+
+class _Again(Struct, frozen=True, kw_only=True):
+    """Makes the steps of one card in one lineage again."""
+
+    skill: Skill
+    store: SessionStore
+    tell: Tell
+    usd: float | None
+
+    def steps(self) -> list[Transition]:
+        """Those that the card carries."""
+        card, name = self.skill.card, self.store.settings().name
+        lifted = {row.commit for row in card.evidence if row.session == name}
+        versions = self.store.overview().versions
+        found = ((self.store.transition(v.number), v.commit) for v in versions)
+        return [step for step, commit in found if self._made_by(step, lifted=commit in lifted)]
+
+    def _made_by(self, transition: Transition, *, lifted: bool) -> bool:
+        """Whether a step is one of the card's; `lifted`: the card has it for evidence."""
+        plan, carrier = transition.plan, self.skill.card.carrier
+        accepted = transition.decision.answer is Answer.ACCEPTED
+        if plan is None or not accepted or plan.edit != carrier.edit:
+            return False
+        if not plan.edit:
+            return lifted
+        places = carrier.grid.get("block", ())
+        return not places or plan.parameters.get("block") in places
+
+    def trial(
+        self, workplace: SessionWorkplace, settings: SessionSettings, step: Transition
+    ) -> Trial:
+        """One step made again; who makes it sees only what was there before it, and the card."""
+        store, kept = self.store, self.store.settings()
+        commit = next(v.commit for v in store.overview().versions if v.number == step.number)
+        place = f"v{step.number} of {settings.name} on {settings.device}"
+        original, before = store.source(step.number), store.source(step.number - 1)
+        try:
+            made = self._made(workplace, before, step)
+        except NoWayBackError as none:
+            why = f"by a model: {none}"
+            return nothing(self.skill, place, settings.name, held_out=False, why=why)
+        if not made:
+            return nothing(self.skill, place, settings.name, held_out=False)
+        elsewhere = settings.device_index is None and kept.device_index is not None
+        if normalized_sha256(made) == normalized_sha256(original):
+            # The original passed its gate when it was committed; timed beside itself it says
+            # nothing.
+            accepted, told = True, "the very kernel again"
+        else:
+            found = held(workplace, made, original, step.gate, elsewhere=elsewhere)
+            accepted, told = found.reached, found.report.says
+        has = self._has_mechanism(before, made)
+        return Trial(
+            admission=Admission(
+                target=place,
+                held_out=False,
+                kind="modeled" if settings.device_index is None else "measured",
+                accepted=accepted,
+                effect_observed=accepted and has,
+                session=settings.name,
+                commit=commit,
+            ),
+            applied=True,
+            says=told if has else f"{told}; the mechanism is not in what it made",
+        )
+
+    def _made(self, workplace: SessionWorkplace, before: str, step: Transition) -> str:
+        """The kernel that the card makes of the predecessor; empty where it finds no place."""
+        if self.skill.edit is None:
+            return self._by_model(before, step)
+        versions = self.store.overview().versions
+        earlier = [self.store.transition(v.number) for v in versions if v.number < step.number]
+        chain = tuple(t for t in earlier if t.decision.answer is step.decision.answer)
+        found = workplace.foresee(History(transitions=chain), {})
+        return found.source if isinstance(found, Proposal) else ""
+
+    def _by_model(self, before: str, step: Transition) -> str:
+        settings, time = self.store.settings(), step.gate.time
+        with tempfile.TemporaryDirectory(prefix="workbench-about-") as folder:
+            problem = problem_of(self.store, settings.problem, Path(folder))
+        return by_model(
+            self.skill,
+            before,
+            problem,
+            target(settings.target),
+            wanted="of unknown speed" if time is None else f"{time.microseconds} us",
+            usd=self.usd,
+            warn=lambda says: self.tell(ev.Note(level="warning", says=says)),
+        )
+
+    def _has_mechanism(self, before: str, made: str) -> bool:
+        """Whether an inverse of the card's edit finds something to take out again; of a sketch,
+        whether what it puts in is there."""
+        carrier = self.skill.card.carrier
+        if not carrier.edit:
+            return carried_out(carrier.sketch, before, made)
+        ours = [inverse for inverse in INVERSES if inverse.edit == carrier.edit]
+        launched = read_source(made).launched
+        return not ours or any(one.removables(made, kernel) for one in ours for kernel in launched)

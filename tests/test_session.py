@@ -78,9 +78,9 @@ def test_text_that_is_no_unicode_is_kept_as_its_escape_and_loses_no_transition()
 
 
 def test_a_newer_format_is_named_before_anything_else_is_read() -> None:
-    with pytest.raises(WorkbenchError, match="format 7; this workbench reads up to 1") as told:
+    with pytest.raises(WorkbenchError, match="newer workbench.*format 7; this one reads up to 1") as told:
         toml.decode_settings(b"format = 7\nstrange = 1\n", "session.toml")
-    assert told.value.todo == "update the workbench"
+    assert told.value.todo.startswith("update this one")
 
 
 @pytest.mark.parametrize(

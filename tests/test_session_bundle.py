@@ -251,7 +251,7 @@ def renamed(name: str) -> bytes:
         ({"..": b"x"}, "hasDotdot"),
         ({"kernel.py": b"\xff\xfe"}, "kernel.py is not UTF-8 text"),
         ({"problem.py": b"\xff\xfe"}, "its problem is not UTF-8 text"),
-        ({"session.toml": b"format = 9\n"}, "written in format 9"),
+        ({"session.toml": b"format = 9\n"}, "format 9"),
         ({"session.toml": renamed("../evil")}, "cannot be a session's name"),
         ({"session.toml": renamed("/tmp/evil")}, "cannot be a session's name"),
         ({"transition.toml": b"number = 0\n"}, "cannot be read"),

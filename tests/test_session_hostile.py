@@ -331,5 +331,5 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
     root = tree({**store.git.files("refs/session/start"), "session.toml": blob(data).id})
     store.git.store([blob(data), root])
     git(store.folder, "update-ref", "refs/session/start", root.id)
-    with pytest.raises(WorkbenchError, match="written in format 2; this workbench reads up to 1"):
+    with pytest.raises(WorkbenchError, match="format 2; this one reads up to 1"):
         SessionStore.open(store.folder)

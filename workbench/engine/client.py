@@ -250,7 +250,14 @@ class SessionClient:
                 where=f"session {self.name}",
                 todo=f"workbench status {spoken(self._opened.path)} tells what became of it",
             )
-        reply = msgspec.json.decode(line, type=AnyReply)
+        try:
+            reply = msgspec.json.decode(line, type=AnyReply)
+        except msgspec.DecodeError as fault:
+            raise WorkbenchError(
+                "the engine's answer is none that this workbench knows: another version runs it",
+                where=f"session {self.name}",
+                todo=f"workbench status {spoken(self._opened.path)} tells what became of it",
+            ) from fault
         if isinstance(reply, Granted):
             return reply.says
         raise WorkbenchError(reply.what, where=f"session {self.name}", todo=reply.todo)
@@ -279,5 +286,7 @@ async def _batch(reader: asyncio.StreamReader) -> list[AnyEvent]:
             return events
         if not line.endswith(b"\n"):
             return events
-        events.append(msgspec.json.decode(line, type=AnyEvent))
+        # What an engine of a newer version says beyond this is left out, as in its log.
+        with contextlib.suppress(msgspec.DecodeError):
+            events.append(msgspec.json.decode(line, type=AnyEvent))
     return events

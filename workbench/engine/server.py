@@ -91,7 +91,9 @@ class EventServer:
                 try:
                     wish = self._wishes.decode(line)
                 except msgspec.DecodeError as fault:
-                    await self._reply(writer, Refused(what=f"not understood: {fault}"))
+                    todo = "another version of the workbench runs the session: `workbench stop`,"
+                    todo += " then resume with this one"
+                    await self._reply(writer, Refused(what=f"not understood: {fault}", todo=todo))
                     return
                 if isinstance(wish, Follow):
                     await self._follow(wish, writer)

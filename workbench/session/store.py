@@ -181,6 +181,8 @@ class SessionStore(SessionReader):
                     where=str(self.folder),
                     todo="`workbench status` says what waits",
                 )
+            files = self._files(waiting, ("transition.toml", "profile.json"))
+            toml.refuse_newer(*files.values(), f"v{number} of {self.folder}")
             was = self.record_of(number)
             transition = msgspec.structs.replace(was.transition, decision=decision)
             return self._publish(was._replace(transition=transition), best=best, waiting=waiting)

@@ -5,6 +5,7 @@
 None is left out, and an evidence value that is None is written as an empty table, `{}`.
 """
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from math import isnan
@@ -47,16 +48,50 @@ def encode_settings(settings: SessionSettings) -> bytes:
 
 
 def decode_settings(data: bytes, where: str) -> SessionSettings:
-    """Settings back; a newer format is refused by its number before anything else is read."""
+    """Settings back; what only a newer workbench can have meant is refused as that.
+
+    A limit or a mode that we do not know must not be ignored, and writing the settings anew would
+    lose it.
+    """
     raw = _load(data, where)
     version = raw.get("format")
     if isinstance(version, int) and version > FORMAT:
-        raise WorkbenchError(
-            f"the session was written in format {version}; this workbench reads up to {FORMAT}",
+        raise NewerError(f"format {version}; this one reads up to {FORMAT}", where)
+    settings = _convert(raw, SessionSettings, where)
+    strange = _unknown(raw, msgspec.to_builtins(settings))
+    if strange:
+        raise NewerError(f"unknown here: {', '.join(strange)}", where)
+    return settings
+
+
+class NewerError(WorkbenchError):
+    """Something that a newer workbench wrote; nothing of it is lost by refusing it."""
+
+    def __init__(self, says: str, where: str) -> None:
+        super().__init__(
+            f"a newer workbench wrote this session ({says})",
             where=where,
-            todo="update the workbench",
+            todo="update this one, `workbench --version`, or go on with that one; nothing was"
+            " changed, and plain git reads all of it",
         )
-    return _convert(raw, SessionSettings, where)
+
+
+_BEYOND = re.compile(r"Invalid enum value|Object contains unknown field")
+"""How the decoder begins to say that a word or a field is none that it knows."""
+
+
+def _unknown(raw: object, known: object, at: str = "") -> list[str]:
+    """Dotted names of what `raw` holds and its record does not."""
+    if isinstance(raw, dict) and isinstance(known, dict):
+        found: list[str] = []
+        for key, value in raw.items():
+            name = f"{at}.{key}" if at else key
+            found += _unknown(value, known[key], name) if key in known else [name]
+        return found
+    if isinstance(raw, list) and isinstance(known, list | tuple):
+        pairs = enumerate(zip(raw, known, strict=False))
+        return [name for i, (a, b) in pairs for name in _unknown(a, b, f"{at}[{i}]")]
+    return []
 
 
 def encode_transition(transition: Transition, extra: Json) -> tuple[bytes, bytes]:
@@ -87,6 +122,23 @@ def encode_transition(transition: Transition, extra: Json) -> tuple[bytes, bytes
 
 def decode_transition(text: bytes, profile: bytes, where: str) -> tuple[Transition, dict[str, Any]]:
     """The transition and the extras of its profile."""
+    raw, table = _loaded(text, profile, where)
+    return _convert(raw, Transition, where), table.extra
+
+
+def refuse_newer(text: bytes, profile: bytes, where: str) -> None:
+    """Raise NewerError where writing a transition anew would lose fields that we do not know."""
+    raw, table = _loaded(text, profile, where)
+    known = msgspec.to_builtins(_convert(raw, Transition, where))
+    strange = _unknown(raw, known)
+    whole = msgspec.json.decode(profile or b"{}")
+    strange += [f"profile.json: {name}" for name in _unknown(whole, msgspec.to_builtins(table))]
+    if strange:
+        raise NewerError(f"what would be lost here: {', '.join(strange)}", where)
+
+
+def _loaded(text: bytes, profile: bytes, where: str) -> tuple[dict[str, Any], Profile]:
+    """The fields of a transition from both of its files, and the profile."""
     raw = _load(text, where)
     try:
         _each_evidence(raw, _table_to_none)
@@ -95,7 +147,7 @@ def decode_transition(text: bytes, profile: bytes, where: str) -> tuple[Transiti
             raw["gate"][long] = msgspec.to_builtins(getattr(table, long))
     except (KeyError, TypeError, AttributeError, msgspec.DecodeError) as fault:
         raise _unreadable(where, str(fault)) from fault
-    return _convert(raw, Transition, where), table.extra
+    return raw, table
 
 
 def encode_exchange(exchange: Sequence[Json]) -> bytes:
@@ -174,6 +226,8 @@ def _convert(raw: object, type_: type[T], where: str) -> T:
     try:
         return msgspec.convert(raw, type_)
     except msgspec.ValidationError as fault:
+        if _BEYOND.match(str(fault)):
+            raise NewerError(str(fault), where) from fault
         raise _unreadable(where, str(fault)) from fault
 
 

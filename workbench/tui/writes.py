@@ -15,11 +15,9 @@ def writes(snapshot: Snapshot, number: int, room: int) -> str:
     if snapshot.pending != number:
         return f"{version.commit[:9]} {version.answer}; read only"
     if snapshot.state not in ALIVE:
-        forms = (
-            f"no engine runs: workbench resume {spoken(Path(snapshot.path))}, then decide",
-            "no engine runs: go on with the run, then decide",
-        )
-        return next((form for form in forms if len(form) <= room), forms[-1])
+        whole = f"no engine runs: workbench resume {spoken(Path(snapshot.path))}, then decide"
+        # Half a command is none.
+        return whole if len(whole) <= room else "no engine runs: go on with the run, then decide"
     ref, line = f"attempts/{number:04d}", "main and best" if _best(snapshot, version) else "main"
     stays = f"v{snapshot.incumbent}" if snapshot.incumbent is not None else "where it is"
     verb = "move" if " " in line else "moves"

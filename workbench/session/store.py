@@ -181,8 +181,9 @@ class SessionStore(SessionReader):
                     where=str(self.folder),
                     todo="`workbench status` says what waits",
                 )
-            files = self._files(waiting, ("transition.toml", "profile.json"))
-            toml.refuse_newer(*files.values(), f"v{number} of {self.folder}")
+            files = self._files(waiting)
+            where = f"v{number} of {self.folder}"
+            toml.refuse_newer(files["transition.toml"], files["profile.json"], where)
             was = self.record_of(number)
             transition = msgspec.structs.replace(was.transition, decision=decision)
             return self._publish(was._replace(transition=transition), best=best, waiting=waiting)

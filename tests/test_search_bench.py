@@ -199,8 +199,36 @@ def test_what_was_not_looked_at_at_the_top_is_priced_by_those_that_were(
 
 
 def test_without_the_top_rung_nothing_is_replayed(recorded: list[Looked]) -> None:
-    """Full fidelity would have no price."""
-    assert table([one for one in recorded if one.rung != "profile"], 5) == []
+    """Full fidelity would have no price, unless another problem of the recording has one."""
+    bare = [one for one in recorded if one.rung != "profile"]
+    assert table(bare, 5) == []
+    assert table([*bare, *(structs.replace(one, problem="gelu") for one in recorded)], 5)[1:] == []
+    other = [
+        structs.replace(one, problem="gelu", pairs_seconds=PAIR * len(one.runs[0].us["parent"]))
+        if one.runs
+        else one
+        for one in recorded
+    ]
+    other = [structs.replace(one, problem="gelu") for one in other]
+    gelu, softmax = table([*bare, *other], 5)
+    assert (gelu.confirmed > 0, softmax.confirmed) == (True, 0)
+    assert softmax.of("full").gpu_seconds == pytest.approx(gelu.of("full").gpu_seconds, rel=0.2)
+    assert "those of softmax by other problems'" in summary([gelu, softmax]).lines[-1]
+
+
+def test_what_a_look_told_of_its_pairs_goes_before_what_lengths_say(
+    recorded: list[Looked],
+) -> None:
+    told = [
+        structs.replace(one, pairs_seconds=0.25 * one.runs[0].gpu_seconds)
+        if one.rung == "bench" and one.runs
+        else one
+        for one in recorded
+    ]
+    one = streams(told)[0].candidates[0]
+    whole = SETUP + PAIR * PAIRS["bench"]
+    assert one.setup_seconds == pytest.approx(0.75 * whole)
+    assert one.pair_seconds == pytest.approx(0.25 * whole / PAIRS["bench"])
 
 
 def test_modeled_looks_are_replayed_as_modeled(recorded: list[Looked]) -> None:
@@ -241,6 +269,8 @@ def test_a_file_is_read_up_to_a_line_that_was_cut_off(
     with file.open("ab") as lines:
         lines.write(b'{"problem": "sof')
     assert read(file) == recorded[:3]
+    keep(file, recorded[3])
+    assert read(file) == recorded[:4], "and goes on where it was torn"
     keep(tmp_path / "two.jsonl", recorded[0])
     keep(
         tmp_path / "two.jsonl", structs.replace(recorded[1], source="another GPU, driver 1, today")

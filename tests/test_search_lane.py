@@ -3,6 +3,8 @@
 import random
 import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +14,7 @@ from workbench.bench.search_lane import Lane, side_by_side
 from workbench.bench.search_looks import Made
 from workbench.bench.search_record import _Share
 from workbench.bench.search_records import BASE, Looked
+from workbench.errors import WorkbenchError
 from workbench.measure.records import Kind
 from workbench.search.rungs import Ladder
 
@@ -26,11 +29,15 @@ class Looks:
         self.problem = SimpleNamespace(name="softmax")
         self.place = SimpleNamespace(index=0 if gpu else None)
         self.facts = SimpleNamespace(shapes=(1, 2))
+        self.profiler = None
         self.rungs = (ladder if gpu else ladder.without_gpu()).rungs
         self.made = [Made(name, f"# {name}\n", place) for place, name in enumerate((BASE, *names))]
+        self.fails = ""
         self.hangs, self.wrong, self.go = hangs, wrong, threading.Event()
 
     def look(self, one: Made, rung) -> Looked:
+        if rung.name == "bench" and one.name == self.fails:
+            raise WorkbenchError("no worker starts")
         if rung.name == "static" and one.name == self.hangs:
             self.go.wait(20)
         pairs = PAIRS.get(rung.name, 0) if self.place.index is not None else 0
@@ -58,8 +65,14 @@ class Looks:
 NAMES = tuple("abcdef")
 
 
-def lane(looks: Looks, *, seconds: float = 1000.0, done=(), beside: int = 2) -> Lane:
-    return Lane(looks, time.monotonic() + seconds, done, lambda _says: None, beside=beside)
+def looked_at(looks: Looks, *, seconds: float = 1000.0, done=()) -> Iterator[Looked]:
+    """What a lane looks at, as it comes."""
+    pool = ThreadPoolExecutor(2)
+    try:
+        lane = Lane(looks, done, lambda _says: None, pool)
+        yield from lane.looks(time.monotonic() + seconds)
+    finally:
+        pool.shutdown(wait=False)
 
 
 def rows(found) -> list[tuple[str, str]]:
@@ -67,19 +80,19 @@ def rows(found) -> list[tuple[str, str]]:
 
 
 def test_every_candidate_comes_to_bench_and_a_few_to_the_other_rungs() -> None:
-    found = rows(lane(Looks(*NAMES)).looks())
+    found = rows(looked_at(Looks(*NAMES)))
     by_rung = {rung: [name for name, at in found if at == rung] for _, rung in found}
     assert sorted(by_rung["static"]) == sorted((BASE, *NAMES))
     assert sorted(by_rung["bench"]) == sorted(NAMES)
-    assert len(by_rung["smoke"]) == 2
-    assert by_rung["profile"] == ["f", "e"], "the fastest first"
+    assert len(by_rung["smoke"]) == 1
+    assert by_rung["profile"] == ["f"], "the fastest"
     assert found.index(("f", "profile")) > found.index(("f", "bench"))
 
 
 def test_one_that_takes_long_to_trace_delays_no_other() -> None:
     looks = Looks(*NAMES, hangs="a")
     found: list[tuple[str, str]] = []
-    for one in lane(looks).looks():
+    for one in looked_at(looks):
         found.append((one.candidate, one.rung))
         if sum(rung == "bench" for _, rung in found) == len(NAMES) - 1:
             looks.go.set()
@@ -91,7 +104,7 @@ def test_one_that_takes_long_to_trace_delays_no_other() -> None:
 def test_when_its_time_is_over_nobody_waits_for_what_hangs() -> None:
     looks = Looks(*NAMES, hangs="a")
     try:
-        found = rows(lane(looks, seconds=0.0).looks())
+        found = rows(looked_at(looks, seconds=0.0))
         assert all(rung == "static" for _, rung in found), "nothing is begun on the GPU"
         assert ("a", "static") not in found
     finally:
@@ -102,22 +115,30 @@ def test_time_for_the_top_rung_is_kept() -> None:
     """By the ladder's prices at first, then by what looks took."""
     prices = {rung.name: rung.spec.wall.value for rung in Ladder.load().rungs}
     short = prices["profile"] + prices["bench"] - 1
-    found = rows(lane(Looks(*NAMES), seconds=short).looks())
+    found = rows(looked_at(Looks(*NAMES), seconds=short))
     assert {rung for _, rung in found} == {"static"}
-    enough = rows(lane(Looks(*NAMES), seconds=short + 30).looks())
+    enough = rows(looked_at(Looks(*NAMES), seconds=short + 30))
     assert [rung for _, rung in enough].count("profile") >= 1
 
 
 def test_what_is_wrong_is_looked_at_no_further_and_what_was_recorded_not_again() -> None:
     looks = Looks(*NAMES, wrong="f")
-    first = list(lane(looks).looks())
+    first = list(looked_at(looks))
     assert ("f", "profile") not in rows(first)
-    assert [name for name, rung in rows(first) if rung == "profile"] == ["e", "d"]
-    assert rows(lane(looks, done=first).looks()) == []
+    assert [name for name, rung in rows(first) if rung == "profile"] == ["e"]
+    assert rows(looked_at(looks, done=first)) == []
+
+
+def test_a_look_for_which_no_worker_starts_loses_that_candidate_alone() -> None:
+    looks = Looks(*NAMES)
+    looks.fails = "c"
+    found = rows(looked_at(looks))
+    assert {name for name, rung in found if rung == "bench"} == {*NAMES} - {"c"}
+    assert ("f", "profile") in found
 
 
 def test_without_a_gpu_every_candidate_comes_to_every_rung() -> None:
-    found = rows(lane(Looks("a", "b", gpu=False)).looks())
+    found = rows(looked_at(Looks("a", "b", gpu=False)))
     assert sorted(found) == sorted((n, r) for n in (BASE, "a", "b") for r in ("static", "smoke"))
 
 
@@ -125,9 +146,11 @@ def test_without_a_gpu_every_candidate_comes_to_every_rung() -> None:
 def test_problems_share_the_time_that_is_left_over_the_gpus(lanes: int) -> None:
     names = [f"p{number}" for number in range(8)]
     share = _Share(list(names), lanes, time.monotonic() + 800.0)
-    found = [share.next() for _ in names]
-    assert [one[0] for one in found] == names
-    first = found[0][1] - time.monotonic()
-    assert first == pytest.approx(800.0 / -(-8 // lanes), abs=5.0)
+    assert [share.next() for _ in names] == names
     assert share.next() is None
+    first = share.until() - time.monotonic()
+    assert first == pytest.approx(800.0 / -(-8 // lanes), abs=5.0)
+    for _ in names[2:]:
+        share.until()
+    assert share.until() - time.monotonic() == pytest.approx(800.0, abs=5.0), "the last has all"
     assert side_by_side(lanes) >= 1

@@ -1,7 +1,8 @@
 """Records kept one a line as JSON: a machine that ends in the middle loses no more than a line."""
 
+import os
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -12,14 +13,29 @@ T = TypeVar("T")
 
 
 def append(file: Path, record: Struct) -> None:
-    """Add a record; on disk when this returns. Raises WorkbenchError where it cannot be."""
+    """Add a record; on disk when this returns. Raises WorkbenchError where it cannot be.
+
+    A last line that a machine's end cut off makes room for it.
+    """
     try:
-        with file.open("ab") as lines:
+        with file.open("ab+") as lines:
+            lines.truncate(_whole(lines))
             lines.write(msgspec.json.encode(record) + b"\n")
     except OSError as fault:
         raise WorkbenchError(
             f"nothing can be kept there: {fault.strerror}", where=str(file)
         ) from fault
+
+
+def _whole(lines: BinaryIO) -> int:
+    """Bytes up to the end of the last line that was written to its end."""
+    end = lines.seek(0, os.SEEK_END)
+    if end:
+        lines.seek(end - 1)
+        if lines.read() != b"\n":
+            lines.seek(0)
+            return lines.read().rfind(b"\n") + 1
+    return end
 
 
 def read(file: Path, kind: type[T] | Any, *, what: str, command: str) -> list[T]:  # noqa: ANN401 -- unions are no types to mypy

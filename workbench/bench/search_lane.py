@@ -12,13 +12,14 @@ from statistics import median
 
 from workbench.bench.search_looks import Looker, Made
 from workbench.bench.search_records import BASE, Looked, known
+from workbench.errors import WorkbenchError
 from workbench.search.rungs import Rung
 
 Hear = Callable[[str], None]
 
-_FOR_PRICE = 2
-"""Candidates that are looked at at smoke and at the top rung, for what it costs there: of these
-the fastest is what every policy ends with, so its own cost is known."""
+_FOR_PRICE = 1
+"""Candidates that are looked at at smoke and at the top rung, for what it costs there: at the top
+the fastest, with which every policy ends, so its own cost is known."""
 _CORES = 2
 """Of each lane, left to the GPU's own work; of the others half compile, so that no timing waits for
 a core (ours)."""
@@ -28,40 +29,56 @@ class Lane:
     """The candidates of one problem on their way up, until its time is over."""
 
     def __init__(
-        self,
-        looker: Looker,
-        until: float,
-        done: Sequence[Looked],
-        hear: Hear,
-        *,
-        beside: int = 1,
+        self, looker: Looker, done: Sequence[Looked], hear: Hear, pool: ThreadPoolExecutor
     ) -> None:
-        """`done` are looks of an earlier recording at this problem; `beside` are compiled and
-        traced at once."""
-        self._beside = beside
+        """`done` are looks of an earlier recording at this problem; in `pool` candidates are
+        compiled and traced."""
+        self._pool = pool
         self._looker = looker
-        self._until = until
+        self._until = 0.0
         self._hear = hear
         self._found = list(done)
         self._on_gpu = looker.place.index is not None
+        self._ahead: set[Future[Looked]] = set()
+        self._lost: set[str] = set()
+        """Candidates whose look came to nothing."""
+        self._opening: Future[None] | None = None
 
-    def looks(self) -> Iterator[Looked]:
-        """New looks, as they are made."""
-        base, *above = self._looker.rungs
-        name = self._looker.problem.name
-        done = known(self._found)
-        new = [one for one in self._looker.made if (name, one.name, base.name) not in done]
-        # Before any thread asks, and so that no candidate's cost has the problem's in it.
-        shapes = len(self._looker.facts.shapes)
-        self._hear(f"{name}: {shapes} shapes, {len(self._looker.made)} candidates")
-        pool = ThreadPoolExecutor(self._beside)
+    def begin(self) -> None:
+        """Begin what needs no GPU; at once back."""
+        self._opening = self._pool.submit(self._open)
+
+    def opened(self) -> None:
+        """Wait until the problem is known. Raises WorkbenchError where it cannot be judged."""
+        if self._opening is None:
+            self.begin()
+        if self._opening is not None:
+            self._opening.result()
+
+    def looks(self, until: float) -> Iterator[Looked]:
+        """New looks, as they are made; none is begun that would not end by `until`."""
+        self._until = until
+        self.opened()
+        above = self._looker.rungs[1:]
         try:
-            ahead = {pool.submit(self._looker.look, one, base) for one in new}
             climbing = self._climb if self._on_gpu else self._each
-            yield from climbing(ahead, above)
+            yield from climbing(self._ahead, above)
         finally:
             # What is under way ends with its worker; nobody waits for it.
-            pool.shutdown(wait=False, cancel_futures=True)
+            for one in self._ahead:
+                one.cancel()
+
+    def _open(self) -> None:
+        looker = self._looker
+        base, name = looker.rungs[0], looker.problem.name
+        done = known(self._found)
+        new = [one for one in looker.made if (name, one.name, base.name) not in done]
+        if looker.profiler is not None:
+            looker.profiler.try_ahead()
+        # Before any candidate asks, so that none has the problem's cost in its own.
+        shapes = len(looker.facts.shapes)
+        self._hear(f"{name}: {shapes} shapes, {len(looker.made)} candidates")
+        self._ahead.update(self._pool.submit(looker.look, one, base) for one in new)
 
     # -- orders -----------------------------------------------------------------------------
 
@@ -73,7 +90,7 @@ class Lane:
                 yield from fresh
                 if one is None or not self._in_time(rung):
                     break
-                yield self._look(one, rung)
+                yield from self._look(one, rung)
 
     def _climb(self, ahead: set[Future[Looked]], above: Sequence[Rung]) -> Iterator[Looked]:
         """On a GPU: bench for all, smoke for the first few, the top rung for the fastest."""
@@ -84,12 +101,12 @@ class Lane:
             if one is None or not self._in_time(bench):
                 break
             if self._count(smoke) < _FOR_PRICE and self._may(one, smoke):
-                yield self._look(one, smoke)
+                yield from self._look(one, smoke)
             if self._may(one, bench) and self._in_time(bench):
-                yield self._look(one, bench)
+                yield from self._look(one, bench)
         for one in self._by_speed():
             if self._count(top) < _FOR_PRICE and self._may(one, top) and self._in_time(top):
-                yield self._look(one, top)
+                yield from self._look(one, top)
 
     def _await(self, ahead: set[Future[Looked]], rung: Rung) -> tuple[list[Looked], Made | None]:
         """Wait for a candidate that may be looked at at a rung: what came through meanwhile, and
@@ -98,7 +115,7 @@ class Lane:
         while True:
             for future in [one for one in ahead if one.done()]:
                 ahead.discard(future)
-                fresh.append(self._told(future.result()))
+                fresh += self._told(future.result)
             following = next((one for one in self._looker.made if self._may(one, rung)), None)
             if following is not None or not ahead or self._left() <= 0:
                 return fresh, following
@@ -106,15 +123,24 @@ class Lane:
 
     # -- looks ------------------------------------------------------------------------------
 
-    def _look(self, one: Made, rung: Rung) -> Looked:
-        return self._told(self._looker.look(one, rung))
+    def _look(self, one: Made, rung: Rung) -> list[Looked]:
+        found = self._told(lambda: self._looker.look(one, rung))
+        if not found:
+            self._lost.add(one.name)
+        return found
 
-    def _told(self, looked: Looked) -> Looked:
+    def _told(self, look: Callable[[], Looked]) -> list[Looked]:
+        """A look; none where no worker could be had for it, which ends no recording."""
+        try:
+            looked = look()
+        except WorkbenchError as fault:
+            self._hear(f"{self._looker.problem.name}: a look came to nothing: {fault}")
+            return []
         self._found.append(looked)
         word = "passed" if looked.passed else looked.code
         cost = f"{looked.gpu_seconds:.1f} GPU-s, {looked.wall_seconds:.1f} s"
         self._hear(f"{looked.problem}: {looked.candidate}: {looked.rung} {word}, {cost}")
-        return looked
+        return [looked]
 
     def _may(self, one: Made, rung: Rung) -> bool:
         """Whether a candidate is still to be looked at: nothing was found against it, and it is no
@@ -123,7 +149,8 @@ class Lane:
         right = self._looker.rungs[0].name in own and all(look.passed for look in own.values())
         timed = one.name != BASE or not self._on_gpu
         below = rung is not self._looker.rungs[-1] or not self._on_gpu
-        return timed and right and rung.name not in own and (below or _timed(own))
+        open_ = right and rung.name not in own and one.name not in self._lost
+        return timed and open_ and (below or _timed(own))
 
     def _count(self, rung: Rung) -> int:
         """Looks that passed there."""

@@ -51,6 +51,13 @@ class Looked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     begun_seconds: float = 0.0
     """Of these, policy and compiler, which the rungs above do not ask again; 0 in recordings from
     when each rung asked them anew."""
+    pairs_seconds: float = 0.0
+    """Of the runs, what their pairs took; the rest of a run is setup. 0 where it was not told
+    apart."""
+    sanitizer_seconds: float = 0.0
+    """Of both seconds, compute-sanitizer's; 0 where it was not asked or not told apart."""
+    counters_seconds: float = 0.0
+    """Of the GPU-seconds, those in which the GPU's counters were read; as above."""
 
 
 def keep(file: Path, looked: Looked) -> None:

@@ -7,7 +7,7 @@ has that of one, so the replay asks for more pairs than a GPU would, of every po
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median
 
@@ -69,6 +69,9 @@ class Stream(Struct, frozen=True, kw_only=True):
     candidates: tuple[Candidate, ...]
     confirmed: int
     """Candidates that were looked at at the top rung; the others cost there what those did."""
+    elsewhere: tuple[Looked, ...] = ()
+    """Looks at other problems of the recording: they price a rung that no candidate of this one
+    came to, because the recording ended before."""
 
 
 class Cost(Struct, frozen=True):
@@ -86,19 +89,32 @@ def streams(looked: Sequence[Looked]) -> list[Stream]:
     """A stream for each problem with a seed and two candidates that can be replayed."""
     found = []
     for problem in sorted({one.problem for one in looked}):
-        stream = _stream([one for one in looked if one.problem == problem])
+        own = [one for one in looked if one.problem == problem]
+        others = [one for one in looked if one.problem != problem and _lends(one)]
+        stream = _stream(own, others)
         if stream is not None:
             found.append(stream)
     return found
 
 
-def _stream(looked: Sequence[Looked]) -> Stream | None:
+def _prices(one: Looked) -> bool:
+    return one.passed and one.candidate != BASE
+
+
+def _lends(one: Looked) -> bool:
+    """Whether it may price another problem's look: only where its pairs, which are its own
+    problem's, were told apart."""
+    return _prices(one) and (one.pairs_seconds > 0 or not one.runs)
+
+
+def _stream(looked: Sequence[Looked], elsewhere: Sequence[Looked]) -> Stream | None:
     measured = any(one.runs for one in looked)
     rungs = tuple(_RUNGS if measured else _RUNGS[:_MODELED])
     # The top rung costs much the same for all, so a few stand for the others there.
     needed = rungs[-2] if measured else rungs[-1]
-    passed = {one.rung for one in looked if one.passed and one.candidate != BASE}
-    if not passed.issuperset(rungs):
+    passed = {one.rung for one in looked if _prices(one)}
+    known = passed | {one.rung for one in elsewhere}
+    if needed not in passed or not known.issuperset(rungs):
         return None
     every = _priced([_candidate(own) for own in _by_candidate(looked)])
     base = next((one for one in every if one.name == BASE), None)
@@ -118,6 +134,7 @@ def _stream(looked: Sequence[Looked]) -> Stream | None:
         base=base,
         candidates=usable,
         confirmed=sum(rungs[-1] in one.looks for one in usable),
+        elsewhere=tuple(elsewhere),
     )
 
 
@@ -135,7 +152,7 @@ def _candidate(own: Sequence[Looked]) -> Candidate:
         if "parent" in run.us
         for seed, us in zip(run.us["parent"], run.us["candidate"], strict=True)
     )
-    setup, pair = _run_costs([(len(run.us["candidate"]), run.gpu_seconds) for run in runs])
+    setup, pair = _costs_of(own)
     return Candidate(
         name=own[0].candidate,
         technique=own[0].technique,
@@ -148,16 +165,23 @@ def _candidate(own: Sequence[Looked]) -> Candidate:
 
 
 def _priced(every: Sequence[Candidate]) -> list[Candidate]:
-    """Candidates with runs of one length only have the setup that the others have in the middle."""
-    known = [one.setup_seconds for one in every if _lengths(one) > 1]
+    """Candidates whose setup cannot be told from their pairs have what the others have in the
+    middle."""
+    known = [one.setup_seconds for one in every if _tells_setup(one)]
     if not known:
         return list(every)
-    return [one if _lengths(one) > 1 else _with_setup(one, median(known)) for one in every]
+    return [one if _tells_setup(one) else _with_setup(one, median(known)) for one in every]
 
 
-def _lengths(one: Candidate) -> int:
-    """How many lengths its runs have."""
-    return len({len(run.us["candidate"]) for look in one.looks.values() for run in look.runs})
+def _tells_setup(one: Candidate) -> bool:
+    """Whether its looks told setup and pairs apart, or its runs have several lengths."""
+    looks = one.looks.values()
+    lengths = {len(run.us["candidate"]) for look in looks for run in look.runs}
+    return bool(_told_apart(looks)) or len(lengths) > 1
+
+
+def _told_apart(looks: Iterable[Looked]) -> list[Looked]:
+    return [one for one in looks if one.pairs_seconds and len(one.runs) == 1]
 
 
 def _with_setup(one: Candidate, setup: float) -> Candidate:
@@ -170,6 +194,17 @@ def _with_setup(one: Candidate, setup: float) -> Candidate:
     least = pairs * one.us * 2e-6
     setup = max(0.0, min(setup, whole - least))
     return structs.replace(one, setup_seconds=setup, pair_seconds=(whole - setup) / pairs)
+
+
+def _costs_of(own: Sequence[Looked]) -> tuple[float, float]:
+    """Seconds of a run before its first pair, and of each pair: as told apart by looks of one run,
+    else from runs of different lengths."""
+    if told := _told_apart(own):
+        setup = median(_in_runs(one) - one.pairs_seconds for one in told)
+        pair = median(one.pairs_seconds / len(one.runs[0].us["candidate"]) for one in told)
+        return max(0.0, setup), pair
+    runs = [run for one in own for run in one.runs]
+    return _run_costs([(len(run.us["candidate"]), run.gpu_seconds) for run in runs])
 
 
 def _run_costs(runs: Sequence[tuple[int, float]]) -> tuple[float, float]:
@@ -223,6 +258,7 @@ class Desk:
         found = [
             c.looks[rung] for c in self.stream.candidates if rung in c.looks and c.passed(rung)
         ]
+        found = found or [one for one in self.stream.elsewhere if one.rung == rung]
         if not found:
             raise KeyError(rung)
         return found

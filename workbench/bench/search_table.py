@@ -221,6 +221,8 @@ def summary(rows: Sequence[Row], seed: int = 0) -> Summary:
     run = next(one for one in policies if one.policy == ENGINE)
     unit = "GPU-seconds" if rows[0].kind is Kind.MEASURED else "seconds (modeled, no GPU)"
     priced = sum(row.candidates - row.refused - row.confirmed for row in rows)
+    elsewhere = [row.problem for row in rows if not row.confirmed]
+    borrowed = f" (those of {', '.join(elsewhere)} by other problems')" if elsewhere else ""
     lines = [
         (
             f"saved: of the {unit}, and of the wall time, of everything at full fidelity; goals of"
@@ -229,7 +231,7 @@ def summary(rows: Sequence[Row], seed: int = 0) -> Summary:
         (
             f"{len(rows)} problems, {rows[0].runs} replays each, [ ] {100 * _INTERVAL:.0f} % over"
             f" problems; {priced} candidates were not looked at at the top rung and are priced by"
-            " those that were"
+            f" those that were{borrowed}"
         ),
     ]
     met = run.saved.share >= SAVED and run.same.share >= SAME

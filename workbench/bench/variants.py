@@ -29,13 +29,13 @@ _TRIES = 6
 """Values of one parameter that are tried."""
 
 
-def variants(source: str, count: int) -> dict[str, str]:
+def variants(source: str, count: int, *, grids: bool = False) -> dict[str, str]:
     """Up to `count` different sources by name, the seed first; deterministic.
 
-    One technique and its sizes after another's in turn, so that few are enough to span them.
+    One technique and its sizes after another's in turn, so that few are enough to span them. With
+    `grids` each technique's own other values take turns with the sizes, as a card offers them.
     """
-    bases = dict(_bases(source))
-    rows = [list(_sized(name, text)) for name, text in bases.items()]
+    rows = [_row(values) for values in _bases(source, grids=grids)]
     found: dict[str, str] = {}
     seen: set[str] = set()
     for column in zip_longest(*rows):
@@ -47,20 +47,32 @@ def variants(source: str, count: int) -> dict[str, str]:
     return found
 
 
-def _bases(source: str) -> Iterator[tuple[str, str]]:
-    """The seed, and the seed with each technique that fits it."""
-    yield "seed", source
+_Made = list[tuple[str, str]]
+"""Names and sources."""
+
+
+def _bases(source: str, *, grids: bool) -> Iterator[_Made]:
+    """The seed, and the seed with each technique that fits it: its default first, then the other
+    values of its grid where they are asked for."""
+    yield [("seed", source)]
     for name in _TECHNIQUES:
-        yield from list(_applied(EDITS[name], source))[:1]
+        found = list(_applied(EDITS[name], source))
+        yield found if grids else found[:1]
 
 
-def _sized(name: str, source: str) -> Iterator[tuple[str, str]]:
-    """A base, then the base in other sizes, the edits in turn."""
-    yield name, source
-    rows = [list(_applied(EDITS[size], source)) for size in _SIZES]
-    for column in zip_longest(*rows):
-        for words, text in filter(None, column):
-            yield f"{name}; {words}", text
+def _row(values: _Made) -> _Made:
+    """The first value of a base; then its other values, and the first in other sizes, in turn."""
+    if not values:
+        return []
+    (name, source), *others = values
+    sizes = [list(_applied(EDITS[size], source)) for size in _SIZES]
+    sized = [
+        (f"{name}; {words}", text)
+        for column in zip_longest(*sizes)
+        for words, text in filter(None, column)
+    ]
+    turns = zip_longest(others, sized)
+    return [(name, source), *(one for turn in turns for one in filter(None, turn))]
 
 
 def _applied(edit: Edit, source: str) -> Iterator[tuple[str, str]]:

@@ -28,6 +28,8 @@ Waits = Callable[[], None]
 Look = Callable[[PairedRun], bool]
 """Looks at a run between two stretches: whether its pairs may decide now. Raises what ends it."""
 
+WAITING = "waiting for the GPU"
+"""Name of the seconds that others had it, among the parts of the stage."""
 _PATIENCE = 4
 """Clocks that disagree without convicting anybody are asked until there are so many times the first
 look's pairs (ours): a burst of work on the host is outvoted by then, and a lasting one is not."""
@@ -101,7 +103,7 @@ def prepared(
 def had(hold: HoldGpu, waits: Waits, parts: Parts, *, shared: bool = False) -> Iterator[Watch]:
     """The GPU as `hold` has it, with what it was waited for among the parts. Raises GpuBusy."""
     with ExitStack() as stack:
-        with parts.of("waiting for the GPU"):
+        with parts.of(WAITING):
             watch = stack.enter_context(hold(waits, shared=shared))
         yield watch
 

@@ -63,6 +63,8 @@ JOB_MODULES = (
 )
 """Worth preloading in a workshop's forkservers, with what they import."""
 
+PAIRS = "pairs"
+"""Name of their part of the stage's seconds."""
 _ALONE_PAIRS, _SEED_PAIRS = 60, 30
 """Beside eager, and against the seed or what may be faster: nothing is decided there (ours)."""
 
@@ -278,7 +280,7 @@ class _Sitting:
                     with self._parts.of("warming up"):
                         run.warm_up()
                     allowed = affordable(wanted, run.round_seconds)
-                    with self._parts.of("pairs"):
+                    with self._parts.of(PAIRS):
                         self._pair_up(run, rival, sides, allowed)
                     self._look_around(watch)
                     if run.under_cap:

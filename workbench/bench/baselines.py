@@ -1,4 +1,4 @@
-"""What there is to beat on this GPU: every problem, eager and compiled, beside its limit."""
+"""Measures the baselines of all problems on this GPU: eager and torch.compile."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -19,8 +19,9 @@ def measure_baselines(
     anew: bool = False,
     waits: Callable[[], None] = lambda: None,
 ) -> Iterator[Baselines]:
-    """One problem after another, the shipped ones where none is named.
+    """Yield the baselines of the named problems, by default of all that are shipped.
 
+    `anew` also times what was timed within a day; `waits` is called while others hold the GPU.
     Raises WorkbenchError without a GPU, and for a problem that cannot be used.
     """
     index = place.index

@@ -1,7 +1,7 @@
-"""Feeds the gate what is meant to break it, and counts: a verdict in time, and nothing left behind.
+"""Feeds the gate input that is meant to break it; it must answer in time and leave nothing behind.
 
 Damaged files go through the whole gate. Hostile bodies go straight to the stages that run them,
-past the policy that would stop most, so that the isolation is tried too.
+past the policy that would stop most of them, so that isolation is tested too.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ from workbench.isolation.workshop import Workshop
 from workbench.problems.records import Precision, Problem, Shape
 
 _SETTLE_SECONDS = 5.0
-"""In which what was killed has to be gone."""
+"""Seconds within which killed processes must be gone."""
 _PLACES = ("/tmp", "/dev/shm", "/var/tmp", "/", "/root", "/home")  # noqa: S108 -- looked at, not used
 
 
 class Tried(Struct, frozen=True, kw_only=True):
-    """One candidate that was tried."""
+    """One trial of a candidate."""
 
     kind: str
     """`damaged`, `compiled` or `run`."""
@@ -45,11 +45,11 @@ class Tried(Struct, frozen=True, kw_only=True):
     """The verdict or outcome with its reason."""
     seconds: float
     wrong: tuple[str, ...] = ()
-    """What must not have happened; empty when all went as it should."""
+    """What went wrong; empty when all is well."""
 
 
 class Fuzz:
-    """One round of trials in one workshop. A context manager; not safe for several threads."""
+    """Trials in one workshop. A context manager; not thread-safe."""
 
     def __init__(self, seed: int, *, call_seconds: float = 4.0) -> None:
         """`call_seconds`: deadline of one call of a hostile body."""
@@ -78,13 +78,13 @@ class Fuzz:
         self._workshop.close()
 
     def damaged(self) -> Tried:
-        """A right file, damaged some way, before the whole gate."""
+        """Try a correct file, damaged in some way, in the whole gate."""
         name, damage = self.rng.choice(list(DAMAGES.items()))
         content = damage(self.rng, RIGHT.encode())
         return self._tried("damaged", name, 30.0, lambda: self._judged(content))
 
     def compiled(self, name: str) -> Tried:
-        """A hostile body in the compile stage, past the policy."""
+        """Try a hostile body in the compile stage, past the policy."""
         candidate = Candidate(content=hostile()[name].encode("utf-8", "surrogatepass"))
 
         def stage() -> str:
@@ -97,7 +97,7 @@ class Fuzz:
         return self._tried("compiled", name, self._call_seconds, stage)
 
     def run(self, name: str) -> Tried:
-        """A hostile body in the correctness stage, past the policy."""
+        """Try a hostile body in the correctness stage, past the policy."""
         candidate = Candidate(content=hostile()[name].encode("utf-8", "surrogatepass"))
         settings = CorrectnessSettings(
             shapes=(ShapeEffort(shape="file", effort=Effort.FEW),),
@@ -109,11 +109,11 @@ class Fuzz:
             report = correctness.run(candidate, self.problem, settings, self._workshop)
             return f"{report.outcome}: {report.says}"
 
-        # Opening, and at most so many calls that each take just less than they may.
+        # Opening, and up to three calls that each take just less than allowed.
         return self._tried("run", name, 4 * self._call_seconds, stage)
 
     def all_hostile(self) -> Iterator[Tried]:
-        """Every hostile body once in each stage that runs it, in an order of the seed."""
+        """Try every hostile body in each stage that runs it, in an order given by the seed."""
         names = list(hostile())
         self.rng.shuffle(names)
         for name in names:
@@ -133,7 +133,7 @@ class Fuzz:
         return self._facts
 
     def _tried(self, kind: str, name: str, allowed: float, trial: Callable[[], str]) -> Tried:
-        """Try; what it raises is wrong, as is taking longer than allowed or leaving something."""
+        """Run a trial. Wrong are: raising, taking longer than allowed, and leaving something."""
         began = time.monotonic()
         wrong = []
         try:

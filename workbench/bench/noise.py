@@ -1,7 +1,7 @@
-"""How often a timing errs, counted on a GPU: equal kernels, and gains of known size, decided anew.
+"""Counts on a GPU how often timings decide wrongly, for equal kernels and for known gains.
 
-The decisions are the product's: its workers, turns, clock, contents, checks and rule. Most are
-single runs in workers that live on, several processes of each kernel; some are whole ones.
+The decisions are the product's own, with its workers, turns, clock, contents, checks and rule. Most
+are single runs in workers that are kept, with several processes for each kernel; some are whole.
 """
 
 import itertools
@@ -26,25 +26,26 @@ from workbench.isolation.workshop import Workshop
 from workbench.measure.gpulock import GpuBusy
 
 GAINS = (1.0, 2.0, 5.0)
-"""Percent of time that a slower twin takes more."""
+"""By how many percent slower twins take longer."""
 _ASKED = 2.0
-"""Percent that the goal is about: planted in every table, the others in the first one."""
+"""The gain in percent that the goal is about: planted in every table, the others only in one."""
 _STREAM_PAIRS = {0.0: 120, 1.0: 60, 2.0: 120, 5.0: 60}
-"""By planted percent: for the true ratio of two processes, and to resample from."""
+"""Pairs of a stream by planted percent, for the true ratio of two processes and for resampling."""
 _OPENINGS = 3
-"""Of a kernel's workers until its dial is set."""
+"""Most times that a kernel's workers are opened until `EXTRA` gives the wanted gains."""
 _EQUAL = 13
 """Decisions between equals at each table, so that six kernels make more than 300."""
 _FIND, _FIND_ALL = 13, 200
-"""Decisions on a gain of 2 %: the most at each table, and the fewest of all kernels together."""
+"""Decisions on a gain of 2 %: most at each table, and fewest of all kernels together."""
 _LARGE = 2
-"""Decisions on a gain of 5 %, which take the fewest pairs. 1 % is the threshold itself, and dear:
-it is only resampled."""
+"""Decisions on a gain of 5 % at each table. A gain of 1 % is the threshold itself and would take
+many pairs, so it is only resampled."""
 _WHOLE_SHARE = 0.12
-"""Of the time, for whole decisions."""
+"""Share of the time for whole decisions."""
 _LEAST_WHOLE = 2
+"""Fewest whole decisions."""
 _WHOLE_US = 70.0
-"""Whole decisions are made on the kernel whose time is nearest to this."""
+"""Whole decisions are made on the kernel whose time is closest to this."""
 
 
 class Bench:
@@ -63,7 +64,7 @@ class Bench:
         """`EXTRA` of that gain by kernel, where it could be planted."""
 
     def lines(self, kernels: tuple[NoiseKernel, ...]) -> Iterator[Line]:
-        """Everything that is worth keeping, as it is measured."""
+        """All lines to be kept, as they are measured."""
         took: dict[str, float] = {}
         for place, kernel in enumerate(kernels):
             share = 1 / (len(kernels) - place)
@@ -130,7 +131,7 @@ class Bench:
     # -- whole decisions -------------------------------------------------------------------------
 
     def _whole(self, kernel: NoiseKernel, extra: int) -> Iterator[Line]:
-        """The gate's own decisions, from workers made to the confirmation, equal and 2 %."""
+        """The gate's own decisions, from new workers to confirmation, on equals and on 2 %."""
         problem = kernel.problem()
         facts = ProblemReport(problem=problem.name, shapes=(ShapeReport(shape="full"),))
         place = self._place
@@ -168,7 +169,7 @@ class Bench:
 
 
 class Planted:
-    """What a kernel's dials made, over all processes that had them."""
+    """The gains that values of `EXTRA` really made, over all processes."""
 
     def __init__(self, streams: Sequence[Stream]) -> None:
         self._streams = streams
@@ -176,7 +177,7 @@ class Planted:
         self._made = {gain: self._over_processes(gain) for gain in GAINS}
 
     def _over_processes(self, gain: float) -> float:
-        """Percent: the mean over process pairs, since each has its own part in its ratio."""
+        """The gain in percent: a mean over process pairs, which differ from each other."""
         logs = [
             median(
                 math.log(old / new)
@@ -188,17 +189,16 @@ class Planted:
         return 100 * math.expm1(fmean(logs))
 
     def dial(self, gain: float, extra: int) -> int:
-        """`EXTRA` for the gain, when so much of it was tried; unchanged where that is near, or
-        where no dial is of use."""
+        """A better `EXTRA` for the gain than `extra`; unchanged if near, or if none would help."""
         made = self._made[gain]
         if self._too_small(gain) or self._near(gain):
             return extra
-        # Where nothing shows, the work was hidden beside other work: much more is tried.
+        # If hardly any time was added, the extra work was hidden by other work: try much more.
         factor = gain / made if made > gain / 8 else 8.0
         return max(1, round(extra * min(8.0, factor)))
 
     def why_not(self, gain: float) -> str:
-        """Why nothing can be decided on this gain; empty when it is there."""
+        """Why this gain could not be planted; empty if it could."""
         if self._too_small(gain):
             return (
                 f"{gain:g} % cannot be planted: it is {self._us * gain / 100:.2f} us, and two "
@@ -209,7 +209,7 @@ class Planted:
         return ""
 
     def lines(self) -> Iterator[Line]:
-        """The streams that are what they are called, and what is missing."""
+        """The streams with the gain that they claim, and what is missing."""
         kernel = self._streams[0].kernel
         for stream in self._streams:
             if not stream.planted or not self.why_not(stream.planted):
@@ -226,7 +226,7 @@ class Planted:
 
 
 def on_gpu(place: Place) -> Doors:
-    """The real doors. Raises WorkbenchError where there is no GPU."""
+    """The doors for a real GPU. Raises WorkbenchError where there is none."""
     if place.index is None:
         raise WorkbenchError(
             "noise is measured, and there is no GPU to measure on",

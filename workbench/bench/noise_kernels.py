@@ -1,19 +1,19 @@
-"""Six kernels from 5 us to 5 ms whose work can be made a little more, for `bench noise`.
+"""Six kernels from 5 us to 5 ms whose work can be increased slightly, for `bench noise`.
 
-`EXTRA` adds true work of the kernel's own kind: blocks or rows computed twice, or steps of the
-inner product over what lies beyond its end. How much time it adds is measured, not assumed.
+`EXTRA` adds real work of the kernel's own kind: blocks or rows that are computed twice, or steps of
+the inner product beyond its end. How much time it adds is measured, not assumed.
 """
 
 from pathlib import Path
 from textwrap import dedent
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from workbench.problems.records import Constant, Problem, Shape
 
 
 class NoiseKernel(Struct, frozen=True, kw_only=True):
-    """A problem and a candidate with a dial."""
+    """A problem and a candidate whose work can be increased."""
 
     name: str
     reference: str
@@ -23,21 +23,16 @@ class NoiseKernel(Struct, frozen=True, kw_only=True):
     kernel: str
     forward: str
     percent: float
-    """Guess of the `EXTRA` that adds one percent, where the calibration begins."""
+    """First guess of the `EXTRA` that adds one percent of time."""
 
     def problem(self) -> Problem:
-        """Small and full shape."""
+        """The problem at its small and its full shape."""
         source = "import torch\nfrom torch import nn\n" + dedent(self.reference)
         shapes = (Shape(name="small", values=self.small), Shape(name="full"))
         return Problem(name=self.name, path=Path(f"{self.name}.py"), source=source, shapes=shapes)
 
-    def small_problem(self) -> Problem:
-        """The small shape alone."""
-        problem = self.problem()
-        return structs.replace(problem, shapes=problem.shapes[:1])
-
     def candidate(self, extra: int, name: str) -> str:
-        """Source of the candidate with so much more to do; `name` only makes it another text."""
+        """Source of the candidate with `extra` work; `name` only makes the text unique."""
         head = "import torch\nimport triton\nimport triton.language as tl\nfrom torch import nn\n"
         body = "\n".join(f"        {line}" for line in dedent(self.forward).strip().splitlines())
         model = f"class ModelNew(nn.Module):\n    def forward(self, *inputs):\n{body}\n"

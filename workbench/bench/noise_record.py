@@ -1,5 +1,4 @@
-"""What `bench noise` keeps: every sample of every decision, a line each, so that tables can be
-made again where no GPU is."""
+"""Records of `bench noise`: the samples of all decisions, from which its tables are made."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from workbench.measure.pairs import PairRule
 
 
 class Head(Struct, frozen=True, kw_only=True, tag="head"):
-    """Where and when, and by which rule."""
+    """Where, when and by which rule it was measured."""
 
     date: str
     gpu: str
@@ -22,42 +21,42 @@ class Head(Struct, frozen=True, kw_only=True, tag="head"):
 
 
 class Stream(Struct, frozen=True, kw_only=True, tag="stream"):
-    """Pairs that went on whatever they said: the truth of a planted gain, and stuff to resample."""
+    """A fixed number of pairs, for the true size of a planted gain and for resampling."""
 
     kernel: str
     planted: float
-    """Percent of time that the incumbent was to take more; 0: the same kernel twice."""
+    """By how many percent the incumbent should take longer; 0 for the same kernel twice."""
     incumbent_us: tuple[float, ...]
     candidate_us: tuple[float, ...]
     seconds: float
-    """Of the held GPU, warm-up aside."""
+    """How long the GPU was held, without warm-up."""
     table: int = 0
-    """Which of the kernel's process pairs: equal numbers are the same processes."""
+    """Number of the kernel's process pair: equal numbers are the same processes."""
 
 
 class Decision(Struct, frozen=True, kw_only=True, tag="decision"):
-    """One decision."""
+    """One decision about a pair of kernels."""
 
     kernel: str
     planted: float
     how: Literal["one run", "whole"]
-    """One run in workers that live on, or the gate's own: workers made, warmed up, and for a gain
-    all of it once more."""
+    """One run in workers that are kept, or a whole decision of the gate: with new workers, warm-up
+    and, for a gain, a confirmation."""
     faster: bool
     answer: str
-    """Of the run, or of the gate in its words."""
+    """The run's answer, or the gate's outcome."""
     pairs: int
     seconds: float
-    """Of the held GPU; of a whole decision with the warm-ups."""
+    """How long the GPU was held; for a whole decision, including warm-up."""
     ratio: float
     low: float | None
     high: float | None
     incumbent_us: tuple[float, ...] = ()
     candidate_us: tuple[float, ...] = ()
     table: int = 0
-    """Of the process pair, as in `Stream`; of a whole decision nothing."""
+    """Number of the process pair, as in `Stream`; 0 for a whole decision."""
     doubt: str = ""
-    """What its clocks contradicted each other in."""
+    """How its clocks contradicted each other; empty if they did not."""
 
 
 class Missing(Struct, frozen=True, kw_only=True, tag="missing"):
@@ -71,7 +70,7 @@ Line = Head | Stream | Decision | Missing
 
 
 class NoiseFile:
-    """A file that grows by a line at a time, so that what was measured outlives an interruption."""
+    """A file to which each line is appended at once, so that an interruption loses nothing."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -85,11 +84,11 @@ class NoiseFile:
             ) from fault
 
     def add(self, line: Line) -> None:
-        """Keep one more."""
+        """Append a line."""
         lines.append(self._path, line)
 
 
 def read_lines(path: Path) -> Sequence[Line]:
-    """Everything that a file keeps. Raises WorkbenchError for what is no such file."""
+    """All lines of a file. Raises WorkbenchError if it is not such a file."""
     what = "no line of `bench noise`"
     return lines.read(path, Line, what=what, command="workbench bench noise --keep")

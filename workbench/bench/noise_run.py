@@ -1,4 +1,4 @@
-"""A whole `bench noise` on this machine's GPU, kept line by line."""
+"""Runs `bench noise` on this machine's GPU, and keeps the results line by line."""
 
 import datetime as dt
 import importlib.metadata
@@ -24,7 +24,10 @@ def _versions(device_index: int) -> dict[str, str]:
 
 
 def measure_noise(place: Place, keep: Path, seconds: float) -> Iterator[Line]:
-    """Measure for about so long. Raises WorkbenchError without a GPU and for a bad file."""
+    """Measure for about `seconds`, appending each line to `keep`.
+
+    Raises WorkbenchError without a GPU, and when the file cannot be written.
+    """
     doors = on_gpu(place)
     file = NoiseFile(keep)
     head = Head(

@@ -1,7 +1,7 @@
-"""Warm workers of one kernel of `bench noise`: several processes of the same texts, paired at will.
+"""Warm workers of one kernel of `bench noise`: several processes of each text, timed in pairs.
 
-What two processes of one kernel differ by is in all of their pairs alike, so no number of pairs
-shows it; only more processes do.
+Two processes of the same kernel can differ by a constant. It is the same in all their pairs, so
+only more processes can reveal it, not more pairs.
 """
 
 import itertools
@@ -37,7 +37,7 @@ _STREAM_SECONDS = 3.0
 
 
 class Doors(Struct, frozen=True):
-    """What tests put something else for: the GPU and who takes turns on it."""
+    """What tests replace: the GPU, its workers and the clock."""
 
     hold: HoldGpu
     opened: OpenSides = open_sides
@@ -45,12 +45,12 @@ class Doors(Struct, frozen=True):
 
 
 def slower(gain: float) -> str:
-    """Name of the side that takes so many percent more."""
+    """Name of the side that takes `gain` percent longer."""
     return f"plus {gain:g} %"
 
 
 class Table:
-    """One process of the base, of its twin, and of each slower one; any two may be timed."""
+    """A process each of the base, its twin and the slower ones; any two can be timed as a pair."""
 
     def __init__(self, kernel: str, number: int, sides: Sides, seed: Callable[[], int]) -> None:
         self.kernel = kernel
@@ -64,14 +64,14 @@ class Table:
         self._turned = itertools.cycle((False, True))
 
     def warm_up(self, watch: Watch) -> None:
-        """Every worker, to its pace; `watch` is on the GPU that is held alone from now on."""
+        """Warm up every worker; `watch` observes the GPU, which is held alone from now on."""
         self._watch = watch
         run = self._run(tuple(self._sides.values()))
         run.warm_up()
         self._round_seconds = 2 / len(self._sides) * run.round_seconds
 
     def has(self, gain: float) -> bool:
-        """Whether a slower one of that gain sits here; equals always do."""
+        """Whether the table has a slower process of that gain; 0 means the twin."""
         return not gain or slower(gain) in self._sides
 
     def _run(self, sides: tuple[Side, ...]) -> PairedRun:
@@ -90,7 +90,7 @@ class Table:
         return self._run((self._sides[incumbent], self._sides[BASE])), incumbent
 
     def stream(self, gain: float, pairs: int) -> Stream:
-        """So many pairs, whatever they say; fewer where they take long."""
+        """Take `pairs` pairs, or fewer where they take long, without deciding anything."""
         run, incumbent = self._pair(gain)
         began = time.monotonic()
         run.extend(max(_LEAST_STREAM, min(pairs, int(_STREAM_SECONDS / self._round_seconds))))
@@ -104,7 +104,7 @@ class Table:
         )
 
     def decision(self, gain: float) -> Decision:
-        """One run, stopped by the rule."""
+        """Take pairs until the rule decides."""
         run, incumbent = self._pair(gain)
         rule = affordable(RULE, self._round_seconds)
         began = time.monotonic()
@@ -137,8 +137,8 @@ class Table:
 
 
 class Opening(Struct, frozen=True):
-    """Makes the tables of kernels. Their workers are started side by side, beside others' work on
-    the GPU: that is what the shared lock is for."""
+    """Makes the tables of kernels. Workers start in parallel, while others may use the GPU too,
+    which the shared lock allows."""
 
     place: Place
     workshop: Workshop
@@ -146,16 +146,16 @@ class Opening(Struct, frozen=True):
     numbers: Iterator[int]
 
     def seed(self, kernel: str) -> int:
-        """Another one at every call."""
+        """A new seed at every call."""
         return derive(b"noise", kernel, next(self.numbers))
 
     @contextmanager
     def tables(
         self, kernel: NoiseKernel, dials: Mapping[float, int], always: float
     ) -> Iterator[Sequence[Table]]:
-        """All tables; the first one with every dial, the others with that of the gain `always`.
+        """All tables of a kernel. The first has every gain in `dials`, the others only `always`.
 
-        Raises SideFault, GpuBusy.
+        Raises SideFault or GpuBusy.
         """
         one = {gain: extra for gain, extra in dials.items() if gain == always}
         contexts = [
@@ -187,7 +187,7 @@ class Opening(Struct, frozen=True):
 def _all_entered(
     stack: ExitStack, contexts: Sequence[AbstractContextManager[Sides]]
 ) -> list[Sides]:
-    """Enter all at the same time; the stack leaves those that were entered, whatever happens."""
+    """Enter all contexts in parallel; the stack leaves those that were entered in any case."""
     own = [ExitStack() for _ in contexts]
     for one in own:
         stack.push(one)
@@ -196,7 +196,7 @@ def _all_entered(
 
 
 def opening_of(kernel: NoiseKernel, *, lends: bool) -> OpenReference:
-    """What the reference's worker builds."""
+    """The request for the reference's worker."""
     problem = kernel.problem()
     return opening(problem, problem.full, derive(b"noise", "build"), lends=lends)
 

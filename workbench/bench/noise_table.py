@@ -1,5 +1,7 @@
-"""What the samples of `bench noise` say: error rates with their intervals, and what fixed schemes
-would have made of the same kernels. Pure: no GPU, the same file gives the same tables."""
+"""Tables from the samples of `bench noise`: error rates, and what fixed schemes would have decided.
+
+Pure: the same file always gives the same tables.
+"""
 
 import itertools
 import math
@@ -21,17 +23,18 @@ from workbench.measure.pairs import (
 )
 
 MOST_FALSE, LEAST_FOUND = 0.001, 0.95
-"""Goals: equals called faster, and 2 % gains found."""
+"""Goals: largest share of equals called faster, and least share of 2 % gains found."""
 _CONFIDENCE = 0.95
 _BLOCK = 16
-"""Pairs that stay together when streams are resampled, so that drift does too (ours)."""
+"""Adjacent pairs that stay together when streams are resampled, to preserve drift (ours)."""
 _RESAMPLED = 300
-"""For each kernel and gain."""
+"""Resampled decisions for each kernel and gain."""
 _NEAR = 0.15
 _STEP = 25
 """Pairs between two windows of a fixed scheme."""
 _MEDIAN_ERROR = math.sqrt(math.pi / 2) / 1.349
-"""Of interquartile range: a normal median's standard error, times the root of its number."""
+"""Standard error of a normal sample's median, times the root of its size, as a multiple of the
+interquartile range."""
 
 K = TypeVar("K")
 
@@ -43,15 +46,15 @@ class Rate(Struct, frozen=True, kw_only=True):
     of: int
     low: float
     high: float
-    """Clopper-Pearson, 95 %; an end at 0 or 1 leaves 5 % on the other side."""
+    """Ends of the Clopper-Pearson interval, 95 %; one-sided if the rate is 0 or 1."""
 
     @property
     def share(self) -> float:
-        """0 to 1."""
+        """The rate, 0 to 1; NaN if it was never tried."""
         return self.times / self.of if self.of else math.nan
 
     def words(self) -> str:
-        """`0 of 312 (at most 0.96 %)`."""
+        """The rate as text: `0 of 312 (at most 0.96 %)`."""
         if not self.of:
             return "not tried"
         if self.times == 0:
@@ -68,33 +71,35 @@ class Row(Struct, frozen=True, kw_only=True):
     us: float
     planted: float
     true: float
-    """Ratio of the streams' pairs: the mean over process pairs, of logarithms."""
+    """Ratio in the streams: the geometric mean over process pairs."""
     true_low: float
     true_high: float
-    """The lowest and the highest process pair's; of a single one the interval of its pairs."""
+    """Lowest and highest ratio of a process pair; with a single one, the interval of its pairs."""
     true_pairs: int
     spread: float
     """Interquartile range of a pair's log ratio, median over process pairs."""
     processes: int
-    """Process pairs."""
+    """Number of process pairs."""
     apart: float | None
-    """Standard deviation of the process pairs' log ratios; None of a single one."""
+    """Standard deviation of the process pairs' log ratios; None with a single one."""
     pairs_alone: float
-    """What that would be if nothing but the noise of their pairs were in it."""
+    """What that deviation would be from the noise of their pairs alone."""
     faster: Rate
+    """Decisions that called the candidate faster."""
     pairs: float
-    """Median of the decisions."""
+    """Median number of pairs of the decisions."""
     seconds: float
     """Median GPU-seconds of the decisions."""
     resampled: Rate
+    """Resampled decisions that called the candidate faster."""
     doubts: int
     """Decisions in which clocks disagreed."""
     as_planted: bool = True
-    """False: it was another gain that was decided on, and no rate counts it."""
+    """False if the real gain was another one; no rate then counts the decisions."""
 
 
 class Scheme(Struct, frozen=True, kw_only=True):
-    """A fixed scheme: how many samples a side, and the time that it makes of them."""
+    """A scheme with a fixed number of samples for each side, and how it reduces them to a time."""
 
     name: str
     samples: int
@@ -102,7 +107,7 @@ class Scheme(Struct, frozen=True, kw_only=True):
 
 
 class SchemeRow(Struct, frozen=True, kw_only=True):
-    """What a fixed scheme decides where a gain is planted."""
+    """What a fixed scheme decides on a planted gain."""
 
     name: str
     planted: float
@@ -111,16 +116,16 @@ class SchemeRow(Struct, frozen=True, kw_only=True):
     above_threshold: float
     """Share that call it faster by more than the rule's threshold."""
     seconds: float
-    """GPU-seconds for the same samples here, median over the process pairs."""
+    """GPU-seconds for as many samples, median over the process pairs."""
     kernel: str = ""
-    """Empty: over all kernels, each process pair with its own part in its ratio."""
+    """Name of the kernel; empty for all kernels together."""
 
 
 class Apart(Struct, frozen=True, kw_only=True):
-    """What processes of equal kernels differ by, against what the rule allows for."""
+    """How much processes of equal kernels differ, compared with what the rule allows for."""
 
     processes: int
-    """Process pairs of all kernels."""
+    """Number of process pairs of all kernels."""
     most_us: float
     """The largest difference seen between two of them."""
     kernel: str
@@ -130,12 +135,12 @@ class Apart(Struct, frozen=True, kw_only=True):
 
     @property
     def met(self) -> bool:
-        """Whether the rule allows for all of it."""
+        """Whether the rule allows for the whole difference."""
         return self.beyond_us <= self.allowed_us
 
 
 class Tables(Struct, frozen=True, kw_only=True):
-    """Everything that is shown."""
+    """All tables that are printed."""
 
     head: Head | None
     rows: tuple[Row, ...]

@@ -1,4 +1,4 @@
-"""What the screen costs the person at its end of the line: waits, bytes, memory."""
+"""Measures what the screen costs at the user's end of an SSH link: waits, bytes, memory."""
 
 import os
 import shutil
@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from workbench.bench.long_session import make_long_session
-from workbench.bench.start import Row, cached
+from workbench.bench.start import Row, cached, seconds_row
 from workbench.bench.terminal import Terminal
 from workbench.engine.opening import lock_path
 from workbench.session.lock import holder
 from workbench.session.reader import SessionReader
 
 _SHORT, _LONG = 50, 5000
-"""Versions of the two sessions that are compared."""
+"""Number of versions in the two sessions that are compared."""
 _RUNS, _PRESSES = 5, 40
 _CURSOR = b"48;2;45;48;56"
-"""The selected row's background in the dark theme: a paint has come when it is there."""
+"""The selected row's background in the dark theme: its arrival shows that a paint happened."""
 _FIRST = b"Lineage"
 
 
 def measure_screen(show: Callable[[Row], None]) -> Iterator[Row]:
-    """Measure line by line; `show` is called with each as it is known."""
+    """Measure one row after the other; `show` is called with each as soon as it is known."""
     folder = Path(tempfile.mkdtemp(prefix="workbench-screen-"))
     environment = {"XDG_RUNTIME_DIR": str(folder), "XDG_CONFIG_HOME": str(folder / "config")}
     environment |= cached(folder)
@@ -45,10 +45,6 @@ def _attach(path: Path, environment: dict[str, str]) -> Terminal:
     return Terminal([sys.executable, "-m", "workbench.cli.main", "attach", str(path)], environment)
 
 
-def _seconds(what: str, value: float, limit: float) -> Row:
-    return Row(what=what, says=f"{value:.3f} s", goal=f"{limit:g} s", met=value < limit)
-
-
 def _bytes(what: str, value: float, limit: int) -> Row:
     goal = "0 B" if limit == 0 else f"{limit} B"
     return Row(what=what, says=f"{value:.0f} B", goal=goal, met=value <= limit)
@@ -62,11 +58,11 @@ def _opening(short: Path, long: Path, environment: dict[str, str]) -> Iterator[R
                 terminal.until(_FIRST)
                 times.append(time.perf_counter() - terminal.began)
         took = statistics.median(times)
-        yield _seconds(f"first frame, {count} versions", took, limit)
+        yield seconds_row(f"first frame, {count} versions", took, limit)
 
 
 def _at_rest(_short: Path, long: Path, environment: dict[str, str]) -> Iterator[Row]:
-    """A saved session: what is written when nothing happens, and for one key each."""
+    """Rows of a saved session: bytes written when nothing happens, and after a key; memory."""
     with _attach(long, environment) as terminal:
         terminal.until(_FIRST)
         terminal.settle(1.0)
@@ -86,7 +82,7 @@ def _at_rest(_short: Path, long: Path, environment: dict[str, str]) -> Iterator[
 
 
 def _paints(terminal: Terminal, presses: int) -> list[float]:
-    """Seconds from a key to the painted row, for so many keys, one after another."""
+    """Seconds from each of `presses` keys to the painted row."""
     times = []
     for press in range(presses):
         began = time.perf_counter()
@@ -110,7 +106,7 @@ def _scrolling(short: Path, long: Path, environment: dict[str, str]) -> Iterator
 
 
 def _at_work(short: Path, _long: Path, environment: dict[str, str]) -> Iterator[Row]:
-    """A session whose engine works: clocks run while keys move the focus from pane to pane."""
+    """Rows of a session at work: clocks run while keys move the focus from pane to pane."""
     path = short.parent / "at-work"
     command = [sys.executable, "-m", "workbench.cli.main", "run", "softmax", "--device", "cpu"]
     command += ["--mode", "manual", "--session", path.name, "--sessions", str(path.parent)]
@@ -127,7 +123,7 @@ def _at_work(short: Path, _long: Path, environment: dict[str, str]) -> Iterator[
                     times.append(time.perf_counter() - began)
                     terminal.during(0.03)
             p95 = sorted(times)[int(len(times) * 0.95)]
-            yield _seconds("key to painted pane while clocks run, 95th percentile", p95, 0.030)
+            yield seconds_row("key to painted pane while clocks run, 95th percentile", p95, 0.030)
             # The median: a stage that ends meanwhile is news, not a clock.
             ticks = statistics.median(len(terminal.during(1.0)) for _ in range(9))
             yield _bytes("written a second while clocks run", ticks, 2048)

@@ -1,10 +1,7 @@
-"""What a person waits for: first words, first frame, a refusal, a long session, idleness."""
+"""Measures what a user waits for: an answer, a first frame, a rejection, a long session."""
 
 import os
-import pty
-import select
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -16,25 +13,28 @@ from pathlib import Path
 from msgspec import Struct
 
 from workbench.bench.long_session import make_long_session
+from workbench.bench.terminal import Terminal
 from workbench.engine.opening import lock_path
 from workbench.session.lock import holder
 from workbench.session.reader import SessionReader
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One measured line."""
+    """One line of a table of costs."""
 
     what: str
     says: str
+    """The measured value with its unit."""
     goal: str
-    """Empty where none was set."""
+    """The limit with its unit; empty where there is none."""
     met: bool
+    """Whether the value meets the goal."""
     parts: dict[str, float] = {}
-    """Where the seconds of a typical run went; parts side by side add up to more."""
+    """Seconds of a typical run by part; parts that run in parallel add up to more than the run."""
 
 
 _RUNS = 5
-"""Medians of so many runs, files cached."""
+"""Runs of which a median is taken, with files cached."""
 
 _BAD = (
     "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
@@ -42,7 +42,7 @@ _BAD = (
 
 
 def measure_start(show: Callable[[Row], None]) -> Iterator[Row]:
-    """Measure line by line; `show` is called with each as it is known."""
+    """Measure one row after the other; `show` is called with each as soon as it is known."""
     folder = Path(tempfile.mkdtemp(prefix="workbench-bench-"))
     try:
         environment = {**os.environ, **cached(folder)}
@@ -55,17 +55,18 @@ def measure_start(show: Callable[[Row], None]) -> Iterator[Row]:
 
 
 def cached(folder: Path) -> dict[str, str]:
-    """Variables under which Python keeps bytecode, as for whoever used the command before.
+    """Environment variables that make Python cache bytecode in `folder`; empty if it does anyhow.
 
-    Empty where it does so by itself. Else, with `PYTHONDONTWRITEBYTECODE`, every start would
-    compile all modules again, and 0.1 s of each measured start would be Python's compiler.
+    With `PYTHONDONTWRITEBYTECODE` set, every start would compile all modules again, and 0.1 s of
+    each measured start would be Python's compiler.
     """
     if not sys.dont_write_bytecode:
         return {}
     return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
 
 
-def _seconds(what: str, value: float, limit: float) -> Row:
+def seconds_row(what: str, value: float, limit: float) -> Row:
+    """A row for a duration that is to stay below a limit, both in seconds."""
     return Row(what=what, says=f"{value:.3f} s", goal=f"{limit:g} s", met=value < limit)
 
 
@@ -89,7 +90,7 @@ def _median(command: list[str], environment: dict[str, str], expected: int = 0) 
 def _first_words(folder: Path, environment: dict[str, str]) -> Iterator[Row]:
     command = _workbench("sessions", "--sessions", str(folder))
     took = _median(command, environment)
-    yield _seconds("command line to its answer (`workbench sessions`)", took, 0.3)
+    yield seconds_row("command line to its answer (`workbench sessions`)", took, 0.3)
 
 
 def _refusal(folder: Path, environment: dict[str, str]) -> Iterator[Row]:
@@ -97,52 +98,31 @@ def _refusal(folder: Path, environment: dict[str, str]) -> Iterator[Row]:
     file.write_text(_BAD, encoding="utf-8")
     command = _workbench("gate", str(file), "--problem", "softmax", "--device", "cpu")
     took = _median(command, environment, expected=1)
-    yield _seconds("a candidate rejected on the CPU path (`workbench gate`)", took, 2.0)
+    yield seconds_row("a candidate rejected on the CPU path (`workbench gate`)", took, 2.0)
 
 
 def _long_session(folder: Path, environment: dict[str, str]) -> Iterator[Row]:
     path = make_long_session(folder / "long-1", 1000)
     took = _median(_workbench("status", str(path)), environment)
-    yield _seconds("a session of 1,000 transitions opened (`workbench status`)", took, 1.0)
+    yield seconds_row("a session of 1,000 transitions opened (`workbench status`)", took, 1.0)
 
 
 def _first_frame(folder: Path, environment: dict[str, str]) -> Iterator[Row]:
     command = _workbench("attach", str(folder / "long-1"))
     took = statistics.median(_frame_seconds(command, environment) for _ in range(_RUNS))
-    yield _seconds("the screen's first frame, 1,000 transitions (`workbench attach`)", took, 0.6)
+    what = "the screen's first frame, 1,000 transitions (`workbench attach`)"
+    yield seconds_row(what, took, 0.6)
 
 
 def _frame_seconds(command: list[str], environment: dict[str, str]) -> float:
-    """Until the screen's lineage pane is drawn in a terminal of 120x36."""
-    began = time.perf_counter()
-    pid, terminal = pty.fork()
-    if pid == 0:
-        known = environment | {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "36"}
-        os.execve(command[0], command, known)  # noqa: S606 -- our own program, no shell
-    _resize(terminal)
-    seen = b""
-    try:
-        while b"Lineage" not in seen:
-            if time.perf_counter() - began > 20 or not select.select([terminal], [], [], 20)[0]:
-                raise RuntimeError("the screen drew no lineage within 20 s")
-            seen += os.read(terminal, 1 << 16)
-        return time.perf_counter() - began
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(terminal)
-
-
-def _resize(terminal: int) -> None:
-    import fcntl
-    import struct
-    import termios
-
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 36, 120, 0, 0))
+    """Seconds until the screen's lineage pane is drawn."""
+    with Terminal(command, environment) as terminal:
+        terminal.until(b"Lineage")
+        return time.perf_counter() - terminal.began
 
 
 def _idle(folder: Path, environment: dict[str, str]) -> Iterator[Row]:
-    """An engine that waits: CPU ticks and bytes written over three seconds, its children too."""
+    """Rows of a waiting engine and its children: CPU time and bytes written in three seconds."""
     environment = environment | {"XDG_RUNTIME_DIR": str(folder)}
     command = _workbench(
         *("run", "softmax", "--headless", "--mode", "manual", "--device", "cpu"),
@@ -174,11 +154,11 @@ def _wait_until_paused(path: Path, engine: "subprocess.Popen[bytes]") -> None:
                 break
             return
         time.sleep(0.1)
-    raise RuntimeError("the engine did not come to wait")
+    raise RuntimeError("the engine did not pause")
 
 
 def _use(pid: int) -> tuple[int, int]:
-    """Clock ticks and bytes written of a process and everything under it."""
+    """Clock ticks used and bytes written by a process and all its descendants."""
     ticks = written = 0
     for one in (pid, *_below(pid)):
         try:

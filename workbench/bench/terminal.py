@@ -1,4 +1,4 @@
-"""A program in a terminal of our own, of which we count the bytes and time the paints."""
+"""Runs a program in a pseudo-terminal, to count the bytes it writes and to time its paints."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from typing import Self
 
 ROWS, COLUMNS = 36, 120
 _PATIENCE = 60.0
-"""Seconds without the awaited bytes after which something is broken."""
+"""Seconds to wait for output before giving up."""
 
 
 class Terminal:
@@ -45,7 +45,7 @@ class Terminal:
         os.close(self._file)
 
     def press(self, keys: bytes) -> None:
-        """Type."""
+        """Type keys."""
         os.write(self._file, keys)
 
     def until(self, mark: bytes) -> bytes:

@@ -1,13 +1,13 @@
-"""What the shipped experts are compared with: libraries behind the same contract, and quoted times.
+"""The rivals of the shipped experts: vendors' libraries as candidates, and quoted times.
 
-A rival is a candidate's file that calls the library. It never meets the policy: it is ours, and
-what it does is the point.
+A rival is a candidate file that calls a library. It does not go through the policy, which would
+refuse exactly that.
 """
 
 from msgspec import Struct
 
 KLINEAGE_MEAN = 1.12
-"""Their geometric mean over ten pairs of workload and GPU (KLineage)."""
+"""KLineage's geometric mean over ten pairs of workload and GPU (as their paper reports it)."""
 
 _HEAD = """
 import torch
@@ -20,15 +20,15 @@ class ModelNew(nn.Module):
 
 
 class Rival(Struct, frozen=True, kw_only=True):
-    """A library's way to do one workload."""
+    """A library's implementation of one workload."""
 
     name: str
     needs: str = ""
-    """The module beyond PyTorch that must be installed."""
+    """Module beyond PyTorch that must be installed; empty for none."""
     vendor: bool = True
-    """False for what is shown beside the vendors' and counts for nothing."""
+    """False for a rival that is shown but not counted as a vendor's."""
     body: str
-    """Methods of `ModelNew`."""
+    """Text of the methods of `ModelNew`."""
 
     @property
     def source(self) -> str:
@@ -37,7 +37,7 @@ class Rival(Struct, frozen=True, kw_only=True):
 
 
 class Quoted(Struct, frozen=True, kw_only=True):
-    """A time that somebody read elsewhere: shown, and in no ratio."""
+    """A time that was measured elsewhere: it is shown, but used in no ratio."""
 
     us: float
     says: str
@@ -129,7 +129,7 @@ RIVALS: dict[str, tuple[Rival, ...]] = {
         ),
     ),
 }
-"""By workload, in the order in which they are timed."""
+"""Rivals by workload, in the order in which they are timed."""
 
 QUOTED: dict[str, tuple[Quoted, ...]] = {
     "fmha": (Quoted(us=1958.0, says="FlashInfer 0.6.11 (FA3) on an H200"),),
@@ -142,6 +142,6 @@ QUOTED: dict[str, tuple[Quoted, ...]] = {
         Quoted(us=16.0, says="FlashInfer on an H100 PCIe (KLineage)"),
     ),
 }
-"""Read by us or by KLineage's authors with other clocks; no ratio is made of them."""
+"""Times measured by us or by KLineage's authors with other clocks, so they are used in no ratio."""
 
 WORKLOADS = tuple(RIVALS)

@@ -12,8 +12,11 @@ MECHANISMS = {
     "gemm": {"loop-flatten", "persistent-programs", "grouped-tiles", "tensor-descriptors"},
     "fmha": {"tensor-descriptors", "even-values", "base-two", "one-pass-softmax"},
     "conv2d": {"fused-loops", "square-tiles", "pipelined-loads", "tile-size"},
-    "gdn": {"block-inverse", "pipelined-loads", "tile-size"},
-    "top_k_unsorted": {"early-exit", "packed-counts", "two-bits-a-look", "packed-scans", "warps"},
+    "gdn": {"prefix-scan", "block-inverse", "pipelined-loads", "tile-size"},
+    "top_k_unsorted": {
+        *("early-exit", "packed-counts", "two-bits-a-look", "packed-scans", "prefix-scan"),
+        "warps",
+    },
 }
 """What must come out of each."""
 LOOKS = """
@@ -99,6 +102,52 @@ def test_two_loops_become_one_with_what_stands_around_the_inner_one():
     assert "for step in range((KERNEL * KERNEL) * depth):" in after
     assert "channels = step % depth * BLOCK_K + tl.arange(0, BLOCK_K)" in after
     assert len(read_source(after).kernel("conv_kernel").loops) == 1
+
+
+SCAN = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scan(x, o, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    values = tl.load(x + i, mask=i < n, other=0.0)
+    sums = tl.cumsum(values, axis=0)
+    tl.store(o + i, {last}, mask=i < n)
+
+
+class ModelNew:
+    def forward(self, x, o, n):
+        scan[(1,)](x, o, n, B=256)
+"""
+
+
+def scans(text):
+    return [found for inverse, _, found in removable(text) if inverse.category == "prefix-scan"]
+
+
+def test_prefix_sums_come_out_all_at_once_and_go_back_in_as_they_were():
+    for last in ("sums", "sums + tl.cumsum(values * values, axis=0)"):
+        text = SCAN.format(last=last)
+        (found,) = scans(text)
+        assert "sums = tl.zeros_like(values)\n    for i2 in range(B):" in found.source
+        back = EDITS["scan-prefixes"].apply(found.source, "scan", {}).source
+        assert normalized_sha256(back) == normalized_sha256(text)
+    two = SCAN.format(last="sums").replace(
+        "    tl.store", "    more = tl.cumsum(sums, axis=0)\n    tl.store"
+    )
+    (found,) = scans(two)
+    assert "cumsum" not in found.source
+    back = EDITS["scan-prefixes"].apply(found.source, "scan", {}).source
+    assert normalized_sha256(back) == normalized_sha256(two)
+
+
+def test_prefixes_of_what_no_single_range_counts_stay_a_scan():
+    text = SCAN.format(last="sums").replace(
+        "mask=i < n, other=0.0)", "mask=i < n, other=0.0) + tl.arange(0, 2 * B)"
+    )
+    assert scans(text) == []
 
 
 def test_exponents_with_a_part_that_is_not_scaled_stay_to_the_base_e():

@@ -8,7 +8,7 @@ file has it.
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -42,6 +42,13 @@ def _parsed(form: str) -> tuple[ast.stmt, ...]:
 
 def find(kernel: JitKernel, form: str) -> Match:
     """The first place where a form stands. Raises EditRefused when it stands nowhere."""
+    for found in finds(kernel, form):
+        return found
+    raise EditRefused("nothing in the kernel has the form it needs")
+
+
+def finds(kernel: JitKernel, form: str) -> Iterator[Match]:
+    """Every place where a form stands."""
     pattern = _parsed(form)
     for body in _bodies(kernel.node.body):
         for start in range(len(body) - len(pattern) + 1):
@@ -49,8 +56,7 @@ def find(kernel: JitKernel, form: str) -> Match:
             end = _run(pattern, body[start:], found, kernel.names, whole=False)
             if end is not None:
                 found.statements = body[start : start + end]
-                return found
-    raise EditRefused("nothing in the kernel has the form it needs")
+                yield found
 
 
 def _bodies(body: list[ast.stmt]) -> list[list[ast.stmt]]:

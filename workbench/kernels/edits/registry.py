@@ -40,6 +40,7 @@ from workbench.kernels.edits.precision import DOT_PRECISION
 from workbench.kernels.edits.programs import PERSISTENT, ROWS_PER_PROGRAM
 from workbench.kernels.edits.row_on_chip import ROW_ON_CHIP
 from workbench.kernels.edits.rows_in_cache import ROWS_IN_CACHE
+from workbench.kernels.edits.scans import PREFIX_SCAN
 from workbench.kernels.edits.split import SPLIT_REDUCTION
 from workbench.kernels.edits.split_kernel import SPLIT_KERNEL
 from workbench.kernels.edits.tile import TILE
@@ -96,6 +97,7 @@ EDITS: dict[str, Edit] = {
         TWO_BITS_A_LOOK.forward(),
         PACKED_COUNTS.forward(),
         PACKED_SCANS.forward(),
+        PREFIX_SCAN.forward(),
         EARLY_EXIT.forward(),
         BLOCK_INVERSE.forward(),
         INVERSE_BY_DOUBLING.forward(),

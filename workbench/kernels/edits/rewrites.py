@@ -1,12 +1,13 @@
 """Edits that write one form of a computation for another, from the two texts they go between."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
-from workbench.kernels.edits.forms import find, rewrite
+from workbench.kernels.edits.forms import Match, find, finds, rewrite
 from workbench.kernels.edits.splice import Splice
-from workbench.kernels.source import Source
+from workbench.kernels.source import Source, read_source
 from workbench.kernels.source_kernel import JitKernel
 
 
@@ -15,6 +16,13 @@ class Host(Protocol):
 
     def __call__(self, splice: Splice, kernel: JitKernel, *, forward: bool) -> None:
         """Towards the fast form, or back. Raises EditRefused where the host has neither."""
+
+
+class Plainly(Protocol):
+    """Finds what only the plain form names."""
+
+    def __call__(self, splice: Splice, kernel: JitKernel, found: Match) -> dict[str, str]:
+        """Texts of the plain form's own holes. Raises EditRefused where the kernel has none."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,9 @@ class Rewrite:
     operands: tuple[str, str] = ("", "")
     """A hole that only the fast form has and its default: the edit's one parameter."""
     host: Host | None = None
+    plainly: Plainly | None = None
+    every: bool = False
+    """At every place where it stands: one mechanism, not several."""
 
     def forward(self) -> Edit:
         """The edit from the plain form to the fast one."""
@@ -49,18 +60,39 @@ class Rewrite:
         Raises EditRefused where the fast form is not there.
         """
         found = find(kernel, self.fast)
-        splice = rewrite(source, kernel, self.fast, self.plain)
-        if self.host is not None:
-            self.host(splice, kernel, forward=False)
         hole = self.operands[0]
         parameters: dict[str, Parameter] = {}
         if hole:
-            parameters["operands"] = splice.text(found.expressions[hole])
-        return splice.result(), parameters
+            parameters["operands"] = Splice(source).text(found.expressions[hole])
+        without = self._everywhere(self._plainly(source, kernel), kernel.name, self._plainly)
+        return without, parameters
+
+    def _plainly(self, source: Source, kernel: JitKernel) -> str:
+        """The text with the plain form at the first place of the fast one."""
+        given: dict[str, str] = {}
+        if self.plainly is not None:
+            given = self.plainly(Splice(source), kernel, find(kernel, self.fast))
+        splice = rewrite(source, kernel, self.fast, self.plain, given)
+        if self.host is not None:
+            self.host(splice, kernel, forward=False)
+        return splice.result()
+
+    def _everywhere(self, text: str, kernel: str, once: Callable[[Source, JitKernel], str]) -> str:
+        """The same at the places after the first, where a form may stand at several."""
+        while self.every:
+            view = read_source(text)
+            here = view.kernel(kernel)
+            try:
+                text = text if here is None else once(view, here)
+            except EditRefused:
+                break
+        return text
 
     def lines(self, kernel: JitKernel) -> tuple[int, ...]:
         """Lines of the fast form. Raises EditRefused where it is not there."""
-        return tuple(s.lineno for s in find(kernel, self.fast).statements)
+        found = list(finds(kernel, self.fast)) if self.every else []
+        found = found or [find(kernel, self.fast)]
+        return tuple(s.lineno for one in found for s in one.statements)
 
     def _find(self, source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
         lines = tuple(s.lineno for s in find(kernel, self.plain).statements)
@@ -73,7 +105,11 @@ class Rewrite:
         given = {hole: str(parameters["operands"])} if hole else {}
         if hole and not given[hole].replace(".", "").replace("_", "").isalnum():
             raise EditRefused(f"`{given[hole]}` is no name")
-        splice = rewrite(source, kernel, self.plain, self.fast, given)
-        if self.host is not None:
-            self.host(splice, kernel, forward=True)
-        return splice.result()
+
+        def once(source: Source, kernel: JitKernel) -> str:
+            splice = rewrite(source, kernel, self.plain, self.fast, given)
+            if self.host is not None:
+                self.host(splice, kernel, forward=True)
+            return splice.result()
+
+        return self._everywhere(once(source, kernel), kernel.name, once)

@@ -30,6 +30,7 @@ from workbench.kernels.inverses.rewritten import (
     INVERTED_IN_BLOCKS,
     LOOPS_AS_ONE,
     NUMBERED_TOGETHER,
+    SCANNED,
     SETTLED_EARLY,
     SQUARES_OF_PIXELS,
 )
@@ -60,6 +61,7 @@ INVERSES: tuple[Inverse, ...] = (
     COUNTED_TOGETHER,
     FEWER_LOOKS,
     NUMBERED_TOGETHER,
+    SCANNED,
     INVERTED_IN_BLOCKS,
     INVERTED_BY_DOUBLING,
     ONE_PASS,

@@ -8,6 +8,7 @@ from workbench.kernels.edits.looks import (
 )
 from workbench.kernels.edits.nests import FUSED_LOOPS, SQUARE_TILES
 from workbench.kernels.edits.rewrites import Rewrite
+from workbench.kernels.edits.scans import PREFIX_SCAN
 from workbench.kernels.edits.triangles import BLOCK_INVERSE, INVERSE_BY_DOUBLING
 from workbench.kernels.inverses.base import Inverse, Removable, puts_back
 from workbench.kernels.source import Source
@@ -46,6 +47,9 @@ FEWER_LOOKS = _inverse(
 )
 NUMBERED_TOGETHER = _inverse(
     PACKED_SCANS, "packed-scans", "ranks", "a prefix sum of its own for either set"
+)
+SCANNED = _inverse(
+    PREFIX_SCAN, "prefix-scan", "prefixes", "prefixes that are added up element by element"
 )
 INVERTED_IN_BLOCKS = _inverse(
     BLOCK_INVERSE, "block-inverse", "system", "a triangular system solved row by row"

@@ -1,0 +1,58 @@
+"""Prefix sums: in one parallel scan, or element by element.
+
+The plain form adds each element to all places from its own on, as a textbook writes it; a scan does
+it in a logarithm of steps (Blelloch, Prefix Sums and Their Applications, 1990).
+"""
+
+import ast
+
+from workbench.kernels.edits.base import EditRefused
+from workbench.kernels.edits.forms import Match
+from workbench.kernels.edits.rewrites import Rewrite
+from workbench.kernels.edits.splice import Splice
+from workbench.kernels.source_flow import names_in
+from workbench.kernels.source_kernel import JitKernel
+
+
+def _places(splice: Splice, kernel: JitKernel, found: Match) -> dict[str, str]:
+    """The range that the elements are counted by, and its length.
+
+    It is the only `arange` that what is added up was made from: a sum over several, or over a block
+    of two dimensions, is left alone.
+    """
+    values = found.expressions["VALUES"]
+    reached = sorted({*names_in(values), *kernel.flow.reaches(values)})
+    made = {name: kernel.flow.single(name) for name in reached}
+    lengths: set[str] = set()
+    for node in (n for one in (values, *made.values()) if one is not None for n in ast.walk(one)):
+        match node:
+            case ast.Call(args=[ast.Constant(value=0), length]) if _is_range(kernel, node):
+                lengths.add(splice.text(length))
+            case ast.Call() if _is_range(kernel, node):
+                raise EditRefused(f"the range of line {node.lineno} does not begin with 0")
+            case _:
+                pass
+    named = [name for name, one in made.items() if _is_range(kernel, one)]
+    if len(lengths) != 1 or not named:
+        raise EditRefused("what is added up is not made from one range that has a name")
+    return {"places": named[0], "SIZE": lengths.pop()}
+
+
+def _is_range(kernel: JitKernel, node: ast.AST | None) -> bool:
+    return kernel.names.op(node) == "arange"
+
+
+PREFIX_SCAN = Rewrite(
+    edit="scan-prefixes",
+    says="add up all prefixes in one parallel scan, not element by element",
+    plain="""
+running = tl.zeros_like(VALUES)
+for i in range(SIZE):
+    running += tl.where(places >= i, tl.sum(tl.where(places == i, VALUES, 0), axis=0), 0)
+""",
+    fast="""
+running = tl.cumsum(VALUES, axis=0)
+""",
+    plainly=_places,
+    every=True,
+)

@@ -13,7 +13,8 @@ from workbench.errors import WorkbenchError
 def register(app: typer.Typer) -> None:
     """Add the command to `bench`."""
     app.command(
-        epilog="Example: workbench bench search --record --keep stream.jsonl --seconds 600 softmax"
+        epilog="Example: workbench bench search --record --keep stream.jsonl --device cuda:all "
+        "--seconds 280 --count 16 gemm layernorm rmsnorm softmax"
     )(search)
 
 

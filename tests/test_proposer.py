@@ -1,5 +1,7 @@
 """The proposer: deterministic, in order, never twice the same, and honest about what it knows."""
 
+import math
+
 import msgspec
 import pytest
 from cards_kit import twenty_nine_cards
@@ -11,8 +13,7 @@ from workbench.kernels.target import target
 from workbench.measure.records import Kind, Time
 from workbench.search.grid import patience, points
 from workbench.search.line import line_of
-from workbench.search.proposer import NoProposal, Proposal, ProposerState, Tried, propose
-from workbench.skills.policy_table import shipped_policy
+from workbench.search.proposer import NoProposal, Proposal, ProposerState, Tried, consider, propose
 from workbench.skills.records import Truth
 
 SM90 = target("sm90")
@@ -165,19 +166,30 @@ def test_unknown_conditions_wait_until_no_other_card_is_left(library):
     assert "no card is left whose conditions are all known" in last.reason
 
 
-def test_a_known_risk_is_told_and_outranks_neither_case_nor_level(library):
+def test_the_gain_that_counts_goes_first_and_a_risk_is_told(library):
     spilled = softmax_launch(static=static(occupancy=0.25))
+    start = state(library, launches=(spilled,))
+    (considered,) = consider(start, line_of(start.history, start.number))
+    for phase in (False, True):
+        worth = [round(r.worth, 3) for r in considered.ranked if not r.unknown and r.later == phase]
+        assert worth == sorted(worth, reverse=True)
     done, _ = run(library, lambda _plan: False, steps=80, launches=(spilled,))
     plans = [p.plan for p, _ in done]
     known = [p for p in plans if all(c.truth is Truth.YES for c in p.checks)]
-    for case in {p.policy.chosen_by for p in known}:
-        first_tries = dict.fromkeys(p.card for p in known if p.policy.chosen_by == case)
-        orders = [library.skill(card).card.order for card in first_tries]
-        levels = [shipped_policy().level_of(order) for order in orders]
-        assert levels == sorted(levels), case
     risky = [any(r.truth is Truth.YES for r in p.risks) for p in known]
     assert risky != sorted(risky), "a risky technique is tried before a later one without risk"
     assert all(("at a risk:" in p.reason) == risk for p, risk in zip(known, risky, strict=True))
+
+
+def test_a_gain_counts_less_for_a_draft_a_seen_risk_and_outside_of_the_first_case(library):
+    start = state(library, launches=(softmax_launch(static=static(occupancy=0.25)),))
+    (considered,) = consider(start, line_of(start.history, start.number))
+    ranked = considered.ranked
+    assert {(r.draft, r.warned) for r in ranked} == {(True, False), (True, True)}
+    for one in ranked:
+        whole = one.case == 0 and not one.draft and not one.warned
+        assert math.isclose(math.exp(one.worth), one.expected.ratio) == whole, one.says
+        assert ("counts as" in one.says) <= (not whole)
 
 
 def test_a_card_of_another_family_is_out_of_scope(library):

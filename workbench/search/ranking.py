@@ -1,8 +1,9 @@
 """Which of the cards that fit goes first, and the words for why."""
 
 from collections.abc import Sequence
+from math import exp, log
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.kernels.edits.base import Edit
 from workbench.search.expectation import Expected, expected_gain, size_word
@@ -12,7 +13,7 @@ from workbench.search.records import ProposerState, Tried, search_of
 from workbench.search.together import Prepared
 from workbench.skills.card import Skill
 from workbench.skills.policy import Ruling
-from workbench.skills.policy_table import PolicyTable
+from workbench.skills.policy_table import PolicyTable, Ranking
 from workbench.skills.records import Check, Truth
 
 
@@ -53,13 +54,15 @@ class Ranked(Struct, frozen=True, kw_only=True):
     risky: bool
     kernel: int
     """Of the kernel among those launched, the one that moves most bytes first."""
+    worth: float
+    """Logarithm of the expected gain, as far as it counts (`policy.toml`, ranking)."""
     says: str
 
     @property
     def key(self) -> tuple[bool | int | float | str, ...]:
         """What a person asked for; conditions that are known; no setback here; the phase; what has
-        not helped here yet; the case; coarse to fine; a risk that was seen; evidence; the expected
-        gain. A risk that nobody saw only breaks ties.
+        not helped here yet; the gain that counts; then the case, and coarse to fine. A risk that
+        nobody saw only breaks ties.
 
         On an H200, a risk that came before the order kept three-product TF32, worth 1.5x and more
         for fp32 attention, behind every small step: the gate is what tells whether a risk is met.
@@ -71,11 +74,9 @@ class Ranked(Struct, frozen=True, kw_only=True):
             self.setback,
             self.later,
             self.again,
+            -round(self.worth, 3),
             self.case,
             self.level,
-            self.warned,
-            self.draft,
-            -self.expected.ratio,
             card.order,
             self.risky,
             self.kernel,
@@ -99,6 +100,10 @@ def rank(
     case = ruling.place(methods_of(choice.skill, table))
     level = table.level_of(card.order)
     coarse = table.coarse(level)
+    draft, warned = choice.skill.standing == "draft", _warned(choice)
+    parts = table.file.ranking
+    counts = _case_part(case, ruling, parts)
+    counts *= (parts.draft if draft else 1.0) * (parts.warned if warned else 1.0)
     ranked = Ranked(
         choice=choice,
         ruling=ruling,
@@ -111,13 +116,23 @@ def rank(
         coarse=coarse,
         later=not (coarse or rested(line, search_of(state))),
         again=any(trial.accepted for trial in trials),
-        warned=_warned(choice),
-        draft=choice.skill.standing == "draft",
+        warned=warned,
+        draft=draft,
         risky=any(r.truth is Truth.YES for r in choice.risks),
         kernel=place,
+        worth=log(expected.ratio) * (counts if expected.ratio > 1 else 1.0),
         says="",
     )
     return _worded(ranked, table)
+
+
+def _case_part(case: int, ruling: Ruling, parts: Ranking) -> float:
+    """How much of a gain counts for a card that is allowed at that place of a ruling."""
+    if case == 0:
+        return 1.0
+    if case < len(ruling.cases):
+        return parts.other_case
+    return parts.beyond_cases if case == len(ruling.cases) else parts.forbidden
 
 
 def had_setback(trials: Sequence[Tried]) -> bool:
@@ -145,8 +160,6 @@ def methods_of(skill: Skill, table: PolicyTable) -> frozenset[str]:
 
 
 def _worded(ranked: Ranked, table: PolicyTable) -> Ranked:
-    from msgspec import structs
-
     card = ranked.choice.skill.card
     levels = table.file.level
     level = levels[ranked.level].id if ranked.level < len(levels) else "hints"
@@ -157,6 +170,7 @@ def _worded(ranked: Ranked, table: PolicyTable) -> Ranked:
         place,
         level,
         f"{ranked.expected.ratio:.2f}x expected, {size} ({ranked.expected.says})",
+        *([f"counts as {exp(ranked.worth):.2f}x"] if _counts_less(ranked) else []),
         *(["a condition is unknown"] if ranked.unknown else []),
         *(["set back here"] if ranked.setback else []),
         *(["helped here already"] if ranked.again else []),
@@ -166,6 +180,10 @@ def _worded(ranked: Ranked, table: PolicyTable) -> Ranked:
     ]
     says = f"{card.id} on {ranked.choice.kernel}: {'; '.join(notes)}"
     return structs.replace(ranked, says=says)
+
+
+def _counts_less(ranked: Ranked) -> bool:
+    return f"{exp(ranked.worth):.2f}" != f"{ranked.expected.ratio:.2f}"
 
 
 def in_order(choices: Sequence[Ranked]) -> list[Ranked]:

@@ -192,7 +192,7 @@ def told(record: PolicyRecord) -> tuple[str, ...]:
     if record.forbidden_methods:
         lines.append(f"forbids {', '.join(record.forbidden_methods)}")
     if record.chosen_by and not record.chosen_by.startswith(f"{record.case}:"):
-        lines.append(f"nothing is left of the first case; chosen by {record.chosen_by}")
+        lines.append(f"nothing that it allows counts for more; chosen by {record.chosen_by}")
     lines += [f"assumed: {text}" for text in record.defaults]
     if record.missing:
         lines.append(f"could not see {', '.join(record.missing)}")

@@ -107,6 +107,12 @@ class Ranking(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     refusal_factor: float
     large: float
     medium: float
+    other_case: float
+    """Part of the gain that counts for a card that only a later case allows; and so on below."""
+    beyond_cases: float
+    forbidden: float
+    draft: float
+    warned: float
 
 
 class Standing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

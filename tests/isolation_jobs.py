@@ -128,6 +128,10 @@ def spin(bench, request, blobs):
         pass
 
 
+def sleep_on(bench, request, blobs):
+    time.sleep(1000)
+
+
 def unprintable(bench, request, blobs):
     class Odd(Exception):
         def __str__(self):

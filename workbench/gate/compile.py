@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from workbench.gate.candidate import Candidate
+from workbench.gate.lateness import late
 from workbench.gate.problem.records import ShapeReport
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.gate.specs import NoSpec, init_specs, input_specs
@@ -72,12 +73,16 @@ def run(
         isolation = worker.isolation
         recorded = _recorded(worker, request)
     if isinstance(recorded, Finding):
-        return Compiled(report=_report(Outcome.FAILED, recorded, began, isolation))
+        return Compiled(report=_report(_outcome(recorded), recorded, began, isolation))
     wrong = _wrong(recorded)
     if wrong is not None:
-        outcome = Outcome.UNPROVEN if wrong.blame is Blame.MACHINE else Outcome.FAILED
-        return Compiled(report=_report(outcome, wrong, began, isolation), recorded=recorded)
+        report = _report(_outcome(wrong), wrong, began, isolation)
+        return Compiled(report=report, recorded=recorded)
     return Compiled(report=_passed(recorded, began, isolation), recorded=recorded)
+
+
+def _outcome(wrong: Finding) -> Outcome:
+    return Outcome.UNPROVEN if wrong.blame is Blame.MACHINE else Outcome.FAILED
 
 
 def _recorded(worker: Worker, request: LaunchRequest) -> Recorded | Finding:
@@ -143,7 +148,7 @@ def _lost(fault: WorkerFault) -> Finding:
         says = f"host code raises {fault.kind}: {fault.message}".rstrip(": ")
         return Finding(code="compile.raised", says=says[:600], line=fault.line)
     if isinstance(fault, WorkerTimedOut):
-        return Finding(code="compile.timed-out", says=f"it did not compile in {fault.seconds:g} s")
+        return late("compile", fault, "it did not compile")
     if isinstance(fault, WorkerDied):
         evidence: Evidence = {"how": fault.how, "stderr": fault.stderr[-400:]}
         return Finding(code="compile.crashed", says=fault.what, evidence=evidence)

@@ -36,6 +36,7 @@ _VANISH_SECONDS = 30.0
 _TROUBLE = {
     "crashed",
     "timed-out",
+    "no-answer",
     "exited-early",
     "broke-protocol",
     "out-of-bounds",

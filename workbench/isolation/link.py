@@ -76,16 +76,17 @@ class Link:
         nonce: bytes,
         *,
         data_cap: int,
-        seconds: float,
+        left: Callable[[], float],
         watch: Callable[[], Excess | None],
     ) -> tuple[bytearray, bytearray]:
         """Send `pieces`, return head and data of the one frame that answers with `nonce`.
 
+        `left` says for how many seconds to wait before it is asked again, and 0 when it is late.
         Raises Ended, Late, OverLimit (what `watch` returned, asked some ten times a second) or
         WireFault. The worker is of no more use after any of them.
         """
-        until = time.monotonic() + seconds
-        self._nothing_was_said(until)
+        self._nothing_was_said()
+        until = time.monotonic() + left()
         outgoing = _Outgoing(pieces)
         incoming = _Incoming(nonce, data_cap)
         self._selector.modify(self._channel, selectors.EVENT_READ | selectors.EVENT_WRITE)
@@ -93,10 +94,15 @@ class Link:
         began = time.monotonic()
         while not incoming.complete:
             now = time.monotonic()
+            late = False
             if now >= until:
-                raise Late
+                late = (more := left()) <= 0
+                until = now + more
             self._look(now, watch)
-            self._step(outgoing, incoming, until, min(until, self._next_watch) - now)
+            self._step(outgoing, incoming, min(until, self._next_watch) - now)
+            # This process may have been kept waiting too, and the answer lie there.
+            if late and not incoming.complete:
+                raise Late
         self.waited = time.monotonic() - began
         return incoming.head, incoming.data
 
@@ -107,9 +113,7 @@ class Link:
             raise OverLimit(excess)
         self._next_watch = now + _WATCH_SECONDS
 
-    def _step(
-        self, outgoing: "_Outgoing", incoming: "_Incoming", until: float, seconds: float
-    ) -> None:
+    def _step(self, outgoing: "_Outgoing", incoming: "_Incoming", seconds: float) -> None:
         dead = False
         for key, events in self._selector.select(max(seconds, 0.0)):
             if key.fileobj is self._leash:
@@ -118,7 +122,7 @@ class Link:
                 if events & selectors.EVENT_WRITE and outgoing.send(self._channel):
                     self._selector.modify(self._channel, selectors.EVENT_READ)
                 if events & selectors.EVENT_READ and not incoming.receive(self._channel):
-                    raise self._closed(until)
+                    raise self._closed()
             else:
                 self._drain(key.fd)
         if dead and not incoming.complete:
@@ -127,16 +131,16 @@ class Link:
             if not incoming.complete:
                 raise self._death()
 
-    def _nothing_was_said(self, until: float) -> None:
+    def _nothing_was_said(self) -> None:
         """Between two turns the worker has nothing to say."""
         with contextlib.suppress(BlockingIOError):
             if self._channel.recv(1, socket.MSG_PEEK):
                 raise WireFault("spoke out of turn")
-            raise self._closed(until)
+            raise self._closed()
 
-    def _closed(self, until: float) -> Exception:
+    def _closed(self) -> Exception:
         """Why the channel came to its end: death, or a worker that lives on without it."""
-        until = min(until, time.monotonic() + _DEATH_SECONDS)
+        until = time.monotonic() + _DEATH_SECONDS
         with selectors.DefaultSelector() as selector:
             selector.register(self._leash, selectors.EVENT_READ)
             for pipe in self._output:

@@ -37,13 +37,22 @@ class WorkerDied(WorkerFault):
 
 
 class WorkerTimedOut(WorkerFault):
-    """The worker did not answer within `seconds`; it was killed with everything it had started."""
+    """The worker did not answer within `seconds`; it was killed with everything it had started.
 
-    def __init__(self, seconds: float, *, stderr: str = "") -> None:
+    `busy` says whether it computed for most of that time, `cpu_seconds` of it. One that did not has
+    waited for something, or the machine had other work: nothing can be said of what runs in it.
+    """
+
+    def __init__(
+        self, seconds: float, *, busy: bool = True, cpu_seconds: float = 0.0, stderr: str = ""
+    ) -> None:
         self.seconds = seconds
+        self.busy = busy
+        self.cpu_seconds = cpu_seconds
         self.stderr = stderr
+        idle = "" if busy else f", of which it computed for {cpu_seconds:.1f} s"
         super().__init__(
-            f"the worker gave no answer within {seconds:g} s", where=_last_line(stderr)
+            f"the worker gave no answer within {seconds:g} s{idle}", where=_last_line(stderr)
         )
 
 

@@ -102,12 +102,16 @@ def use(pids: list[int]) -> Use:
 
 def work_of(pids: Sequence[int]) -> Work:
     """What these processes have computed, by the kernel's own clocks, which tick in nanoseconds."""
-    seconds = 0.0
+    return Work(pids=tuple(pids), cpu_seconds=sum(work_each(pids).values()))
+
+
+def work_each(pids: Sequence[int]) -> dict[int, float]:
+    """CPU seconds of each of these processes that there still is."""
+    found: dict[int, float] = {}
     for pid in pids:
-        # OSError: it has ended meanwhile.
         with contextlib.suppress(OSError):
-            seconds += time.clock_gettime(~pid << 3 | _CPU_TIME)
-    return Work(pids=tuple(pids), cpu_seconds=seconds)
+            found[pid] = time.clock_gettime(~pid << 3 | _CPU_TIME)
+    return found
 
 
 def unlinked_bytes(pids: list[int]) -> int:

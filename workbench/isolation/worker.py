@@ -16,6 +16,7 @@ from workbench.isolation.forkserver import ended, pid_behind
 from workbench.isolation.gpumemory import DeviceUse, GpuMemory
 from workbench.isolation.link import Ended, Late, Link, OverLimit
 from workbench.isolation.outcome import JobFailed, WorkerBroke, WorkerDied, WorkerTimedOut
+from workbench.isolation.patience import Patience
 from workbench.isolation.processes import Work, descendants, use, work_of
 from workbench.isolation.records import Layer, Limits
 from workbench.isolation.sandbox import PID_NAMESPACE, in_force
@@ -180,11 +181,11 @@ class Worker:
     ) -> Reply:
         """Run `job` (`package.module:function`) in the worker and return what it answers.
 
-        `request` must be msgpack-able. `deadline` in seconds from now; default
-        `Limits.wall_seconds`. Raises JobFailed when the job raised (the worker can be called
-        again), else WorkerDied, WorkerTimedOut or WorkerBroke: then the worker has been killed
-        with everything it started, and its scratch is gone. The reply is what the worker claims;
-        its blobs are views of bytes that the judge owns.
+        `request` must be msgpack-able. `deadline` in seconds of the worker's own time (`Patience`);
+        default `Limits.wall_seconds`. Raises JobFailed when the job raised (the worker can be
+        called again), else WorkerDied, WorkerTimedOut or WorkerBroke: then the worker has been
+        killed with everything it started, and its scratch is gone. The reply is what the worker
+        claims; its blobs are views of bytes that the judge owns.
         """
         if self._closed:
             raise WorkerDied("closed")
@@ -212,15 +213,21 @@ class Worker:
         self, pieces: Sequence[bytes | memoryview], nonce: bytes, data_cap: int, seconds: float
     ) -> tuple[FromWorker, bytearray]:
         with self._busy:
+            patience = Patience(seconds, lambda: descendants(self.keeper_pid))
             try:
                 head, data = self._link.exchange(
-                    pieces, nonce, data_cap=data_cap, seconds=seconds, watch=self._excess
+                    pieces, nonce, data_cap=data_cap, left=patience.left, watch=self._excess
                 )
                 return decode_from_worker(memoryview(head)), data
             except Ended as end:
                 raise self._died(end) from None
             except Late:
-                raise WorkerTimedOut(seconds, stderr=self._end()) from None
+                raise WorkerTimedOut(
+                    seconds,
+                    busy=patience.busy,
+                    cpu_seconds=patience.cpu_seconds,
+                    stderr=self._end(),
+                ) from None
             except OverLimit as excess:
                 raise self._over(excess.excess) from None
             except WireFault as fault:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from workbench.errors import WorkbenchError
 from workbench.gate.correctness.protocol import OpenReference, decode, encode
+from workbench.gate.lateness import late
 from workbench.gate.memory import over_limit
 from workbench.gate.records import Blame, Finding
 from workbench.isolation.outcome import (
@@ -113,8 +114,7 @@ def _explain(fault: WorkerFault) -> Finding:
     """A worker's end as a finding about the candidate in it."""
     match fault:
         case WorkerTimedOut():
-            says = f"the candidate gave no answer within {fault.seconds:g} s"
-            return blame("timed-out", says, seconds=fault.seconds)
+            return late("correctness", fault, "the candidate gave no answer")
         case WorkerDied():
             return _death(fault)
         case WorkerBroke():
@@ -132,6 +132,9 @@ def _death(fault: WorkerDied) -> Finding:
     stderr = fault.stderr[-500:]
     if (memory := over_limit(fault)) is not None:
         return memory
+    if fault.signal == signal.SIGXCPU:  # no call by itself: each has a deadline
+        says = "all calls together took more processor time than a worker is given"
+        return Finding(code="correctness.cannot-judge", says=says, blame=Blame.MACHINE)
     if fault.signal is not None:
         says = f"the candidate's process was killed by {_signal_name(fault.signal)}"
         return blame("crashed", says, signal=fault.signal, stderr=stderr)

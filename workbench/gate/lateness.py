@@ -1,0 +1,18 @@
+"""What it means when a candidate's worker gives no answer in time."""
+
+from workbench.gate.records import Blame, Evidence, Finding
+from workbench.isolation.outcome import WorkerTimedOut
+
+
+def late(stage: str, fault: WorkerTimedOut, did: str) -> Finding:
+    """A finding against a candidate that computed on and on; else nobody knows whose fault it is.
+
+    `did` says what it has not done, as in `the candidate gave no answer`.
+    """
+    says = f"{did} within {fault.seconds:g} s"
+    if fault.busy:
+        return Finding(code=f"{stage}.timed-out", says=says, evidence={"seconds": fault.seconds})
+    says += f", and computed for {fault.cpu_seconds:.1f} s of them: "
+    says += "it waits for something, or the machine is too busy"
+    evidence: Evidence = {"seconds": fault.seconds, "cpu_seconds": round(fault.cpu_seconds, 3)}
+    return Finding(code=f"{stage}.no-answer", says=says, blame=Blame.MACHINE, evidence=evidence)

@@ -17,6 +17,7 @@ from workbench.gate.timing.turns import Empty, SideFault, StandIn, Turn, nobody
 from workbench.measure.gpulock import GpuBusy
 from workbench.measure.gpuwatch import GpuState
 from workbench.measure.pairs import PairRule
+from workbench.measure.records import Speed
 from workbench.problems.records import Problem, Shape, WorkFloor
 
 SEED_BYTES = bytes(range(16))
@@ -153,6 +154,8 @@ class Match:
         seed_kernel: bool = False,
         busy: bool = False,
         decides: bool = True,
+        confirms: bool = True,
+        found: Speed | None = None,
         stand_in: StandIn = nobody,
         **scripts: dict,
     ) -> None:
@@ -177,6 +180,8 @@ class Match:
                 device_index=0,
                 rule=PairRule(),
                 decides=decides,
+                confirms=confirms,
+                found=found,
             ),
             None,
             seed_kernel=FIRST if seed_kernel else None,

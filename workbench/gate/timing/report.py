@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from workbench.gate.profile import Profiled
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.gate.timing.paired_run import Noisy
 from workbench.gate.timing.sides import CANDIDATE, REFERENCE
@@ -69,6 +70,21 @@ def no_gain(speed: Speed, found: Answer, rule: PairRule) -> Finding | None:
         "kind": str(speed.kind),
     }
     return Finding(code=code, says=says, evidence=evidence)
+
+
+FOUND_ONCE = "profile.found-once"
+"""Code of a gain that only one run has found."""
+
+
+def found_once(speed: Speed) -> Finding:
+    """That a gain is still to be found again: no fault, and no verdict."""
+    says = f"{speed.in_full()} over its parent in one run, to be found again"
+    return Finding(code=FOUND_ONCE, says=says, blame=Blame.MACHINE)
+
+
+def ended(profiled: Profiled, outcome: Outcome, finding: Finding) -> Profiled:
+    """The numbers with a report that ends on one finding."""
+    return structs.replace(profiled, report=timing_report(outcome, finding.says, [finding]))
 
 
 def contradicted(side: str, found: Disagreement) -> tuple[Outcome, Finding]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from workbench.gate.candidate import Candidate
 from workbench.gate.correctness.asking import opening
@@ -35,6 +35,8 @@ from workbench.gate.timing.report import (
     blamed,
     contradicted,
     eager_words,
+    ended,
+    found_once,
     large,
     no_gain,
     time_words,
@@ -42,6 +44,7 @@ from workbench.gate.timing.report import (
     unfit,
 )
 from workbench.gate.timing.roof import Roof
+from workbench.gate.timing.settings import TimerSettings
 from workbench.gate.timing.sides import Sides, SidesSpec, open_sides
 from workbench.gate.timing.turns import CANDIDATE, PARENT, REFERENCE, SEED, SideFault
 from workbench.isolation.workshop import Workshop
@@ -67,21 +70,6 @@ PAIRS = "pairs"
 """Name of their part of the stage's seconds."""
 _ALONE_PAIRS, _SEED_PAIRS = 60, 30
 """Beside eager, and against the seed or what may be faster: nothing is decided there (ours)."""
-
-
-class TimerSettings(Struct, frozen=True, kw_only=True):
-    """Where and how strictly is measured."""
-
-    target: str
-    """`sm90`."""
-    device: str
-    """Name of the GPU."""
-    device_index: int | None
-    """None rehearses the protocol on the CPU: its times mean nothing."""
-    rule: PairRule = PairRule()
-    decides: bool = True
-    """False: a step may be as slow as it likes, so one run of 30 pairs tells how fast it is, and
-    no second one confirms it."""
 
 
 class GpuTimer:
@@ -205,30 +193,40 @@ class _Sitting:
     def _against(self, parent: Candidate) -> Profiled:
         """A step: is it faster than what it was made from, twice?"""
         rivals = ((PARENT, parent), (CANDIDATE, self._candidate))
-        first = played = self._play("first", rivals, swapped=False, eager=False)
-        before = first.summary(over=PARENT)
-        if pairs.answer(before, first.rule) is Answer.FASTER:
-            played = self._play("second", rivals, swapped=True, eager=True)
-            # What a decision costs is what was spent until it was there.
-            played = structs.replace(played, seconds=first.seconds + played.seconds)
-        profiled = self._timed(played)
-        speed = profiled.speed
-        if speed is None:
-            raise RuntimeError("a run with a parent has pairs")
-        answer = pairs.answer(played.summary(over=PARENT), played.rule)
-        finding = no_gain(speed, answer, played.rule)
-        if finding is not None:
-            if played is not first:
-                said = pairs.speed(before, first.rule, first.seconds).in_full()
-                finding = structs.replace(finding, says=f"{finding.says} (at first {said})")
-            report = timing_report(Outcome.FAILED, finding.says, [finding])
-            return structs.replace(profiled, report=report)
+        found = self._timer.settings.found
+        if found is None:
+            first = self._play("first", rivals, swapped=False, eager=False)
+            answer = pairs.answer(first.summary(over=PARENT), first.rule)
+            if answer is not Answer.FASTER or not self._timer.settings.confirms:
+                return self._once(first, answer)
+            found = pairs.speed(first.summary(over=PARENT), first.rule, first.seconds)
+        second = self._play("second", rivals, swapped=True, eager=True)
+        # What a decision costs is what was spent until it was there.
+        second = structs.replace(second, seconds=found.gpu_seconds + second.seconds)
+        profiled, speed = self._stepped(second)
+        answer = pairs.answer(second.summary(over=PARENT), second.rule)
+        if (finding := no_gain(speed, answer, second.rule)) is not None:
+            says = f"{finding.says} (at first {found.in_full()})"
+            return ended(profiled, Outcome.FAILED, structs.replace(finding, says=says))
         says = f"{time_words(profiled.time, profiled.limit)}, {speed.in_full()} over its parent"
         return structs.replace(
             profiled,
             report=timing_report(Outcome.PASSED, says + eager_words(profiled.versus_reference)),
             versus_seed=self._versus_seed(parent, speed),
         )
+
+    def _once(self, first: Played, answer: Answer) -> Profiled:
+        """What one run says: no gain, or one that is still to be found again."""
+        profiled, speed = self._stepped(first)
+        if (finding := no_gain(speed, answer, first.rule)) is not None:
+            return ended(profiled, Outcome.FAILED, finding)
+        return ended(profiled, Outcome.UNPROVEN, found_once(speed))
+
+    def _stepped(self, played: Played) -> tuple[Profiled, Speed]:
+        profiled = self._timed(played)
+        if profiled.speed is None:
+            raise RuntimeError("a run with a parent has pairs")
+        return profiled, profiled.speed
 
     def _versus_seed(self, parent: Candidate, speed: Speed) -> Speed | None:
         """How much faster than the session's seed; nothing hangs on it."""

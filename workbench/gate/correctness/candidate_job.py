@@ -202,7 +202,7 @@ def call(
     if message.reset_state:
         loaded.put_state()
     arguments = rebuild(message.inputs, loaded.inputs)
-    log = HostLog(str(loaded.file), loaded.buffers())
+    log = HostLog(str(loaded.file), loaded.buffers(), loaded.inputs)
     try:
         with ExitStack() as around:
             around.enter_context(uninitialised(message.poison, loaded.device))

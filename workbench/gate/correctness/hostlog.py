@@ -38,14 +38,32 @@ ALLOWED_OPERATORS = frozenset(
 BOOKKEEPING = frozenset({"add_", "addcmul_", "div_", "lerp_", "mul_", "sub_"})
 """Allowed in place on buffers of the reference's state: running statistics and counters."""
 
+MOST_UPDATES = 16
+"""Of one buffer in one call (ours): a running statistic takes three, a sum over rows one a row."""
+
+MOST_READ = 64
+"""Single values that the host may read in one call (ours): settings, not a tensor's contents."""
+
+_READS = frozenset({"_local_scalar_dense", "is_nonzero", "item"})
+
 
 class HostLog(OperatorMode):
     """Counts the operators of one call and where in the candidate's file they came from."""
 
-    def __init__(self, filename: str, buffers: Iterable[torch.Tensor] = ()) -> None:
+    def __init__(
+        self,
+        filename: str,
+        buffers: Iterable[torch.Tensor] = (),
+        inputs: Iterable[torch.Tensor] = (),
+    ) -> None:
         super().__init__()
         self._filename = filename
-        self._buffers = frozenset(t.untyped_storage().data_ptr() for t in buffers)
+        self._buffers = frozenset(map(_storage, buffers))
+        self._inputs = frozenset(map(_storage, inputs))
+        self._updates: Counter[int] = Counter()
+        self._carrying: set[int] = set()
+        """Buffers that the host gave a tensor in this call: their values are data now."""
+        self._read = 0
         self._counts: Counter[tuple[str, bool]] = Counter()
         self._lines: dict[tuple[str, bool], int | None] = {}
 
@@ -64,12 +82,20 @@ class HostLog(OperatorMode):
         return func(*args, **(kwargs or {}))
 
     def _allows(self, operator: str, args: tuple[object, ...]) -> bool:
+        tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+        target = _storage(tensors[0]) if tensors else 0
+        if operator in _READS:
+            self._read += 1
+            return target not in self._carrying and self._read <= MOST_READ
+        if target in self._buffers and len(tensors) > 1:
+            self._carrying.add(target)
         if operator not in BOOKKEEPING:
             return operator in ALLOWED_OPERATORS
-        target = args[0] if args else None
+        self._updates[target] += 1
         return (
-            isinstance(target, torch.Tensor)
-            and target.untyped_storage().data_ptr() in self._buffers
+            target in self._buffers
+            and self._updates[target] <= MOST_UPDATES
+            and not any(_storage(tensor) in self._inputs for tensor in tensors[1:])
         )
 
     def operators(self) -> list[Operator]:
@@ -84,3 +110,7 @@ class HostLog(OperatorMode):
         while frame is not None and frame.f_code.co_filename != self._filename:
             frame = frame.f_back  # type: ignore[assignment]  # None ends the walk
         return None if frame is None else frame.f_lineno
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()

@@ -4,7 +4,7 @@ import ast
 
 from workbench.gate.policy.containers import Containers
 from workbench.gate.policy.names import Group
-from workbench.gate.policy.refusals import code_of_name
+from workbench.gate.policy.refusals import code_of_name, spelled
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.values import (
     ADDRESS,
@@ -198,6 +198,8 @@ class Library(Containers):
                 continue
             if group.arguments == "plain" and self.may_hold_tensor(arguments.all()):
                 self.refuse("policy.torch-compute", node)
+            if group.where == "buffer" and name != "copy_":
+                self.check_update(arguments.all(), node, frame)
             match group.returns:
                 case "plain":
                     return PLAIN
@@ -212,6 +214,12 @@ class Library(Containers):
                     return frozenset({atom}) | (PLAIN if name == "type" else EMPTY)
         self.refuse("policy.torch-compute", node)
         return UNKNOWN
+
+    def check_update(self, given: Value, node: ast.AST, frame: Frame) -> None:
+        """Refuse to update a buffer by an input itself: what it learns of one, kernels work out."""
+        if frame.phase is Phase.CALL and Tensor("input") in given:
+            says = f"`{spelled(node)}` computes on an input outside a kernel"
+            self.refuse("policy.torch-compute", node, says=says)
 
     def call_module(
         self,

@@ -84,6 +84,7 @@ class Statements(Patterns):
         tensors = [atom for atom in old if isinstance(atom, Tensor)]
         buffers = tensors and all(atom.origin == "buffer" for atom in tensors)
         if buffers and isinstance(node.op, _BOOKKEEPING):
+            self.check_update(value, node, frame)
             return
         new = self.operate(old, value, node.op, node, frame)
         for atom in old:

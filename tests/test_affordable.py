@@ -75,6 +75,27 @@ def test_extents_shrink_until_a_call_is_affordable_and_small_constants_stay(tmp_
     assert "(of 256)" in scaled.says()
 
 
+SPELLINGS = {
+    "chained": "batch = 64\nchannels = 64\nsize = width = 256\nkernel_size = 3\n",
+    "annotated": "batch: int = 64\nchannels: int = 64\nsize: int = 256\n"
+    "kernel_size = 3\nwidth = size\n",
+    "computed": "batch = 64\nchannels = 8 * 8\nsize = 2**8\nkernel_size = 3\nwidth = size\n",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_sizes_are_found_however_they_are_assigned(spelling, tmp_path, workshop):
+    text = CONV.replace(
+        "batch, channels, size, kernel_size = 64, 64, 256, 3\nwidth = size\n", SPELLINGS[spelling]
+    )
+    loaded = problem(tmp_path, text)
+    scaled = scaled_down(loaded, workshop)
+    assert scaled.was["size"] == 256
+    with Inspector(loaded, workshop, 60.0) as inspector:
+        seen = inspector.describe(scaled.shape, meta=True)
+    assert sum(o.bytes for o in seen.operators) <= MOVED_BYTES
+
+
 def test_the_sidecar_made_of_it_is_one_that_the_loader_reads(tmp_path, workshop):
     scaled = scaled_down(problem(tmp_path, CONV), workshop)
     (tmp_path / "mine.toml").write_text(scaled.sidecar())

@@ -49,6 +49,7 @@ def check_values(known: Mapping[str, Constant], values: Mapping[str, Constant], 
 
 def substitute(tree: ast.Module, values: Mapping[str, Constant]) -> None:
     """Replace, in place, what the constants in `values` are assigned; derived constants follow."""
+    tree.body = [single for statement in tree.body for single in _singly(statement)]
     for statement in tree.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)]) if name in values:
@@ -64,9 +65,34 @@ def substitute(tree: ast.Module, values: Mapping[str, Constant]) -> None:
                 pass
 
 
+def whole_numbers(tree: ast.Module) -> dict[str, int]:
+    """The constants that are an integer, or arithmetic over integers, and rest on no other name."""
+    alone = {
+        name: _constant(node, {})
+        for name, node in _assignments(tree)
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, bool)
+    }
+    return {name: value for name, value in alone.items() if type(value) is int}
+
+
+def _singly(statement: ast.stmt) -> list[ast.stmt]:
+    """`height = width = 64` as an assignment for each name; any other statement as it is."""
+    match statement:
+        case ast.Assign(targets=[_, _, *_] as targets, value=value) if all(
+            isinstance(target, ast.Name) for target in targets
+        ):
+            return [
+                ast.copy_location(ast.Assign(targets=[target], value=value), statement)
+                for target in targets
+            ]
+        case _:
+            return [statement]
+
+
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """Names that the top level assigns exactly once, with the expression, in file order."""
-    pairs = [pair for statement in tree.body for pair in _targets(statement)]
+    single = [part for statement in tree.body for part in _singly(statement)]
+    pairs = [pair for statement in single for pair in _targets(statement)]
     times = Counter(name for name, _ in pairs)
     return ((name, node) for name, node in pairs if times[name] == 1)
 

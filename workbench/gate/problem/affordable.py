@@ -14,6 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.gate.problem.asking import Inspector
 from workbench.gate.problem.records import Described
 from workbench.isolation.workshop import Workshop
+from workbench.problems.constants import whole_numbers
 from workbench.problems.made import made_sidecar
 from workbench.problems.records import Constant, Problem, Shape
 
@@ -60,7 +61,7 @@ def scaled_down(problem: Problem, workshop: Workshop) -> Scaled | None:
         seen = inspector.describe(problem.full, meta=True)
         if seen.unseen or _affordable(seen):
             return None
-        was = literals(problem.source)
+        was = whole_numbers(ast.parse(problem.source))
         for values in smaller(problem.source, _LIMITS):
             shape = Shape(name="scaled", values=values)
             if _affordable_at(inspector, shape):
@@ -114,7 +115,7 @@ def _affordable_at(inspector: Inspector, shape: Shape) -> bool:
 
 def smaller(source: str, upper: Sequence[int]) -> Iterator[dict[str, Constant]]:
     """Values for the file's literal integers, by limits in turn, also with small batches alone."""
-    sizes = literals(source)
+    sizes = whole_numbers(ast.parse(source))
     tried: list[dict[str, Constant]] = []
     for limit in upper:
         for batch in (limit, SMALL_BATCH):
@@ -133,25 +134,3 @@ def _halved(size: int, limit: int) -> int:
     while size > limit and size % 2 == 0:
         size //= 2
     return size if size <= limit else limit - 1
-
-
-def literals(source: str) -> dict[str, int]:
-    """Module-level names that are assigned an integer as such, alone or in a tuple."""
-    return dict(_literals(ast.parse(source)))
-
-
-def _literals(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    for statement in tree.body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=int(value))):
-                if not isinstance(value, bool):
-                    yield name, value
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=parts)):
-                for target, part in zip(names, parts, strict=False):
-                    match target, part:
-                        case ast.Name(id=name), ast.Constant(value=int(value)):
-                            yield name, value
-                        case _:
-                            pass
-            case _:
-                pass

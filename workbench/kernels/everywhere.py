@@ -10,7 +10,7 @@ of concolic execution (Godefroid, Klarlund, Sen: DART, PLDI 2005), with all prog
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ _FEW = 8
 """Values by which programs are told apart where no comparison does it (ours)."""
 _MOST_ADDRESSES = 32
 """Accesses of one program whose addresses are compared with the launch's pattern (ours)."""
+_NOWHERE = np.empty(0, dtype=np.int64)
 
 
 class Unknown(Struct, frozen=True):
@@ -51,6 +52,13 @@ class Share(Struct, frozen=True):
     """Programs that go its way and were not yet stood for."""
     places: float | None
     """Of those, how many store to places of their own; None where places are not known."""
+
+
+class Reach(Struct, frozen=True):
+    """How far the places of programs that another one stands for are from its own, in bytes."""
+
+    by_storage: dict[int, Array | None]
+    """By the storage's address, a distance for each; None where no one distance tells."""
 
 
 class Everywhere:
@@ -79,7 +87,9 @@ class Everywhere:
         self._own = 0
         self._steps = 0
         self._addresses = 0
-        self._stores: list[Array] = []
+        self._stores: list[tuple[int, Array]] = []
+        """Storages, and where in memory each program stores."""
+        self._reaches: dict[Grid, Reach | None] = {}
         self._lit: list[int] = []
         self._seen: set[bytes] = set()
         """Where programs that are stood for store to."""
@@ -127,6 +137,8 @@ class Everywhere:
         self.uniform &= not of_drawn.any() or bool((of_drawn == self._drawn).all())
         alike = float(self._weights[fresh].sum())
         places = self._new_places(fresh) if self._placed and alike else None
+        if alike:
+            self._reaches[program] = self._reach(fresh) if self._placed else None
         self.shares[program] = Share(alike, places)
 
     def _new_places(self, fresh: Array) -> float:
@@ -134,13 +146,44 @@ class Everywhere:
         alike = int(fresh.sum())
         weights = self._weights[fresh]
         masks = np.broadcast_to(np.array(self._lit, dtype=np.int64), (alike, len(self._lit)))
-        lows = [np.broadcast_to(low, fresh.shape)[fresh] for low in self._stores]
+        lows = [np.broadcast_to(low, fresh.shape)[fresh] for _, low in self._stores]
         rows = np.stack([*lows, *masks.T], axis=1) if lows else masks[:1]
         keys, firsts = np.unique(rows, axis=0, return_index=True)
         named = zip((row.tobytes() for row in keys.astype(np.int64)), firsts, strict=True)
         new = {name: weights[first] for name, first in named if name not in self._seen}
         self._seen |= new.keys()
         return float(sum(new.values()))
+
+    def _reach(self, fresh: Array) -> Reach | None:
+        if len(self._stores) == _MOST_ADDRESSES:  # there may be more
+            return None
+        found: dict[int, Array | None] = {}
+        for place, low in self._stores:
+            every = np.broadcast_to(low, fresh.shape)
+            moved = every[fresh] - every[self._own]
+            before = found.setdefault(place, moved)
+            if before is not None and not np.array_equal(before, moved):
+                found[place] = None
+        return Reach(found)
+
+    def covers(self, footprints: Mapping[Grid, Array], storage: int, wanted: Array) -> Array | None:
+        """Which bytes of a storage some program of the launch writes; None: nobody knows.
+
+        `footprints` are, by program that ran, the bytes where an element begins that it wrote.
+        """
+        if not self.told or self.followed < math.prod(self.grid):
+            return None
+        lit = np.zeros(wanted.shape, dtype=np.bool_)
+        for program, reach in self._reaches.items():
+            moved = None if reach is None else reach.by_storage.get(storage, _NOWHERE)
+            if moved is None:
+                return None
+            own = np.unique(footprints.get(program, _NOWHERE).astype(np.int64))
+            if own.size and moved.size:
+                apart = wanted[:, None] - np.unique(moved)[None, :]
+                at = np.minimum(np.searchsorted(own, apart), own.size - 1)
+                lit |= (own[at] == apart).any(axis=1)
+        return lit
 
     def draw(self) -> Grid | None:
         """A program that nobody stands for yet; None when there is none.
@@ -189,15 +232,16 @@ class Everywhere:
         self.part(np.broadcast_to(left < right, self._alive.shape))
         self.part(np.broadcast_to(left > right, self._alive.shape))
 
-    def accessed(self, spread: Spread, mask: Array | None = None) -> None:
+    def accessed(self, spread: Spread, mask: Array | None = None, storage: int = 0) -> None:
         """An access parts programs whose address is off the launch's pattern, if few patterns are.
 
         The pattern is what the addresses of the grid's first neighbours continue. `mask` is a
-        store's.
+        store's, and `storage` the address of what it stores into.
         """
         self._addresses += 1
         if mask is not None and len(self._stores) < _MOST_ADDRESSES:
-            self._stores.append(spread.low if isinstance(spread, Span) else np.zeros(1))
+            low = spread.low.astype(np.int64) if isinstance(spread, Span) else np.zeros(1, np.int64)
+            self._stores.append((storage, low))
             self._lit.append(hash(np.packbits(mask).tobytes()))
             self._placed &= spread is not UNKNOWN
         if not isinstance(spread, Span) or self._addresses > _MOST_ADDRESSES:

@@ -22,6 +22,7 @@ Array = NDArray[Any]
 COMPARISONS = {
     *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
 }
+_CHOICES = {np.minimum, np.maximum, np.fmin, np.fmax}
 
 
 def spread_of(handle: object) -> Spread:
@@ -143,7 +144,7 @@ class EverywhereBuilder(TracedBuilder):
         self, ptrs: TensorHandle, value: TensorHandle, mask: Untyped, *rest: Untyped
     ) -> TensorHandle | None:
         """A number that is stored decides what an output holds."""
-        self.everywhere.accessed(self._address(ptrs), _lanes(ptrs, mask))
+        self.everywhere.accessed(self._address(ptrs), _lanes(ptrs, mask), _place(ptrs))
         spread = spread_of(value)
         if isinstance(spread, Span):
             self.everywhere.part_by(spread)
@@ -153,12 +154,13 @@ class EverywhereBuilder(TracedBuilder):
         self, op: Untyped, ptr: TensorHandle, val: TensorHandle, mask: Untyped, *rest: Untyped
     ) -> TensorHandle:
         """As a store; what it gives back is data."""
-        self.everywhere.accessed(self._address(ptr), _lanes(ptr, mask))
+        self.everywhere.accessed(self._address(ptr), _lanes(ptr, mask), _place(ptr))
         return with_spread(super().create_atomic_rmw(op, ptr, val, mask, *rest), UNKNOWN)
 
     def create_atomic_cas(self, ptr: TensorHandle, *rest: Untyped) -> TensorHandle:
         """As a store."""
-        self.everywhere.accessed(self._address(ptr), np.ones(ptr.data.shape, dtype=np.bool_))
+        lanes = np.ones(ptr.data.shape, dtype=np.bool_)
+        self.everywhere.accessed(self._address(ptr), lanes, _place(ptr))
         return with_spread(super().create_atomic_cas(ptr, *rest), UNKNOWN)
 
     _through: Spread = None
@@ -172,11 +174,35 @@ class EverywhereBuilder(TracedBuilder):
     def indirect(self, access: Untyped, args: Untyped, named: Untyped) -> Untyped:
         """An access through a descriptor or a block pointer."""
         before = self._indirect, self._through
-        self._indirect, self._through = True, _described(args)
+        self._indirect, self._through = True, self._described(args)
         try:
             return access(self, *args, **named)
         finally:
             self._indirect, self._through = before
+
+    def _described(self, args: Untyped) -> Spread:
+        """The address that a descriptor's indices name, but for what is the same in all programs;
+        UNKNOWN where they do not tell. Parts programs by how much of the block lies inside.
+        """
+        described = [one for one in args if isinstance(one, TensorDescHandle)]
+        indices = [one for one in args if isinstance(one, list | tuple)]
+        if len(described) != 1 or len(indices) != 1:
+            return UNKNOWN
+        block = described[0]
+        width = max(1, block.base.get_element_ty().primitive_bitwidth // 8)
+        handles = [*indices[0], *block.shape, *block.strides, block.base]
+        spans = [_span(one) if isinstance(one, TensorHandle) else None for one in handles]
+        known = [span.low.astype(np.int64) for span in spans if span is not None and span.exact]
+        if len(known) < len(handles):
+            return UNKNOWN
+        count = len(block.shape)
+        place: Array = known[-1]
+        for axis, lanes in enumerate(block.block_shape):
+            at, size, stride = known[axis], known[count + axis], known[2 * count + axis]
+            self.everywhere.part(self._wide(np.clip(size - at, 0, int(lanes))))
+            self.everywhere.part(self._wide(np.clip(at, -int(lanes), 0)))
+            place = place + width * at * stride
+        return exact(self._wide(place)) if place.size > 1 else None
 
     # -- the rules
 
@@ -255,9 +281,8 @@ class EverywhereBuilder(TracedBuilder):
         if op in COMPARISONS:
             sides = [Span(self._wide(s.low), self._wide(s.high)) for s in (left, right)]
             self.everywhere.compared(sides[0], sides[1], span)
-        elif op in (np.minimum, np.maximum, np.fmin, np.fmax):
-            if left.exact and right.exact:
-                self.everywhere.chosen(left.low, right.low)
+        elif op in _CHOICES and left.exact and right.exact:
+            self.everywhere.chosen(left.low, right.low)
         return with_spread(made, span)
 
     def _exactly(self, made: TensorHandle, left: Span, right: Span, op: Untyped) -> Span:
@@ -287,6 +312,12 @@ class EverywhereBuilder(TracedBuilder):
         return with_spread(made, UNKNOWN) if spoiled else made
 
 
+def _place(ptrs: TensorHandle) -> int:
+    """The address of the storage that a pointer points into; 0 where nobody knows."""
+    region = region_of(ptrs.dtype)
+    return 0 if region is None else int(region.low)
+
+
 def _lanes(ptrs: TensorHandle, mask: Untyped) -> Array:
     return np.broadcast_to(mask_of(mask), ptrs.data.shape)
 
@@ -298,21 +329,6 @@ def _added(base: Span | None, moved: Span | None, width: int) -> Spread:
     if base.exact and moved.exact:
         return exact(low)
     return Span(low, signed(base.high) + width * signed(moved.high))
-
-
-def _described(args: Untyped) -> Spread:
-    """The place, in elements, that a descriptor's indices name; UNKNOWN where they do not tell."""
-    described = [one for one in args if isinstance(one, TensorDescHandle)]
-    indices = [one for one in args if isinstance(one, list | tuple)]
-    if len(described) != 1 or len(indices) != 1:
-        return UNKNOWN
-    place: Array = np.zeros(1, dtype=np.int64)
-    for index, stride in zip(indices[0], described[0].strides, strict=True):
-        span = _span(index) if isinstance(index, TensorHandle) else None
-        if span is None or not span.exact:
-            return UNKNOWN
-        place = place + span.low.astype(np.int64) * int(stride.data.reshape(-1)[0])
-    return exact(place) if place.size > 1 else None
 
 
 def _widened(data: Array, kind: Untyped) -> Array:

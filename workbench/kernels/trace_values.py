@@ -285,6 +285,8 @@ class BookWatch(LaunchWatch):
         super().begin_program(program)
         self._final = self._but_for_flags = True
         self._own: dict[int, list[Array]] = {}
+        self._updated: set[int] = set()
+        """Storages that it updated: a sum of what all programs add is no flag for itself."""
 
     def access(self, kind: Access, pointers: Untyped, mask: Array) -> Array:
         """Check and count an access, and keep the books."""
@@ -306,6 +308,7 @@ class BookWatch(LaunchWatch):
                 self.book.spoils_all()
             else:
                 self._own.setdefault(place, []).append(addresses.copy())
+                self._updated |= {place} if kind == "atomic" else set()
         return allowed
 
     def end_program(self) -> None:
@@ -317,7 +320,7 @@ class BookWatch(LaunchWatch):
             if self._final:
                 self.book.stores(place, self.program, addresses)
             else:
-                flags = self._but_for_flags
+                flags = self._but_for_flags and place not in self._updated
                 self.book.spoils(place, self.program, addresses, but_for_flags=flags)
 
     def _reads(self, kind: Access, place: int | None, addresses: Array, own: Array | None) -> bool:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 
 from workbench.gate.correctness.candidate_job import foreign
@@ -24,6 +25,10 @@ from workbench.kernels.trace_values import Slot
 
 _DRAWN = 64
 """Places of an output that host code filled (ours): a share that is told to a sixteenth."""
+_LOOKED_AT = 2048
+"""Places of such an output that are asked for programs which write there (ours)."""
+_AT_ENDS = 32
+"""As many more at either end of each dimension, where masks are (ours)."""
 
 
 def trace(
@@ -83,12 +88,71 @@ def _stored(called: Called, tensors: list[torch.Tensor], seed: int) -> Iterator[
 
 
 def _filled(called: Called, tensors: list[torch.Tensor], seed: int) -> Iterator[_Told]:
-    """Some places of each output that host code had filled with zeros."""
+    """Some places of each output that host code had filled with zeros: where it is known who
+    writes there, those that nobody does.
+    """
     for number, tensor in enumerate(tensors):
-        drawn = _as_filled(called, tensor, seed)
-        if drawn is not None:
-            count = drawn[0].numel()
-            yield Group(output=number, program=(-1, -1, -1), count=count, filled=True), *drawn
+        if not _is_filled(called, tensor):
+            continue
+        generator = torch.Generator().manual_seed(seed)
+        places = torch.randint(tensor.numel(), (_DRAWN,), generator=generator)
+        free = _unwritten(called, tensor, generator)
+        places = places if free is None else free
+        group = Group(
+            output=number,
+            program=(-1, -1, -1),
+            count=places.numel(),
+            filled=True,
+            unwritten=free is not None,
+        )
+        yield group, places, torch.zeros(places.numel(), dtype=tensor.dtype)
+
+
+def _unwritten(
+    called: Called, tensor: torch.Tensor, generator: torch.Generator
+) -> torch.Tensor | None:
+    """Flat places that no kernel of the call writes: some, and those found at the ends of a
+    dimension; None where none are known.
+    """
+    places = _looked_at(tuple(tensor.shape), generator)
+    source, book = source_of(called, tensor), called.book
+    if book is None:
+        return None
+    index = torch.unravel_index(places, tuple(source.shape))
+    offsets = torch.full_like(places, int(source.storage_offset()))
+    for along, stride in zip(index, source.stride(), strict=True):
+        offsets += along * stride
+    wanted = offsets.numpy() * source.element_size()
+    free = np.ones(wanted.shape, dtype=np.bool_)
+    for slot in book.slots_of(source):
+        seen = dict(book.footprints.get(slot, ()))
+        ways = book.ways.get(slot.launch)
+        if ways is None:
+            own = [offsets.astype(np.int64) for offsets in seen.values()]
+            covered = np.isin(wanted, np.concatenate(own)) if own else ~free
+            complete = called.answer.traces[slot.launch].sampled == len(seen)
+        else:
+            lit = ways.covers(seen, source.untyped_storage().data_ptr(), wanted)
+            complete, covered = lit is not None, free if lit is None else lit
+        if not complete:
+            return None
+        free &= ~covered
+    free[:_LOOKED_AT] &= free[:_LOOKED_AT].cumsum() <= _DRAWN
+    return places[torch.from_numpy(free)] if free.any() else None
+
+
+def _looked_at(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Flat places of a tensor, drawn: `_LOOKED_AT` anywhere, then at the ends of dimensions."""
+    count = _LOOKED_AT + 2 * _AT_ENDS * len(shape)
+    index = [torch.randint(size, (count,), generator=generator) for size in shape]
+    for dim, size in enumerate(shape):
+        first = _LOOKED_AT + 2 * _AT_ENDS * dim
+        index[dim][first : first + _AT_ENDS] = 0
+        index[dim][first + _AT_ENDS : first + 2 * _AT_ENDS] = size - 1
+    flat = torch.zeros(count, dtype=torch.int64)
+    for along, size in zip(index, shape, strict=True):
+        flat = flat * size + along
+    return flat
 
 
 def _written(called: Called, tensor: torch.Tensor) -> float | None:
@@ -136,19 +200,13 @@ def _ways(called: Called, tensors: list[torch.Tensor]) -> tuple[bool, bool, floa
     return all(ways.told for ways in sampled), uniform, share, min(drawn, default=0)
 
 
-def _as_filled(
-    called: Called, tensor: torch.Tensor, seed: int
-) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Some places of an output that was zeros before its kernels ran; None for any other."""
+def _is_filled(called: Called, tensor: torch.Tensor) -> bool:
+    """Whether an output was zeros before its kernels ran."""
     source = source_of(called, tensor)
     book = called.book
     if book is None or not tensor.numel() or not book.slots_of(source):
-        return None
-    if not called.host.knows(source) or called.host.filled(source):
-        return None
-    generator = torch.Generator().manual_seed(seed)
-    places = torch.randint(tensor.numel(), (_DRAWN,), generator=generator)
-    return places, torch.zeros(_DRAWN, dtype=tensor.dtype)
+        return False
+    return called.host.knows(source) and not called.host.filled(source)
 
 
 def _is_given(called: Called, tensor: torch.Tensor) -> bool:

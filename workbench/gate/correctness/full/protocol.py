@@ -55,6 +55,8 @@ class Group(Struct, frozen=True, kw_only=True):
     """Final if flags say so that programs outside of the sample may set."""
     filled: bool = False
     """Drawn places of an output that host code had filled, whoever writes there later."""
+    unwritten: bool = False
+    """Of those, places that no program writes."""
 
 
 class CompareStored(Struct, frozen=True, kw_only=True):
@@ -78,6 +80,8 @@ class ComparedStored(Struct, frozen=True, kw_only=True):
     """Per output: how many of its elements were compared."""
     right_as_filled: dict[int, float] = {}
     """By output: the share of its drawn places that are right as host code had filled them."""
+    right_unwritten: dict[int, float] = {}
+    """The same of places that no program writes."""
     too_dear: int = 0
     """Groups whose part of the reference costs too much."""
 

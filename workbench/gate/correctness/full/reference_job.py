@@ -108,6 +108,7 @@ def compare(
         programs=len(books.programs),
         elements=tuple(books.elements),
         right_as_filled=books.right_as_filled,
+        right_unwritten=books.right_unwritten,
         too_dear=books.too_dear,
     )
     return encode(reply), []
@@ -141,15 +142,17 @@ class _Books:
         self.measured: list[Measured] = []
         self.tentative: list[Measured] = []
         self.programs: set[tuple[int, int, int]] = set()
-        self.elements = [0] * outputs
+        self._places: list[list[torch.Tensor]] = [[] for _ in range(outputs)]
         self.right_as_filled: dict[int, float] = {}
+        self.right_unwritten: dict[int, float] = {}
         self.too_dear = 0
 
     def enter(self, part: "_Part") -> None:
         """Measure one part, if that can be done."""
         group = part.group
         if group.filled:
-            self.right_as_filled[group.output] = part.right()
+            rights = self.right_unwritten if group.unwritten else self.right_as_filled
+            rights[group.output] = part.right()
             return
         found = part.measured()
         if found is None:
@@ -159,7 +162,12 @@ class _Books:
             return
         self.measured.append(found)
         self.programs.add(group.program)
-        self.elements[group.output] += part.count
+        self._places[group.output].append(part.places)
+
+    @property
+    def elements(self) -> list[int]:
+        """Per output: how many of its elements were compared, each counted once."""
+        return [len(torch.unique(torch.cat(one))) if one else 0 for one in self._places]
 
 
 class _Part:
@@ -189,6 +197,13 @@ class _Part:
     def count(self) -> int:
         """Elements that are compared."""
         return int(self._values.numel())
+
+    @property
+    def places(self) -> torch.Tensor:
+        """Flat places in the output, row-major, of what is compared."""
+        shape = self._full.message.output_entries[self._output].shape
+        flat = np.ravel_multi_index([along.numpy() for along in self._index], shape)
+        return torch.from_numpy(np.asarray(flat, dtype=np.int64))
 
     def _along(self, axis: Axis) -> torch.Tensor:
         """The distinct indices along an axis, in order."""

@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 from workbench.errors import WorkbenchError
 from workbench.gate.correctness.asking import Ended, ask_reference
 from workbench.gate.correctness.cases import derive
+from workbench.gate.correctness.full.doubts import doubts, placed
 from workbench.gate.correctness.full.protocol import (
     ComparedStored,
     CompareStored,
@@ -60,13 +61,6 @@ _LIMITS = Limits(wall_seconds=_SECONDS, memory_bytes=16 << 30)  # reserved memor
 _REFERENCE_LIMITS = Limits(memory_bytes=16 << 30)
 _FEW, _FEW_WORK = 3, 4_000_000
 """Programs of each launch in a further configuration, and their work (ours): about 1 s each."""
-_WRITTEN = 0.4
-_WRITTEN_OR_FILLED = 0.6
-"""Share of an output that kernels must write, or write and zeros make right (ours)."""
-_WRITTEN_SURELY = 0.999
-"""The same where every program that was drawn goes the way of one that ran (ours)."""
-_WRITTEN_EXACTLY = 1.0 - 1e-9
-"""The same where all programs were asked, or all that were drawn do the same: counts are exact."""
 _MOST_STATE = 1 << 30
 """Bytes of weights that the reference's worker makes for real (ours); twice that in fp64."""
 
@@ -282,14 +276,14 @@ def _wrong_structure(
     entries = [facts.entry for facts in answer.facts]
     blobs = [Blob(dtype=e.dtype, shape=e.shape, strides=e.strides, data=b"") for e in entries]
     returned = Returned(outputs=answer.outputs, facts=answer.facts)
-    return [_placed(f, full, seed) for f in check_structure(made, returned, blobs, "cpu")]
+    return [placed(f, full, seed) for f in check_structure(made, returned, blobs, "cpu")]
 
 
 def _judged(
     full: ShapeReport, answer: TracedFull, compared: ComparedStored, seed: bytes
 ) -> FullLook:
     found = Compared(measured=compared.measured)
-    findings = [_placed(finding, full, seed) for finding in check_numbers(found)]
+    findings = [placed(finding, full, seed) for finding in check_numbers(found)]
     whole = sum(math.prod(entry.shape) for entry in full.output_entries)
     count = sum(compared.elements)
     worst = margin(found)
@@ -310,12 +304,7 @@ def _judged(
             f"({100 * count / whole:.2g} %), worst error {worst:.2g} of the bound; "
             f"{100 * answer.stood_for:.3g} % of {_asked(answer)} go the way of one that ran"
         )
-    if not findings:
-        findings += _unwritten(full, answer, compared, seed)
-    if compared.tentative and not count and not findings:
-        findings += _flagged(full, compared, seed)
-    if answer.changing and not findings:
-        findings.append(_counts(full, answer.changing, seed))
+    findings += [] if findings else doubts(full, answer, compared, seed)
     everywhere = bool(compared.elements) and all(compared.elements)
     return FullLook(
         findings=tuple(findings[:1]),
@@ -325,75 +314,17 @@ def _judged(
     )
 
 
-def _percent(share: float) -> str:
-    """Never rounded up to all of it."""
-    return f"{100 * share:.2g} %" if share < 0.99 else f"all but {100 * (1 - share):.2g} %"
-
-
 def _asked(answer: TracedFull) -> str:
     asked = f"{answer.followed} programs drawn from all" if answer.followed else "its programs"
     return f"{asked}, as far as ids could be followed," if answer.blind else asked
 
 
-def _flagged(full: ShapeReport, compared: ComparedStored, seed: bytes) -> list[Finding]:
-    """Doubt where nothing could be compared for the sake of a flag, and nothing looks right."""
-    wrong = check_numbers(Compared(measured=compared.tentative))
-    if not wrong:
-        return []
-    says = (
-        f"at shape {full.shape} what programs store rests on a flag that others may set; as it is "
-        f"here, {wrong[0].says}"
-    )
-    code = "correctness.rests-on-flags"
-    finding = structs.replace(wrong[0], code=code, says=says, blame=Blame.MACHINE)
-    return [_placed(finding, full, seed)]
-
-
-def _unwritten(
-    full: ShapeReport, answer: TracedFull, compared: ComparedStored, seed: bytes
-) -> list[Finding]:
-    """Doubt where the kernels of a call do not write an output that they should make.
-
-    Zeros that host code put there count where the reference has zeros.
-    """
-    for number, share in enumerate(answer.written):
-        filled = compared.right_as_filled.get(number)
-        least = _WRITTEN if filled is None else _WRITTEN_OR_FILLED
-        if answer.all_ways and filled is None:
-            estimated = answer.followed and not answer.uniform
-            least = _WRITTEN_SURELY if estimated else _WRITTEN_EXACTLY
-        if share is not None and share + (filled or 0.0) < least:
-            says = (
-                f"at shape {full.shape} the kernels of one call write {_percent(share)} of "
-                f"output {number}, going by a sample: what the rest holds was not compared"
-            )
-            evidence: Evidence = {"output": number, "share": share}
-            code = "correctness.output-not-written"
-            finding = Finding(code=code, says=says, blame=Blame.MACHINE, evidence=evidence)
-            return [_placed(finding, full, seed)]
-    return []
-
-
 def _why_nothing(answer: TracedFull, compared: ComparedStored) -> str:
     if compared.too_dear:
         return "the reference is too dear even for what one program wrote"
-    if not answer.groups:
+    if all(group.filled for group in answer.groups):
         return "what the programs of a sample leave depends on programs that did not run"
     return "what they stored is none of the outputs"
-
-
-def _counts(full: ShapeReport, path: str, seed: bytes) -> Finding:
-    says = (
-        f"at shape {full.shape} a second call changes what host code remembers ({path}): "
-        "what later calls do was not compared"
-    )
-    finding = Finding(code="correctness.counts-calls", says=says, blame=Blame.MACHINE)
-    return _placed(finding, full, seed)
-
-
-def _placed(finding: Finding, full: ShapeReport, seed: bytes) -> Finding:
-    place: Evidence = {"case": "a sample of programs", "shape": full.shape, "seed": seed.hex()}
-    return structs.replace(finding, evidence={**finding.evidence, **place})
 
 
 def _not_compared(full: ShapeReport, why: str) -> FullLook:

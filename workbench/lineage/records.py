@@ -20,8 +20,8 @@ class Expert(Struct, frozen=True, kw_only=True, tag="expert"):
     cost: Cost = Cost()
 
 
-class Attempt(Struct, frozen=True, kw_only=True, tag="attempt"):
-    """One mechanism taken out of one state, and what both gates said."""
+class Removal(Struct, frozen=True, kw_only=True):
+    """What is to be taken out of one state, before anybody has judged it."""
 
     state: int
     """How many mechanisms were out before it: 0 is the expert."""
@@ -36,6 +36,11 @@ class Attempt(Struct, frozen=True, kw_only=True, tag="attempt"):
     parameters: dict[str, Parameter] = {}
     source: str
     """The kernel without the mechanism: the predecessor."""
+
+
+class Attempt(Removal, frozen=True, kw_only=True, tag="attempt"):
+    """One mechanism taken out of one state, and what both gates said."""
+
     predecessor: GateReport
     """Of the predecessor, which must be right and may be slower; `speed` is against the state, in
     one run of pairs. Of policy and compile alone where those speak against the removal."""

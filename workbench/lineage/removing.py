@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from statistics import median
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from workbench.gate.records import GateReport
 from workbench.gate.timing.sides import CANDIDATE, PARENT
@@ -12,36 +12,23 @@ from workbench.kernels.edits.base import EditRefused
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.inverses.registry import Inverse, Removable
 from workbench.kernels.source import normalized_sha256
-from workbench.lineage.records import Attempt
+from workbench.lineage.records import Attempt, Removal
 from workbench.lineage.restored import Made, restored, same_code
 from workbench.session.records import Cost
 from workbench.skills.records import Parameter
 
 
-class Said(Struct, frozen=True, kw_only=True):
-    """What is to be taken out, before anybody has judged it."""
-
-    state: int
-    category: str
-    locus: str
-    kernel: str
-    says: str
-    edit: str
-    by: str = ""
-    parameters: dict[str, Parameter] = {}
-    source: str
-
-    def attempt(
-        self, predecessor: GateReport, generated: dict[str, tuple[int, int]], cost: Cost
-    ) -> Attempt:
-        """The attempt as far as the compiler tells."""
-        return Attempt(
-            **structs.asdict(self),
-            predecessor=predecessor,
-            generated=generated,
-            accepted=False,
-            cost=cost,
-        )
+def compiled(
+    removal: Removal, predecessor: GateReport, generated: dict[str, tuple[int, int]], cost: Cost
+) -> Attempt:
+    """The attempt as far as the compiler tells."""
+    return Attempt(
+        **structs.asdict(removal),
+        predecessor=predecessor,
+        generated=generated,
+        accepted=False,
+        cost=cost,
+    )
 
 
 def verdicts(state: str, what: tuple[Inverse, str, Removable]) -> int:

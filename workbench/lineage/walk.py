@@ -32,11 +32,12 @@ from workbench.lineage.records import (
     Ended,
     Expert,
     Line,
+    Removal,
     Termination,
     WalkLimits,
 )
 from workbench.lineage.removals import removable
-from workbench.lineage.removing import Said, blocks, not_taken_out, put_back, verdicts
+from workbench.lineage.removing import blocks, compiled, not_taken_out, put_back, verdicts
 from workbench.lineage.restored import Made, generated
 from workbench.lineage.uncovered import Uncovered, failed_gate, nothing_to_remove, uncovered
 from workbench.measure.records import Kind, Speed
@@ -206,7 +207,7 @@ class Walk:
         def back(said: Attempt) -> Attempt:
             return _with(said, forward=put_back(said.source, kernel, said.edit, said.parameters))
 
-        said = Said(
+        removal = Removal(
             state=number,
             category=inverse.category,
             locus=found.locus,
@@ -216,7 +217,7 @@ class Walk:
             parameters=dict(found.parameters),
             source=found.source,
         )
-        return self._taken_out(said, state, before, at_once=back)
+        return self._taken_out(removal, state, before, at_once=back)
 
     def _imagined(self, number: int, state: str, before: GateReport, idea: Idea) -> Attempt:
         """An idea before both gates; its way back is asked for once the kernel is right."""
@@ -230,7 +231,7 @@ class Walk:
             cost = structs.replace(said.cost, usd=said.cost.usd + usd)
             return _with(said, forward=forward, cost=cost)
 
-        said = Said(
+        removal = Removal(
             state=number,
             category=idea.category,
             locus=idea.locus,
@@ -240,11 +241,11 @@ class Walk:
             by=idea.by,
             source=idea.source,
         )
-        return self._taken_out(said, state, before, in_the_end=back, usd=idea.usd)
+        return self._taken_out(removal, state, before, in_the_end=back, usd=idea.usd)
 
     def _taken_out(
         self,
-        found: Said,
+        found: Removal,
         state: str,
         before: GateReport,
         *,
@@ -256,9 +257,9 @@ class Walk:
         began = time.monotonic()
         looked = self._bench.look(found.source, state, before, None)
         made = [Made(one, self._bench.operations(one)) for one in (before, looked.report)]
-        said = found.attempt(looked.report, generated(*made), Cost(usd=usd))
-        compiled = looked.report.verdict is Verdict.ACCEPTED
-        if compiled and (nothing := not_taken_out(found.category, *made)):
+        said = compiled(found, looked.report, generated(*made), Cost(usd=usd))
+        passed = looked.report.verdict is Verdict.ACCEPTED
+        if passed and (nothing := not_taken_out(found.category, *made)):
             return _rejected(said, *nothing)
         try:
             said = said if at_once is None else at_once(said)
@@ -280,8 +281,8 @@ class Walk:
         if normalized_sha256(said.forward) == normalized_sha256(state):
             return self._kept(_with(said, same_text=True, ratio=1.0))
         looked = self._bench.look(said.forward, state, before, self._limits.floor)
-        compiled = looked.report.verdict is Verdict.ACCEPTED
-        same = compiled and bool(before.work) and looked.report.work == before.work
+        passed = looked.report.verdict is Verdict.ACCEPTED
+        same = passed and bool(before.work) and looked.report.work == before.work
         if same:
             report = looked.proven()
         else:

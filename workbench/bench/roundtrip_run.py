@@ -16,7 +16,7 @@ from workbench.bench.leaps import Ground, Leap, leap
 from workbench.bench.roundtrip import Cards, Trial, lacking, learned_library, uncarded
 from workbench.engine import events as ev
 from workbench.engine.create import RunRequest, create_session
-from workbench.engine.holding import Held, held
+from workbench.engine.holding import Held, Yardstick
 from workbench.engine.lineages import line_of
 from workbench.engine.looking import looking
 from workbench.engine.serve import serve_session
@@ -32,6 +32,7 @@ from workbench.session.names import fresh_name
 from workbench.session.records import Answer, Budget, Mode, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.library import Library
+from workbench.skills.records import Card
 
 Tell = Callable[[ev.AnyEvent], None]
 
@@ -53,7 +54,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     jobs: int
     """Groups of one workload and one form that run side by side."""
     seconds: float | None
-    """After which no trial begins."""
+    """For trials to begin in: an equal share for each workload with each form of the cards."""
     device: str
     target: str
     sessions: Path
@@ -65,9 +66,10 @@ def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
     Raises WorkbenchError for what is no lineage, a problem that is not shipped, cards or a device
     that cannot be used.
     """
-    libraries = {form: learned_library(ask.cards, form) for form in ask.forms}
+    libraries = _differing(ask, tell)
     lines = [_line(lineage, learned_library(ask.cards, "whole")) for lineage in ask.lineages]
-    until = None if ask.seconds is None else time.monotonic() + ask.seconds
+    rounds = -(-len(ask.lineages) * len(libraries) // ask.jobs)
+    seconds = None if ask.seconds is None else ask.seconds / rounds
     with tempfile.TemporaryDirectory(prefix="workbench-roundtrip-") as scratch:
         groups = []
         for place, lineage in enumerate(ask.lineages):
@@ -77,7 +79,7 @@ def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
             naive.write_text(ends.naive, encoding="utf-8")
             ways = retrieve(lines, lines[place].place)
             groups += [
-                _Group(ask, ends, naive, form, library, ways[0] if ways else None, until)
+                _Group(ask, ends, naive, form, library, ways[0] if ways else None, seconds)
                 for form, library in libraries.items()
             ]
         found: queue.Queue[Trial | None] = queue.Queue()
@@ -101,12 +103,32 @@ class _Group:
     library: Library
     way: Way | None
     """The longest that the recorded lineages have from the naive kernel."""
-    until: float | None
+    seconds: float | None
+    """Its share, from its own beginning on."""
 
     @property
     def conditioned(self) -> bool:
         """Whether the cards still say when: a way rests on scopes and requirements."""
         return self.form not in {"no conditions", "bare"}
+
+
+def _differing(ask: Ask, tell: Tell) -> dict[Cards, Library]:
+    """The cards in every form that was asked for; a form that takes nothing away is told, and not
+    tried again."""
+    whole = learned_library(ask.cards, "whole")
+    found: dict[Cards, Library] = {}
+    for form in ask.forms:
+        library = learned_library(ask.cards, form)
+        if form == "whole" or _said(library) != _said(whole):
+            found[form] = library
+        else:
+            says = f"{form}: no card has any to take away, so that whole ones show it too"
+            tell(ev.Note(level="info", says=says))
+    return found
+
+
+def _said(library: Library) -> dict[str, Card]:
+    return {name: skill.card for name, skill in library.skills.items()}
 
 
 def _line(lineage: Path, library: Library) -> Recorded:
@@ -126,8 +148,9 @@ def _run(group: _Group, tell: Tell, found: "queue.Queue[Trial | None]") -> None:
 
 def _numbers(group: _Group) -> Iterator[int]:
     """Numbers of the trials that still begin in time."""
+    began = time.monotonic()
     for number in range(1, group.ask.trials + 1):
-        if group.until is not None and time.monotonic() >= group.until:
+        if group.seconds is not None and time.monotonic() >= began + group.seconds:
             return
         yield number
 
@@ -153,13 +176,14 @@ def _leaps(group: _Group, tell: Tell) -> Iterator[Trial]:
             ordered=group.form != "bare",
         )
         elsewhere = device == "cpu" and group.ends.measured
+        expert = Yardstick(there, group.ends.expert, group.ends.report, elsewhere=elsewhere)
         judged: dict[str, Held] = {}
         for number in _numbers(group):
             made = leap(ground, group.ends.naive, number, group.ask.steps)
             sha = normalized_sha256(made.source)
             again = sha in judged
             if not again:
-                judged[sha] = _held(there, made.source, group.ends, elsewhere=elsewhere)
+                judged[sha] = expert.hold(made.source)
             yield _leapt(group, number, made, judged[sha], again=again)
 
 
@@ -176,10 +200,6 @@ def _workplace(group: _Group, device: str, tell: Tell) -> Iterator[SessionWorkpl
             yield place
         finally:
             place.close()
-
-
-def _held(there: SessionWorkplace, source: str, ends: Ends, *, elsewhere: bool) -> Held:
-    return held(there, source, ends.expert, ends.report, elsewhere=elsewhere)
 
 
 def _leapt(group: _Group, number: int, made: Leap, found: Held, *, again: bool) -> Trial:
@@ -284,7 +304,7 @@ def _judged(
     workplace = SessionWorkplace(store, settings, None, tell, may_resize=False)
     try:
         elsewhere = settings.device_index is None and ends.measured
-        found = _held(workplace, source, ends, elsewhere=elsewhere)
+        found = Yardstick(workplace, ends.expert, ends.report, elsewhere=elsewhere).hold(source)
     finally:
         workplace.close()
     report = found.report

@@ -14,7 +14,7 @@ from workbench.engine import events as ev
 from workbench.engine.devices import choose_place
 from workbench.engine.grounds import alone
 from workbench.engine.history import History
-from workbench.engine.holding import held
+from workbench.engine.holding import Yardstick
 from workbench.engine.laying import problem_of
 from workbench.engine.sketching import by_model
 from workbench.engine.trials import Tell, Trial, nothing
@@ -118,7 +118,8 @@ class _Again(Struct, frozen=True, kw_only=True):
             # nothing.
             accepted, told = True, "the very kernel again"
         else:
-            found = held(workplace, made, original, step.gate, elsewhere=elsewhere)
+            yardstick = Yardstick(workplace, original, step.gate, elsewhere=elsewhere)
+            found = yardstick.hold(made)
             accepted, told = found.reached, found.report.says
         has = self._has_mechanism(before, made)
         return Trial(

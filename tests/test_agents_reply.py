@@ -82,6 +82,7 @@ def mutilated(draw) -> str:
 
 
 CHARACTERS = {"smart-quotes", "blanks", "signs", "html", "quoting", "line-numbers", "tabs"}
+CHARACTERS |= {"invisible", "escaped"}
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))

@@ -9,22 +9,33 @@ import re
 from workbench.agents.reply_blocks import (
     Block,
     Replacement,
-    code_in_json,
+    codes_in_json,
     fences,
+    in_heredoc,
     replacements,
     without_thinking,
 )
-from workbench.agents.reply_code import NAME, completed
-from workbench.agents.reply_diff import apply, hunks, looks_like_diff, new_file
+from workbench.agents.reply_code import NAME, completed, left_out
+from workbench.agents.reply_diff import (
+    apply,
+    files_named,
+    headed,
+    hunks,
+    looks_like_diff,
+    new_file,
+)
 from workbench.agents.reply_merge import joined, merged
 from workbench.agents.reply_records import Form, HandedBack, Parsed, Repair, Signature
 from workbench.agents.reply_text import (
+    belongs,
     fault_line,
     looks_like_code,
     mended,
     parses,
     plain,
+    unquoted,
     windows,
+    with_lines,
 )
 
 _ELIDED = re.compile(
@@ -58,24 +69,33 @@ def read_reply(
     `base` is the file that a change would apply to; `truncated` says that the reply reached its
     limit, so that a text that ends without a fence cannot be trusted to be whole.
     """
-    text = without_thinking(plain(text))
+    said = with_lines(text)
+    text, quoting = unquoted(without_thinking(said))
     if not text.strip():
-        return HandedBack(code="no-code", reason="the reply is empty")
+        empty = "nothing but thoughts: answer with the code" if said.strip() else "empty"
+        return HandedBack(code="no-code", reason=f"the reply is {empty}")
     found = _by_form(text, base, truncated=truncated)
     if isinstance(found, HandedBack):
         return found
-    if found.form not in {Form.UNIFIED, Form.SEARCH_REPLACE}:
-        elided = _ELIDED.search(found.source)
-        if elided and elided.group(0).strip() not in base:
-            says = f"parts are left out ({elided.group(0).strip()!r}): send the whole file"
-            return HandedBack(code="elided", reason=says)
+    left = "" if found.form in {Form.UNIFIED, Form.SEARCH_REPLACE} else _left_out(found, base)
+    if left:
+        says = f"parts are left out ({left!r}): send the whole file"
+        return HandedBack(code="elided", reason=says)
     fixed = completed(found.source, signature)
     if isinstance(fixed, HandedBack):
         return fixed
     source, repairs = fixed
     if not source.endswith("\n"):
         source += "\n"
-    return Parsed(source=source, form=found.form, repairs=found.repairs + repairs)
+    return Parsed(source=source, form=found.form, repairs=quoting + found.repairs + repairs)
+
+
+def _left_out(found: Parsed, base: str) -> str:
+    """What stands for code that the model did not write; empty where all is there."""
+    elided = _ELIDED.search(found.source)
+    if elided and elided.group(0).strip() not in base:
+        return elided.group(0).strip()
+    return "..." if left_out(found.source) and not left_out(base) else ""
 
 
 def _by_form(text: str, base: str, *, truncated: bool) -> Read:
@@ -95,10 +115,14 @@ def _as_changes(text: str, base: str, _: bool) -> Read | None:
 
 
 def _as_json(text: str, base: str, _: bool) -> Read | None:
-    code = code_in_json(text)
-    if code is None or _is_model(fences(text)[0]):
+    codes = codes_in_json(text)
+    if not codes or _is_model(fences(text)[0]):
         return None
-    return _from_json(code, base)
+    models = [code for code in codes if _MAKES_MODEL.search(code)]
+    if len(models) > 1:
+        says = f"{len(models)} fields define {NAME}: send one"
+        return HandedBack(code="ambiguous", reason=says)
+    return _from_json((models or codes)[0], base)
 
 
 def _as_diff_blocks(text: str, base: str, truncated: bool) -> Read | None:
@@ -107,7 +131,7 @@ def _as_diff_blocks(text: str, base: str, truncated: bool) -> Read | None:
         return None
     if not diffs[-1].closed and truncated:
         return _CUT
-    return _from_diff(base, "\n".join(block.code for block in diffs))
+    return _from_diff(base, "\n".join(headed(block.code) for block in diffs))
 
 
 def _as_blocks(text: str, base: str, truncated: bool) -> Read | None:
@@ -143,6 +167,10 @@ def _changed(base: str, changes: list[Replacement], form: Form) -> Read:
 
 
 def _from_diff(base: str, text: str) -> Read:
+    named = files_named(text)
+    if len(named) > 1:
+        says = f"the diff changes {' and '.join(named)}: only the candidate can be changed"
+        return HandedBack(code="ambiguous", reason=says)
     found = hunks(text)
     whole = new_file(found)
     if whole is not None:
@@ -240,13 +268,13 @@ def _without_model(texts: list[str], prose: str, base: str, repairs: tuple[Repai
 
 def _unfenced(text: str) -> Read:
     """Code between prose, when what is cut off is prose for certain."""
-    code, repairs = mended(text)
+    code, repairs = mended(in_heredoc(text) or text)
     if parses(code) is not None and _MAKES_MODEL.search(code):
         return Parsed(source=code, form=Form.UNFENCED, repairs=repairs)
     for before, part, after in windows(code):
         if not _MAKES_MODEL.search(part) and "Module)" not in part:
             continue
-        if looks_like_code(before) or looks_like_code(after):
+        if _is_code(before, part, after):
             line, why = fault_line(code)
             says = f"line {line} is not Python ({why}): send the whole file in one fenced block"
             return HandedBack(code="not-python", reason=says)
@@ -283,7 +311,12 @@ def _no_python(code: str) -> HandedBack:
 def _cut_prose(code: str) -> tuple[str, Repair] | None:
     """Code whose only fault is prose before or behind it."""
     for before, part, after in windows(code):
-        if _MAKES_MODEL.search(part) and not looks_like_code(before) and not looks_like_code(after):
+        if _MAKES_MODEL.search(part) and not _is_code(before, part, after):
             repair = Repair(code="prose", says="text around the code was cut off")
             return part.strip("\n") + "\n", repair
     return None
+
+
+def _is_code(before: str, part: str, after: str) -> bool:
+    """Whether what would be cut off around a part is code, or may be."""
+    return looks_like_code(before) or looks_like_code(after) or belongs(part, after)

@@ -7,9 +7,17 @@ from msgspec import Struct
 
 _FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$")
 _THINKING = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_THOUGHT_ENDS = re.compile(r".*</(think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+_THOUGHT_BEGINS = re.compile(
+    r"^[ \t]*<(think|thinking|reasoning)>.*", re.DOTALL | re.IGNORECASE | re.MULTILINE
+)
+_HEREDOC = re.compile(
+    r"^[^\n]*<<-?[ \t]*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE
+)
+_SHELL = {"bash", "sh", "shell", "zsh", "console"}
 _CODE_KEYS = ("code", "source", "candidate", "kernel", "file", "content", "kernel.py", "answer")
 _OPENS, _DIVIDES, _CLOSES = (
-    re.compile(r"^<{5,9}"),
+    re.compile(r"^([ \t]*)<{5,9}"),
     re.compile(r"^={5,9}\s*$"),
     re.compile(r"^>{5,9}"),
 )
@@ -33,8 +41,27 @@ class Replacement(Struct, frozen=True, kw_only=True):
 
 
 def without_thinking(text: str) -> str:
-    """A reply without the thoughts that some endpoints leave in it."""
-    return _THINKING.sub("", text)
+    """A reply without the thoughts that some endpoints leave in it.
+
+    Where only the end of a thought is marked, its beginning was in the prompt; where only its
+    beginning is, the reply never came to its answer.
+    """
+    text = _THOUGHT_ENDS.sub("", _THINKING.sub("", text))
+    return _THOUGHT_BEGINS.sub("", text)
+
+
+def in_heredoc(text: str) -> str | None:
+    """The file that a shell command would write; None unless there is just one."""
+    found = _HEREDOC.findall(text)
+    return found[0][2] if len(found) == 1 else None
+
+
+def _block(language: str, lines: list[str], *, closed: bool) -> Block:
+    code = "\n".join(lines)
+    written = in_heredoc(code) if language in _SHELL else None
+    if written is not None:
+        return Block(language="python", code=written, closed=closed)
+    return Block(language=language, code=code, closed=closed)
 
 
 def fences(text: str) -> tuple[list[Block], str]:
@@ -51,12 +78,16 @@ def fences(text: str) -> tuple[list[Block], str]:
             else:
                 inside, indent, mark, language = [], found[1], found[2], found[3].lower()
         elif found is not None and found[2].startswith(mark) and not found[3]:
-            blocks.append(Block(language=language, code="\n".join(inside), closed=True))
+            blocks.append(_block(language, inside, closed=True))
             inside = None
         else:
             inside.append(line.removeprefix(indent))
     if inside is not None:
-        blocks.append(Block(language=language, code="\n".join(inside), closed=False))
+        rest = "\n".join(inside).rstrip()
+        # The last mark may stand right behind the last word.
+        closed = rest.endswith(mark) and mark not in rest[: -len(mark)]
+        inside = rest.removesuffix(mark).split("\n") if closed else inside
+        blocks.append(_block(language, inside, closed=closed))
     return blocks, "\n".join(prose)
 
 
@@ -65,11 +96,14 @@ def replacements(text: str) -> list[Replacement] | None:
     found: list[Replacement] = []
     old: list[str] | None = None
     new: list[str] | None = None
-    for line in text.split("\n"):
-        if _OPENS.match(line):
+    indent = ""
+    for raw in text.split("\n"):
+        line = raw.removeprefix(indent)
+        opens = _OPENS.match(raw)
+        if opens:
             if old is not None:
                 return None
-            old = []
+            old, indent = [], opens[1]
         elif old is not None and new is None and _DIVIDES.match(line):
             new = []
         elif old is not None and new is not None and _CLOSES.match(line):
@@ -82,16 +116,39 @@ def replacements(text: str) -> list[Replacement] | None:
     return None if old is not None else found
 
 
-def code_in_json(text: str) -> str | None:
-    """The code that a JSON object holds under a telling key; None when there is no such object."""
+def codes_in_json(text: str) -> list[str]:
+    """The different codes that a JSON object holds under telling keys, or the code that is a JSON
+    string; empty when there is neither. Lines may be given one by one, and be quoted twice.
+    """
     for start in [m.start() for m in re.finditer(r"\{", text)][:8]:
         try:
-            found, _ = json.JSONDecoder(strict=False).raw_decode(text[start:])
+            found, _ = _JSON.raw_decode(text[start:])
         except (ValueError, RecursionError):
             continue
         if isinstance(found, dict):
-            texts = {str(k).lower(): v for k, v in found.items() if isinstance(v, str)}
-            telling = [texts[key] for key in _CODE_KEYS if key in texts and "\n" in texts[key]]
+            texts = {str(k).lower(): _code(v) for k, v in found.items()}
+            telling = [texts[key] for key in _CODE_KEYS if "\n" in texts.get(key, "")]
             if telling:
-                return telling[0]
-    return None
+                return list(dict.fromkeys(telling))
+    for part in (*(block.code for block in fences(text)[0]), text):
+        whole = _code(part.strip()) if part.strip().startswith('"') else ""
+        if "\n" in whole and whole != part.strip():
+            return [whole]
+    return []
+
+
+_JSON = json.JSONDecoder(strict=False)
+
+
+def _code(value: object) -> str:
+    """A JSON value as code: a text, a list of lines, or a text that is quoted once more."""
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "\n".join(line.removesuffix("\n") for line in value)
+    if not isinstance(value, str):
+        return ""
+    if value.startswith('"') and value.endswith('"') and "\n" not in value:
+        try:
+            return _code(_JSON.decode(value))
+        except (ValueError, RecursionError):
+            return value
+    return value

@@ -60,6 +60,38 @@ def _method(node: ast.ClassDef, name: str) -> ast.FunctionDef | None:
     return next((f for f in node.body if isinstance(f, ast.FunctionDef) and f.name == name), None)
 
 
+def _found(node: ast.ClassDef, name: str, among: list[ast.ClassDef]) -> ast.FunctionDef | None:
+    """A class's own method, or the one that it has from a class of the same file."""
+    by_name = {known.name: known for known in among}
+    seen: set[str] = set()
+    queue = [node]
+    while queue:
+        at = queue.pop(0)
+        own = _method(at, name)
+        if own is not None:
+            return own
+        seen.add(at.name)
+        bases = [base.id for base in at.bases if isinstance(base, ast.Name)]
+        queue += [by_name[base] for base in bases if base in by_name and base not in seen]
+    return None
+
+
+def left_out(code: str) -> bool:
+    """Whether a statement is `...` among others: there the writer left something out."""
+    bodies = [getattr(node, "body", None) for node in ast.walk(tree_of(code))]
+    return any(
+        len([n for n in body if not _is_constant(n, str)]) > 1
+        and any(_is_constant(node, type(...)) for node in body)
+        for body in bodies
+        if isinstance(body, list)
+    )
+
+
+def _is_constant(node: ast.stmt, kind: type) -> bool:
+    held = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(held, ast.Constant) and isinstance(held.value, kind)
+
+
 # -- class name -----------------------------------------------------------------------------
 
 
@@ -68,8 +100,10 @@ def _named(code: str) -> Fixed:
     tree = tree_of(code)
     found = classes(tree)
     ours = [c for c in found if c.name == NAME]
+    if len({ast.dump(c) for c in ours if c in tree.body}) > 1:
+        return HandedBack(code="ambiguous", reason=f"the file defines {NAME} twice: send one")
     if ours:
-        if _method(ours[-1], "forward") is None:
+        if _found(ours[-1], "forward", found) is None:
             return HandedBack(code="no-forward", reason=f"{NAME} has no method `forward`")
         return code, ()
     modules = [c for c in found if _method(c, "forward") is not None and _is_module(c)]
@@ -128,8 +162,9 @@ def _ordered(code: str, signature: Signature) -> Fixed:
     """With arguments in the problem's order: the caller passes them by place."""
     repairs: tuple[Repair, ...] = ()
     for method, wanted in (("__init__", signature.init), ("forward", signature.forward)):
-        model = [c for c in classes(tree_of(code)) if c.name == NAME][-1]
-        function = _method(model, method)
+        there = classes(tree_of(code))
+        model = [c for c in there if c.name == NAME][-1]
+        function = _found(model, method, there)
         if function is None:
             # An inherited constructor takes what nn.Module takes: nothing.
             if method == "__init__" and wanted:

@@ -20,6 +20,18 @@ def looks_like_diff(text: str) -> bool:
     return any(line.startswith("+++ ") for line in lines)
 
 
+def files_named(text: str) -> tuple[str, ...]:
+    """Files that a diff changes, each once."""
+    names = re.findall(r"^\+\+\+ ([^\t\n]+)", text, re.MULTILINE)
+    bare = [name.strip().removeprefix("b/") for name in names]
+    return tuple(dict.fromkeys(name for name in bare if name != "/dev/null"))
+
+
+def headed(text: str) -> str:
+    """The text of a block that is called a diff, with a header where it has none."""
+    return text if looks_like_diff(text) else f"@@\n{text}"
+
+
 def hunks(text: str) -> list[Replacement]:
     """The hunks of a unified diff; context without its blank is taken for what it is."""
     found: list[Replacement] = []

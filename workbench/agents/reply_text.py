@@ -9,12 +9,17 @@ from collections.abc import Callable, Iterator
 
 from workbench.agents.reply_records import Repair
 
-_QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'"})
+_DOUBLE = {"\u201c": '"', "\u201d": '"', "\u201e": '"'}
+_SINGLE = {"\u2018": "'", "\u2019": "'"}
+_QUOTES = tuple(map(str.maketrans, (_DOUBLE, _SINGLE, _DOUBLE | _SINGLE)))
 _BLANKS = str.maketrans({"\u00a0": " ", "\u2007": " ", "\u202f": " ", "\u3000": " "})
 _SIGNS = str.maketrans(
     {"\u2212": "-", "\u2013": "-", "\u00d7": "*", "\u2264": "<=", "\u2265": ">="}
 )
 _INVISIBLE = re.compile("[\ufeff\u200b\u200c\u200d\u2060\u00ad]")
+_STRUCTURE = re.compile(r"\s*(`{3,}|~{3,}|<{5,}|={5,}$|>{5,}|@@|---|\+\+\+)")
+"""How a line begins that says where code is, and is none."""
+_ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);")
 _NUMBERED = re.compile(r"^ *(\d+)(?:[:|.)]|  | \||\t) ?(.*)$")
 LONGEST = 400_000
 """Characters of code that are looked at; ours, far beyond any kernel."""
@@ -47,7 +52,21 @@ def fault_line(code: str) -> tuple[int, str]:
 
 def plain(text: str) -> str:
     """A reply with line ends of one kind and without invisible characters."""
-    return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _INVISIBLE.sub("", with_lines(text))
+
+
+def with_lines(text: str) -> str:
+    """A reply with line ends of one kind, and nothing invisible about the marks around its code.
+
+    In the code itself they stay: a string may hold them, and elsewhere it does not parse.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        bare = _INVISIBLE.sub("", line)
+        if bare != line and _STRUCTURE.match(bare):
+            lines[number] = bare
+    return "\n".join(lines)
 
 
 def mended(code: str) -> tuple[str, tuple[Repair, ...]]:
@@ -77,27 +96,101 @@ def mended(code: str) -> tuple[str, tuple[Repair, ...]]:
 
 
 def _unescaped(code: str) -> str:
-    """Without HTML's entities. `a &lt; b` is Python too, but only where somebody defines `lt`."""
-    if re.search(r"\b(lt|gt|amp|quot|apos)\s*=[^=]", code):
-        return code
-    return html.unescape(code) if re.search(r"&(lt|gt|amp|quot|apos|#\d+);", code) else code
+    """Without HTML's entities, where they cannot be meant: not in the strings of code that is whole
+    without. `a &lt; b` is Python too, but only where somebody defines `lt`.
+    """
+    for _ in range(_ESCAPED_MOST):
+        tree = parses(code)
+        if not _ENTITY.search(code) or (tree is not None and not _entities(tree)):
+            break
+        code = html.unescape(code)
+    return code
+
+
+_ESCAPED_MOST = 3
+"""Times that a text is taken to be escaped; ours: a page in a page in a page."""
+
+
+def _entities(tree: ast.Module) -> set[str]:
+    """Names of entities that the code reads and never defines."""
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    defined = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    defined |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return {node.id for node in names} & {"lt", "gt", "amp", "quot", "apos"} - defined
 
 
 _HTML = Repair(code="html", says="HTML's entities became characters")
 
 
 def _dedented(code: str) -> str:
-    return textwrap.dedent(code.expandtabs(4) if "\t" in code else code)
+    return textwrap.dedent(_spaced(code, 4))
+
+
+def _spaced(code: str, width: int) -> str:
+    """With blanks for the tabs that lines begin with; those inside of a line are text."""
+    lines = code.split("\n")
+    indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines]
+    pairs = zip(lines, indents, strict=True)
+    return "\n".join(indent.expandtabs(width) + line[len(indent) :] for line, indent in pairs)
+
+
+_LINES_MOST = 40
+"""Lines that are put right one by one; ours. Of a text with more of them each is."""
+
+
+def _where_wrong(*tables: dict[int, str]) -> Callable[[str], str]:
+    """A change of characters that leaves alone the lines that need none: a string may hold them.
+
+    The first table that mends a line is taken; the last one makes the whole text's change where
+    lines alone do not help.
+    """
+
+    def change(code: str) -> str:
+        lines = code.split("\n")
+        for _ in range(_LINES_MOST):
+            at, _why = fault_line("\n".join(lines))
+            if not at:
+                return "\n".join(lines)
+            better = next((m for table in tables if (m := _mended_line(lines, at, table))), None)
+            if better is None:
+                break
+            lines[at - 1] = better
+        return code.translate(tables[-1])
+
+    return change
+
+
+def _mended_line(lines: list[str], at: int, table: dict[int, str]) -> str:
+    """The line with its characters changed, when that takes the fault away from it; else empty."""
+    if at > len(lines):
+        return ""
+    changed = lines[at - 1].translate(table)
+    later, _ = fault_line("\n".join([*lines[: at - 1], changed, *lines[at:]]))
+    return changed if changed != lines[at - 1] and (later == 0 or later > at) else ""
+
+
+def _spelt_out(code: str) -> str:
+    """A file whose line ends were written as `\\n`, all of them."""
+    if "\n" in code.strip() or "\\n" not in code:
+        return code
+    signs = {"n": "\n", "t": "\t", "r": "", '"': '"', "'": "'", "\\": "\\"}
+    return re.sub(r"\\([ntr\"'\\])", lambda found: signs[found[1]], code.strip())
 
 
 def _unquoted(code: str) -> str:
     """Without a mark that every line begins with, as quoting and diffs put there."""
     lines = [line for line in code.split("\n") if line.strip()]
-    for mark in ("> ", ">>> ", "+", "| "):
+    for mark in ("> ", ">>> ", "+", "| ", ">"):
         if lines and all(line.startswith(mark) or line == mark.rstrip() for line in lines):
             cut = (line[len(mark) :] if line.startswith(mark) else "" for line in code.split("\n"))
             return "\n".join(cut)
     return code
+
+
+def unquoted(text: str) -> tuple[str, tuple[Repair, ...]]:
+    """A reply that was quoted as a whole, as mail and chat do it, without the marks."""
+    changed = _unquoted(text) if text.lstrip("\n").startswith(">") else text
+    return changed, (() if changed == text else (_QUOTED,))
 
 
 def _unnumbered(code: str) -> str:
@@ -114,26 +207,32 @@ def _unnumbered(code: str) -> str:
 
 def _untabbed(code: str) -> str:
     """Tabs as blanks, when every width that parses means the same; unchanged otherwise."""
-    readings = [text for width in (4, 8, 2) if parses(text := code.expandtabs(width)) is not None]
+    readings = [text for width in (4, 8, 2) if parses(text := _spaced(code, width)) is not None]
     trees = {ast.dump(tree) for text in readings if (tree := parses(text)) is not None}
     return readings[0] if len(trees) == 1 else code
 
 
+_QUOTED = Repair(code="quoting", says="a mark before every line was removed")
 _CHANGES: tuple[tuple[Repair, Callable[[str], str]], ...] = (
     (
+        Repair(code="invisible", says="characters that nobody sees were removed"),
+        lambda code: _INVISIBLE.sub("", code),
+    ),
+    (
         Repair(code="smart-quotes", says="typographic quotes became plain ones"),
-        lambda code: code.translate(_QUOTES),
+        _where_wrong(*_QUOTES),
     ),
     (
         Repair(code="blanks", says="blanks of other kinds became plain ones"),
-        lambda code: code.translate(_BLANKS),
+        _where_wrong(_BLANKS),
     ),
     (
         Repair(code="signs", says="typographic signs became plain ones"),
-        lambda code: code.translate(_SIGNS),
+        _where_wrong(_SIGNS),
     ),
     (_HTML, _unescaped),
-    (Repair(code="quoting", says="a mark before every line was removed"), _unquoted),
+    (_QUOTED, _unquoted),
+    (Repair(code="escaped", says="written-out line ends became line ends"), _spelt_out),
     (Repair(code="line-numbers", says="line numbers were removed"), _unnumbered),
     (Repair(code="tabs", says="tabs became blanks"), _untabbed),
     (Repair(code="indent", says="the indent of the whole text was removed"), _dedented),
@@ -165,7 +264,8 @@ _BEGINS = re.compile(
     r"|[A-Za-z_]\w* *= *\S"
 )
 _CODE = re.compile(
-    r"^\s*((import|from) [\w.]+( import .*| as \w+)?$|(class|def) \w+.*[:(,]$|@\w[\w.]*(\(.*)?$"
+    r"^[A-Za-z_][\w.]*(: [\w.\[\], ]+)? = .*[^\s.:,;!?]$"
+    r"|^\s*((import|from) [\w.]+( import .*| as \w+)?$|(class|def) \w+.*[:(,]$|@\w[\w.]*(\(.*)?$"
     r"|return\b.*[\w)\]]$|(tl|torch|triton)\.\w+)",
     re.MULTILINE,
 )
@@ -174,3 +274,10 @@ _CODE = re.compile(
 def looks_like_code(prose: str) -> bool:
     """Whether a text beside the code holds lines of code, so that cutting it off is not safe."""
     return _CODE.search(prose) is not None
+
+
+def belongs(part: str, after: str) -> bool:
+    """Whether what stands behind code goes on with its last block, so that it is no prose."""
+    follows = next((line for line in after.split("\n") if line.strip()), "")
+    last = part.rstrip().rpartition("\n")[2]
+    return last[:1] in {" ", "\t"} and follows[:1] in {" ", "\t"}

@@ -23,26 +23,28 @@ def register(skills: typer.Typer) -> None:
 
 
 def admit(
-    card: Annotated[str, typer.Argument(help="Id of a card; none: every card of `--cards`.")] = "",
+    card: Annotated[
+        list[str] | None, typer.Argument(help="Ids of cards; none: every card of `--cards`.")
+    ] = None,
     on: Annotated[
         list[str] | None,
         typer.Option(
             "--on",
-            help="A problem, or PROBLEM/FORM of a shipped kernel, to try it on, again for more; "
-            "`auto`: where it has most to do by a look on the CPU.",
+            help="A problem, or PROBLEM/FORM of a shipped kernel, to try it on; may be given "
+            "again. `auto`: where a look at it on the CPU finds most to do.",
         ),
     ] = None,
     lineage: Annotated[
         list[str] | None,
-        typer.Option(help="A lineage session to make its steps again in; may be given again."),
+        typer.Option(help="A lineage session whose steps are repeated; may be given again."),
     ] = None,
     cards: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the cards are, if not among yours.")
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Append the trials to the card.")] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Trials side by side.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Trials to run in parallel.")] = 1,
     wall_seconds: Annotated[
-        float | None, typer.Option(min=0, help="Seconds after which no trial begins.")
+        float | None, typer.Option(min=0, help="Seconds after which no trial starts.")
     ] = None,
     usd: options.Usd = None,
     device: options.Device = "auto",
@@ -53,7 +55,7 @@ def admit(
     """Try cards alone: held out on problems, and as a roundtrip in lineages.
 
     A problem that a card has evidence from is tried, but admits nothing. A card that is a sketch is
-    carried out by the model of `config.toml`, for at most `--usd` a trial. Leaves with 0 when for
+    carried out by the model of `config.toml`, for at most `--usd` a trial. Exits with 0 when for
     every card a held-out trial passed the gate and showed the card's effects, on a GPU where those
     are of speed; else with 1.
     """
@@ -75,8 +77,8 @@ def admit(
         if not json and (line := tell(event)) is not None:
             note(line.says)
 
-    every = _every(card, cards)
-    chosen = [skill for skill in every if not card or skill.card.id == card]
+    every = _every(card or [], cards)
+    chosen = [skill for skill in every if not card or skill.card.id in card]
     ask = Ask(
         skills=tuple(chosen),
         problems=tuple(on or ()),
@@ -112,13 +114,14 @@ def _with(skill: "Skill", trials: "list[Trial]") -> "Skill":
     return structs.replace(skill, card=structs.replace(skill.card, admission=made))
 
 
-def _every(card: str, folder: Path | None) -> "list[Skill]":
-    """The cards of a folder; without one, those at hand with the card that is asked about."""
+def _every(asked: list[str], folder: Path | None) -> "list[Skill]":
+    """The cards of a folder; without one, those at hand with the cards that are asked about."""
     from workbench.skills.library import load_library
 
-    if card:
+    if asked:
         library = load_library(folder)
-        library.skill(card)
+        for card in asked:
+            library.skill(card)
         return list(library.skills.values())
     if folder is None:
         raise WorkbenchError("a card is needed", todo="its id, or --cards DIR for all of a folder")

@@ -45,7 +45,7 @@ async def test_branch_goes_on_from_the_selected_version() -> None:
     async with stage(running()) as on:
         await on.press(*"]]", "b")
         assert "Go on from v" in asked(on)
-        assert "when the step in the gate is through" in asked(on)
+        assert "when the step in the gate is finished" in asked(on)
         selected = on.scene.selected
         await on.press("y")
         await on.until(lambda: bool(on.client.wishes))
@@ -83,7 +83,7 @@ def test_undo_says_why_there_is_nothing_to_take_back(snapshot: Snapshot, says: s
         (rest(), 9, "main is at v9 already"),
         (rest(), 6, "v6 was vetoed"),
         (rest(), 8, "v8 did not pass the gate"),
-        (rest(), 77, "its gate still runs"),
+        (rest(), 77, "its gate is still running"),
         (waiting(), 5, "v12 waits for your decision first"),
     ],
 )

@@ -103,7 +103,7 @@ async def test_a_veto_typed_too_late_is_not_sent_and_says_so() -> None:
         on.app.screen.query_one(Input).value = "too slow"
         await on.press("enter")
         assert on.client.wishes == []
-        assert "waits no longer" in review.facts.refusal
+        assert "no longer waits" in review.facts.refusal
 
 
 async def test_a_version_that_does_not_wait_is_read_only() -> None:

@@ -61,7 +61,7 @@ async def test_the_step_in_the_gate_is_the_newest_row() -> None:
         await on.pilot.pause()
         assert on.text(Lineage).splitlines()[0].startswith(" ◐")
         await on.press("d")
-        assert "gate still runs" in on.toasts
+        assert "gate is still running" in on.toasts
 
 
 async def test_numbers_focus_panes_and_z_zooms_one() -> None:
@@ -99,11 +99,11 @@ async def test_help_lists_the_keys_of_the_pane_in_focus() -> None:
         box = on.app.screen
         assert isinstance(box, TextBox)
         text = "\n".join(box.query_one(Lines).shown_lines)
-        assert re.search(r"\[ \] +newer, older version that was kept", text)
-        assert "accept" not in text
+        assert re.search(r"\[ \] +newer, older accepted version", text)
+        assert "accept the version" not in text
         await on.press("question_mark", "2", "question_mark")
         text = "\n".join(on.app.screen.query_one(Lines).shown_lines)
-        assert "newer, older version" not in text
+        assert "newer, older accepted" not in text
 
 
 async def test_help_in_the_review_has_the_keys_that_decide() -> None:

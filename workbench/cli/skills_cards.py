@@ -39,7 +39,7 @@ def list_cards(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """List the cards in the plain order of techniques: standing, where from, what you decided."""
+    """List the cards in the plain order of techniques: standing, origin, your decision."""
     from workbench.skills.library import load_library, user_folder
 
     library = load_library()
@@ -55,7 +55,7 @@ def list_cards(
                     "from": skill.origin,
                     "path": str(skill.path),
                     "replaces": None if skill.replaces is None else str(skill.replaces),
-                    "decided": _decided(skill, library),
+                    "decided": library.decided(skill.card.id),
                 }
             )
         return
@@ -65,7 +65,7 @@ def list_cards(
             s.card.carrier.edit or "sketch",
             s.standing,
             _origin(s),
-            _decided(s, library) or "-",
+            library.decided(s.card.id) or "-",
             s.card.title,
         )
         for s in library.skills.values()
@@ -101,12 +101,6 @@ def _origin(skill: "Skill") -> str:
     return f"{skill.origin}, for the shipped one" if skill.replaces else skill.origin
 
 
-def _decided(skill: "Skill", library: "Library") -> str:
-    if skill.card.id in library.disabled:
-        return "disabled"
-    return "pinned" if skill.card.id in library.pinned else ""
-
-
 def show(card: CardId, json: options.Json = False) -> None:
     """Show one card with its conditions, risks and evidence."""
     from workbench.skills.library import load_library
@@ -124,7 +118,7 @@ def _card_lines(skill: "Skill", library: "Library") -> Iterator[str]:
     from workbench.skills.policy_table import shipped_policy
 
     card = skill.card
-    words = [skill.standing, _origin(skill), _decided(skill, library), str(skill.path)]
+    words = [skill.standing, _origin(skill), library.decided(skill.card.id), str(skill.path)]
     yield f"{card.id}: {card.title}  ({', '.join(w for w in words if w)})"
     yield f"  intent     {card.intent}"
     yield f"  anchor     {card.anchor or 'none'}"
@@ -291,7 +285,7 @@ def enable(card: CardId, json: options.Json = False) -> None:
 
 
 def pin(card: CardId, json: options.Json = False) -> None:
-    """Choose this card first wherever its conditions hold; a draft is chosen only so."""
+    """Choose this card first wherever its conditions hold; a draft is chosen only this way."""
     _decide(card, f"{card} goes first where its conditions hold", json=json, pinned=True)
 
 

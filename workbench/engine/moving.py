@@ -136,12 +136,12 @@ def _not_accepted(target: Transition) -> WorkbenchError:
         return WorkbenchError(f"v{number} waits for your decision", todo="accept it, or veto it")
     if answer is Answer.VETOED:
         return WorkbenchError(
-            f"v{number} was vetoed, and main only goes to what was accepted",
+            f"v{number} was vetoed, and main only moves to accepted versions",
             todo=f"`git show refs/attempts/{number:04d}:kernel.py > k.py` in the session's folder, "
             "then `workbench submit SESSION k.py` gates it again",
         )
     return WorkbenchError(
-        f"v{number} did not pass the gate ({target.gate.stage}), and main only goes to what did",
+        f"v{number} failed in the gate ({target.gate.stage}); main only moves to accepted versions",
         todo="`workbench log` says which versions were accepted",
     )
 

@@ -33,6 +33,12 @@ class Library(Struct, frozen=True):
             )
         return found
 
+    def decided(self, card_id: str) -> str:
+        """What a person decided about a card: `disabled`, `pinned` or empty."""
+        if card_id in self.disabled:
+            return "disabled"
+        return "pinned" if card_id in self.pinned else ""
+
 
 def user_folder() -> Path:
     """Where a person keeps their own cards."""

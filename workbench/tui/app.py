@@ -1,4 +1,4 @@
-"""The screen on one session: what a person may wish for, and the ways out."""
+"""The app that shows one session: actions that steer the run, and ways to leave."""
 
 import os
 from collections.abc import Callable, Coroutine
@@ -28,7 +28,7 @@ from workbench.tui.scene import ALIVE
 
 
 class WorkbenchApp(Looking):
-    """One session on the screen. `run()` returns how it stood when the person left."""
+    """Shows one session. `run()` returns the session's state when the user left."""
 
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {
         Commands,
@@ -46,13 +46,13 @@ class WorkbenchApp(Looking):
         says: str = "",
         **options: Any,  # noqa: ANN401 -- Showing's own
     ) -> None:
-        """`folder` is where other sessions are; `says` is told once the first frame is out."""
+        """`folder` has the other sessions; `says` is shown as an error after the first frame."""
         super().__init__(client, **options)
         self.folder = folder or sessions_folder(None)
         self._says = says
 
     def tell_faults(self) -> None:
-        """What went wrong before this screen came, too."""
+        """Also show what went wrong before this screen opened."""
         super().tell_faults()
         if self._says:
             self.notify(self._says, severity="error", timeout=12, markup=False)
@@ -60,7 +60,7 @@ class WorkbenchApp(Looking):
     # -- steering -------------------------------------------------------------------------------
 
     def action_pause(self) -> None:
-        """Pause after the running step, or go on, with a session at rest too."""
+        """Pause after the running step, or go on; starts the engine of a saved session."""
         if self.scene.trouble:
             self.connect()
             return
@@ -74,7 +74,7 @@ class WorkbenchApp(Looking):
         self.wish(self._client.go() if paused else self._client.pause())
 
     def _more(self) -> None:
-        """Larger limits, then a new engine."""
+        """Ask for larger limits, then start a new engine."""
         from workbench.tui.dialogs.more import More
 
         def agreed(path: Path | None) -> None:
@@ -84,9 +84,9 @@ class WorkbenchApp(Looking):
         self.push_screen(More(self.scene), agreed)
 
     def action_stop(self) -> None:
-        """End the run after the running step, if the person says yes."""
+        """End the run after the running step, after asking."""
         if self.scene.snapshot.state not in ALIVE:
-            self.notify("no engine runs on this session", severity="warning")
+            self.notify("this session has no running engine", severity="warning")
             return
 
         def answered(yes: bool | None) -> None:
@@ -97,11 +97,11 @@ class WorkbenchApp(Looking):
         self.push_screen(Confirm("Stop", says, self.look), answered)
 
     def action_undo(self) -> None:
-        """Take the last accepted step back, if the person says yes."""
+        """Take the last accepted step back, after asking."""
         self._move(undo_question(self.scene.snapshot), self._client.undo)
 
     def action_branch(self) -> None:
-        """Go on from the selected version, if the person says yes."""
+        """Go on from the selected version, after asking."""
         self._move(branch_question(self.scene.snapshot, self.scene.selected), self._client.branch)
 
     def _move(self, question: Question, wish: Callable[[int], Coroutine[Any, Any, str]]) -> None:
@@ -111,7 +111,7 @@ class WorkbenchApp(Looking):
 
         async def moved() -> str:
             says = await wish(question.number)
-            # A session at rest sends no news of its own.
+            # Without an engine no news arrives, so the change is read here.
             self._arrive(self._client.snapshot())
             return says
 
@@ -122,17 +122,17 @@ class WorkbenchApp(Looking):
         self.push_screen(Confirm(question.title, question.says, self.look), answered)
 
     def on_review_widened(self, event: Review.Widened) -> None:
-        """A card's coming steps are accepted, too."""
+        """Also accept a card's later steps."""
         self.widen(event.scope)
 
     def action_end_scope(self) -> None:
         """Ask about every step again."""
         if self.scene.scope:
             self.widen(None)
-            self.notify("every step is asked about again", markup=False)
+            self.notify("you are asked about every step again", markup=False)
 
     def on_review_edited(self, event: Review.Edited) -> None:
-        """Let the person mend the candidate, then ask whether theirs shall be gated."""
+        """Let the user edit the candidate, then ask whether to gate the edit."""
         table = event.table
         try:
             path = draft(self._client.name, table.number, table.after)
@@ -142,12 +142,12 @@ class WorkbenchApp(Looking):
             self.report(fault)
             return
         if source == table.after:
-            self.notify(f"nothing was changed; v{table.number} goes on waiting", markup=False)
+            self.notify(f"nothing was changed; v{table.number} keeps waiting", markup=False)
             return
 
         def agreed(yes: bool | None) -> None:
             if not yes:
-                self.notify(f"nothing was sent; your edit is {path}", markup=False)
+                self.notify(f"nothing was sent; your edit is in {path}", markup=False)
                 return
             if isinstance(self.screen, Review):
                 self.screen.dismiss()
@@ -160,15 +160,15 @@ class WorkbenchApp(Looking):
         self.push_screen(Confirm("Gate your edit", says, self.look), agreed)
 
     def go_to(self, path: Path, *, start: bool = False) -> None:
-        """Show that session instead; the run of this one goes on."""
+        """Show another session instead; the run of this one continues."""
         left = leaving(self.scene.snapshot)
         self.exit(structs.replace(left, path=path, start=start))
 
     # -- other sessions, skills -----------------------------------------------------------------
 
     def action_sessions(self) -> None:
-        """The list of sessions; another one may be shown instead."""
-        # What makes a session is read when it is asked for: the first frame does not wait for it.
+        """Show the list of sessions, from which another one can be opened."""
+        # Imported when needed, so that the first frame does not wait for it.
         from workbench.tui.dialogs.sessions import Choice, Sessions
 
         def chosen(choice: Choice | None) -> None:
@@ -178,7 +178,7 @@ class WorkbenchApp(Looking):
         self.push_screen(Sessions(self.scene, self.settings.keymap.table, self.folder), chosen)
 
     def action_skills(self) -> None:
-        """The skills that steps are made from."""
+        """Show the skills that steps are made from."""
         from workbench.tui.dialogs.skills import Skills
 
         self.push_screen(Skills(self.scene, self.settings.keymap.table))
@@ -186,11 +186,11 @@ class WorkbenchApp(Looking):
     # -- copying and leaving --------------------------------------------------------------------
 
     def action_copy(self) -> None:
-        """What the pane in focus has to give."""
+        """Copy what the focused pane offers."""
         self._copy(self.board.pane.copied())
 
     def on_review_copied(self, event: Review.Copied) -> None:
-        """The review's diff."""
+        """Copy the review's diff."""
         self._copy(event.text)
 
     def _copy(self, text: str) -> None:
@@ -207,9 +207,9 @@ class WorkbenchApp(Looking):
         self.notify(clipboard.told(text, path, sent=bool(sequence)), markup=False)
 
     def action_leave(self) -> None:
-        """Leave the screen; the run goes on."""
+        """Leave the screen; the run continues."""
         self.exit(leaving(self.scene.snapshot))
 
     async def action_quit(self) -> None:
-        """Textual's own way out is ours."""
+        """Do the same when Textual itself wants to quit."""
         self.action_leave()

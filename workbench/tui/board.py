@@ -1,4 +1,4 @@
-"""The main screen: header, gate strip, five panes and key bar, laid out by the terminal."""
+"""The main screen: header, gate strip, five panes and key bar, laid out for the terminal's size."""
 
 from textual import events
 from textual.app import ComposeResult
@@ -26,7 +26,7 @@ from workbench.tui.scene import ALIVE, Scene
 
 
 def label(key: Key, scene: Scene) -> str:
-    """What the main screen's bar calls a key now."""
+    """The label of a key in the main screen's bar at this moment; empty hides the key."""
     state = scene.snapshot.state
     if key.id == "pause":
         if scene.trouble:
@@ -40,14 +40,14 @@ def label(key: Key, scene: Scene) -> str:
 
 
 class Board(Screen[None]):
-    """Hands every moment to its panes; decides nothing."""
+    """Passes every new scene to its panes, and decides nothing."""
 
     scene: Scene | None = None
-    # Textual's own, but another focus repaints the two panes that it concerns, not everything.
+    # Textual would repaint the whole screen on a change of focus; only two panes need it.
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
     class Uncovered(Message):
-        """Nothing lies over the main screen any more."""
+        """The main screen is no longer covered by a dialog."""
 
     def __init__(self, table: tuple[Key, ...]) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Board(Screen[None]):
         self._zoomed = False
 
     def compose(self) -> ComposeResult:
-        """Top to bottom, for the size that the terminal has now."""
+        """Create the widgets from top to bottom."""
         self._lay_out(self.app.size)
         yield Header()
         yield GateStrip()
@@ -73,23 +73,23 @@ class Board(Screen[None]):
         yield self._bar
 
     def on_mount(self) -> None:
-        """The lineage has the focus first; a moment that came before the panes is drawn now."""
+        """Focus the lineage, and draw a scene that arrived before the panes existed."""
         self.query_one(Lineage).focus()
         if self.scene is not None:
             self.show_scene(self.scene)
 
     def on_screen_resume(self) -> None:
-        """A dialog was closed."""
+        """Report that a dialog was closed."""
         self.post_message(self.Uncovered())
 
     def show_scene(self, scene: Scene) -> None:
-        """Draw another moment everywhere."""
+        """Draw a new scene in every pane."""
         self.scene = scene
         for lines in self.query(Lines):
             lines.show_scene(scene)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Another size may be another layout."""
+        """Choose the layout for the new size."""
         self._lay_out(event.size)
         self._show_one()
 
@@ -100,7 +100,7 @@ class Board(Screen[None]):
         self._single = layout is Layout.SINGLE
 
     def on_descendant_focus(self) -> None:
-        """With one pane at a time, the one in focus is the one that shows."""
+        """Where only one pane fits, show the focused one."""
         self._show_one()
 
     def _show_one(self) -> None:
@@ -113,7 +113,7 @@ class Board(Screen[None]):
 
     @property
     def pane(self) -> Pane:
-        """The pane in focus, else the lineage."""
+        """The focused pane, or the lineage if none is focused."""
         return self.focused if isinstance(self.focused, Pane) else self.query_one(Lineage)
 
     def focus_pane(self, number: int) -> None:
@@ -125,13 +125,13 @@ class Board(Screen[None]):
                 pane.focus()
 
     def toggle_zoom(self) -> None:
-        """The focused pane alone, or all of them again."""
+        """Show the focused pane alone, or all panes again."""
         self._zoomed = not self._zoomed
         self._show_one()
 
 
 def _reveal(pane: Pane) -> None:
-    """A hidden pane cannot take the focus, so it is shown first."""
+    """Show a pane and its containers: a hidden pane cannot take the focus."""
     pane.add_class("shown")
     for box in pane.ancestors:
         if box.id in {"body", "right", "meters"}:

@@ -1,4 +1,4 @@
-"""Copying over SSH and tmux: OSC 52, a wrap for tmux, and a file for where neither arrives."""
+"""Copies text over SSH and tmux: by OSC 52, wrapped for tmux, and into a file as a fallback."""
 
 import base64
 from collections.abc import Mapping
@@ -7,14 +7,14 @@ from pathlib import Path
 from workbench.paths import cache_home
 
 OSC_LIMIT = 74_994
-"""Bytes of text that fit the 100,000 base64 characters many terminals accept."""
+"""Most bytes of text: many terminals accept 100,000 base64 characters."""
 
 
 def osc52(text: str, env: Mapping[str, str]) -> str:
-    """The sequence that asks the terminal to take the text; empty when it is too long to be taken.
+    """The escape sequence that asks the terminal to copy the text; empty when it is too long.
 
-    Inside tmux the bare form serves `set-clipboard on`; the wrapped one passes through to the
-    terminal outside where `allow-passthrough on` is set.
+    Inside tmux both forms are sent: the bare one works with `set-clipboard on`, and the wrapped one
+    reaches the outer terminal with `allow-passthrough on`.
     """
     payload = text.encode()
     if len(payload) > OSC_LIMIT:
@@ -27,7 +27,7 @@ def osc52(text: str, env: Mapping[str, str]) -> str:
 
 
 def save(text: str, folder: Path | None = None) -> Path:
-    """Write the text to the one file that copies go to, readable by its owner only.
+    """Write the text to the file for copies, which only its owner can read; returns its path.
 
     Raises OSError when it cannot be written.
     """
@@ -39,7 +39,7 @@ def save(text: str, folder: Path | None = None) -> Path:
 
 
 def told(text: str, path: Path | None, *, sent: bool) -> str:
-    """An honest account: a terminal never says whether it took the text."""
+    """What was done, for a message: a terminal never says whether it copied the text."""
     lines = text.count("\n") + 1
     what = f"{lines} lines" if lines > 1 else text if len(text) <= 40 else f"{len(text)} characters"
     asked = f"{what}: the terminal was asked to copy" if sent else f"{what}: too long for OSC 52"

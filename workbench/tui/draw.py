@@ -1,4 +1,4 @@
-"""Pieces of a drawn line: text that fits, bars, sparklines and figures; pure, without a widget."""
+"""Pure helpers that draw parts of a line: fitted text, bars, sparklines, numbers."""
 
 from collections.abc import Iterable, Sequence
 
@@ -25,7 +25,7 @@ def padded(text: str, width: int) -> str:
 
 
 def cells(parts: Iterable[Part]) -> int:
-    """How many cells the parts take."""
+    """Number of terminal cells that the parts take."""
     return sum(cell_len(part if isinstance(part, str) else part[0]) for part in parts)
 
 
@@ -39,21 +39,24 @@ def line(*parts: Part) -> Content:
 
 
 def spread(left: Sequence[Part], right: Sequence[Part], width: int) -> Content:
-    """Left and right parts with the room between them; at least one blank."""
+    """A line of `width` cells with left-aligned and right-aligned parts, at least a space apart."""
     return line(*left, " " * max(1, width - cells(left) - cells(right)), *right)
 
 
 def bar(share: float, width: int, style: str, rest: str) -> list[Part]:
-    """A thin bar, `share` of `width` cells in half-cell steps, the rest as a hair line."""
+    """A bar of `share` (0 to 1) of `width` cells in half-cell steps; the rest is a thin line.
+
+    `style` and `rest` are the styles of the two.
+    """
     halves = min(max(round(share * width * 2), 0), max(width, 0) * 2)
     full, half = divmod(halves, 2)
     return [("━" * full + "╸" * half, style), ("─" * (width - full - half), rest)]
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """One block a value, from the lowest to the highest; thinned to `width` when there are more.
+    """One block for each value, scaled from the lowest to the highest, at most `width` blocks.
 
-    The newest value is always the last block.
+    If there are more values some are left out, but the last one is always shown.
     """
     if not values or width < 1:
         return ""
@@ -66,7 +69,7 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`0.02 s`, `8.2 s`, `31 s`, `4 min 10 s`, `2 h 05 min`."""
+    """Seconds as text: `0.02 s`, `8.2 s`, `31 s`, `4 min 10 s`, `2 h 05 min`."""
     if seconds < 0.095:
         return f"{seconds:.2f} s"
     if seconds < 9.95:
@@ -80,7 +83,7 @@ def duration(seconds: float) -> str:
 
 
 def figure(value: float) -> str:
-    """Three or four significant digits, never an exponent: `0.034`, `1.25`, `12.4`, `1830`."""
+    """A number as text without an exponent, rounded: `0.034`, `1.25`, `12.4`, `1830`."""
     size = abs(value)
     if size >= 100 or value == int(value):
         return f"{value:.0f}"
@@ -89,7 +92,7 @@ def figure(value: float) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Words in lines of at most `width` cells; a word that is longer is cut, nothing is lost."""
+    """The text wrapped at words to lines of at most `width` cells; longer words are split."""
     lines: list[str] = []
     current = ""
     for word in text.split():
@@ -108,7 +111,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def _head(text: str, width: int) -> str:
-    """The longest start of the text that takes at most `width` cells; at least one character."""
+    """The longest prefix that takes at most `width` cells, but at least one character."""
     used = 0
     for index, char in enumerate(text):
         used += cell_len(char)

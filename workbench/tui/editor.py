@@ -1,4 +1,4 @@
-"""A text in the person's own editor, out of the screen and back; what they wrote is never lost."""
+"""Edits a candidate in the user's own editor; what the user wrote is never lost."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from workbench.paths import data_home
 
 
 def draft(session: str, number: int, source: str) -> Path:
-    """Put a version's source into a file of its own; returns where. Raises WorkbenchError."""
+    """Write a version's source to a new file and return its path. Raises WorkbenchError."""
     folder = data_home() / "edits"
     stem = f"{re.sub(r'[^A-Za-z0-9._-]', '-', session)}-v{number}"
     try:
@@ -55,7 +55,7 @@ def open_editor(app: App[Any], path: Path) -> None:
 
 
 def read_back(path: Path) -> str:
-    """What the person saved. Raises WorkbenchError."""
+    """The text that the user saved. Raises WorkbenchError."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:

@@ -1,4 +1,4 @@
-"""How news of a session reaches the screen: what a client must offer, and the pace of painting."""
+"""What the screen needs from a session's client, and the feed of its snapshots."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -11,7 +11,7 @@ from workbench.errors import WorkbenchError
 from workbench.session.records import Answer, Transition
 
 _KEPT = 256
-"""Records kept in memory; the oldest goes first."""
+"""Most records kept in memory; the oldest are dropped first."""
 
 
 class Client(Protocol):
@@ -19,10 +19,10 @@ class Client(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the session."""
+        """Name of the session."""
 
     def snapshot(self) -> Snapshot:
-        """The newest known moment; cheap."""
+        """The newest known snapshot; cheap."""
 
     def changes(self) -> AsyncIterator[Snapshot]:
         """A new snapshot after each change; ends when the session is over for good."""
@@ -40,7 +40,7 @@ class Client(Protocol):
         """The version compiled on this machine; takes seconds. Call it in a thread."""
 
     async def decide(self, number: int, answer: Answer, reason: str) -> str:
-        """Answer for the pending transition; says what was done.
+        """Decide on the pending transition; returns what was done, in words.
 
         Raises WorkbenchError when it is refused: late, already decided, no engine.
         """
@@ -55,17 +55,17 @@ class Client(Protocol):
         """End the run after the running step."""
 
     async def undo(self, number: int) -> str:
-        """Take an accepted version back; says what git holds of it."""
+        """Take an accepted version back; returns what git records, in words."""
 
     async def branch(self, number: int) -> str:
-        """Go on from another accepted version; says what git holds of it."""
+        """Go on from another accepted version; returns what git records, in words."""
 
     async def submit(self, wish: Submit) -> str:
-        """Gate a candidate as the next transition; says what became of it once it is in git."""
+        """Gate a candidate as the next transition; returns the result in words once committed."""
 
 
 class Reading:
-    """Records of versions, kept once read; a version that is decided is read anew."""
+    """Reads records of versions in threads and caches them; a decision causes a new reading."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -101,9 +101,9 @@ class Reading:
 async def follow(
     client: Client, deliver: Callable[[Snapshot], None], lost: Callable[[str], None], hz: float
 ) -> None:
-    """Hand over each new moment, at most `hz` times a second; the newest is never held back.
+    """Deliver new snapshots at most `hz` times a second; the newest always arrives.
 
-    `lost` is told why when the feed breaks; a feed that ends has said all in its last snapshot.
+    `lost` is called with the reason when the feed breaks, but not when it simply ends.
     """
     fresh = asyncio.Event()
     newest: list[Snapshot] = []

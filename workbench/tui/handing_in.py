@@ -1,4 +1,4 @@
-"""An edit handed in as the very next step: the engine is held while the veto makes room for it."""
+"""Submits an edit as the very next step: pauses the engine, vetoes the waiting version, submits."""
 
 import asyncio
 
@@ -12,11 +12,11 @@ _POLL_SECONDS = 0.05
 
 
 async def hand_in(client: Client, number: int, wish: Submit) -> str:
-    """Veto the version that waits and have `wish` gated next; says what became of it.
+    """Veto the waiting version and have `wish` gated next; returns its result in words.
 
-    A veto alone would let the engine begin a step of its own before the edit arrives, so it is
-    paused first, and goes on as soon as the edit is in its gate. Raises WorkbenchError when the
-    engine refuses; then the run goes on as it was.
+    After a mere veto the engine could begin a step of its own before the edit arrives. So it is
+    paused first, and continues once the edit is in the gate. Raises WorkbenchError when the engine
+    refuses; the run then continues as before.
     """
     before = client.snapshot()
     held = before.mode != Mode.MANUAL and before.state is not State.PAUSED
@@ -25,8 +25,8 @@ async def hand_in(client: Client, number: int, wish: Submit) -> str:
     try:
         await client.decide(number, Answer.VETOED, REASON)
         gated = asyncio.create_task(client.submit(wish))
-        # Its answer comes with the person's; the engine may go on once the gate has it.
-        # News comes by the screen's own feed, which has no event to wait for.
+        # `submit` only answers after the gate, but the engine may continue once the gate has begun.
+        # That shows in the snapshots of the screen's feed, which has no event to wait for.
         while not gated.done() and client.snapshot().current == number:  # noqa: ASYNC110 -- as above
             await asyncio.sleep(_POLL_SECONDS)
     finally:

@@ -1,4 +1,4 @@
-"""The screen without a session: the list of those there are, and the first run."""
+"""The app that starts without a session: it lists the sessions and can start a run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ from workbench.tui.skin import Skinned
 
 
 class HomeApp(Skinned):
-    """`run()` returns which session to show next; None when the person left."""
+    """Shows the list of sessions. `run()` returns the one to open; None when the user left."""
 
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {OtherSessions, Cards}
 
@@ -26,15 +26,15 @@ class HomeApp(Skinned):
 
     @property
     def scene(self) -> Scene:
-        """Nothing is open."""
+        """A scene without a session."""
         return no_session(self)
 
     def go_to(self, path: Path) -> None:
-        """Show that session."""
+        """Open that session."""
         self._chosen(Choice(path=path))
 
     def on_mount(self) -> None:
-        """The list at once."""
+        """Show the list at once."""
         self.dress()
         keys = self.settings.keymap.table
         self.push_screen(Sessions(no_session(self), keys, self.folder), self._chosen)
@@ -47,12 +47,12 @@ class HomeApp(Skinned):
             self.exit(Leave(session="", state=State.SAVED, path=choice.path, start=choice.start))
 
     async def action_quit(self) -> None:
-        """Ctrl+c leaves."""
+        """Leave on ctrl+c."""
         self.exit(None)
 
 
 def no_session(app: Skinned) -> Scene:
-    """A moment in which nothing is open."""
+    """A scene in which no session is open."""
     snapshot = Snapshot(
         revision=0, name="", path="", problem="", device="", target="", mode="", state=State.SAVED
     )

@@ -1,4 +1,4 @@
-"""Every key of the screen in one table, from which bindings, bar, help and palette are made."""
+"""All keys of the screen in one table; bindings, key bar, help and palette are made from it."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -10,25 +10,25 @@ from textual.keys import Keys
 
 
 class Place(StrEnum):
-    """Where a key is heard."""
+    """Where a key works."""
 
     BOARD = "board"
-    """The main screen, whatever pane has the focus."""
+    """The main screen, whichever pane has the focus."""
     LINEAGE = "lineage"
     PANE = "pane"
     """Any other pane of the main screen."""
     DIFF = "diff"
-    """Wherever a diff is shown."""
+    """Any view of a diff."""
     REVIEW = "review"
     COMPARE = "compare"
     LIST = "list"
     """Any list with a selection."""
     LISTED = "listed"
-    """A screen of one list."""
+    """A screen that consists of one list."""
     SESSIONS = "sessions"
     SKILLS = "skills"
     TEXT = "text"
-    """A dialog of text that scrolls: help, log."""
+    """A dialog with scrolling text: help, log."""
 
 
 TOGETHER = (
@@ -41,26 +41,27 @@ TOGETHER = (
     frozenset({Place.COMPARE, Place.LIST}),
     frozenset({Place.TEXT}),
 )
-"""Places whose keys are heard at the same time, so that one key may mean one thing only."""
+"""Places whose keys work at the same time, so that a key must have one meaning in all of them."""
 
 
 class Key(Struct, frozen=True, kw_only=True):
-    """One thing that a key does."""
+    """What a key, or one of several keys, does."""
 
     id: str
-    """Name in `[keys]` of `config.toml`."""
+    """Its name in `[keys]` of `config.toml`."""
     keys: str
-    """Comma-separated; the first is the one shown."""
+    """Textual's names of the keys, comma-separated; the first one is shown."""
     group: str
+    """Its heading in the help."""
     says: str
-    """For help and palette. Neighbours that say the same share one row of the help."""
+    """Its text in help and palette; adjacent keys with the same text share a row of the help."""
     places: tuple[Place, ...] = (Place.BOARD,)
     action: str = ""
-    """Textual action; the id with underscores when empty."""
+    """The Textual action; when empty, the id with underscores."""
     label: str = ""
-    """In the key bar; empty keeps it out."""
+    """Its label in the key bar; without one it is left out."""
     shown: str = ""
-    """In the key bar instead of the first key, while nobody has bound it anew."""
+    """Shown in the key bar instead of the first key, unless the user has rebound it."""
 
 
 _MOVES = (Place.LINEAGE, Place.PANE, Place.DIFF, Place.LIST, Place.TEXT)
@@ -68,26 +69,26 @@ _PAGES = (Place.LINEAGE, Place.DIFF, Place.LIST, Place.TEXT)
 
 KEYS: tuple[Key, ...] = (
     Key(id="review", keys="r", group="Decide", label="Review",
-        says="open the review of the step that waits"),
+        says="review the step that waits for your decision"),
     Key(id="accept", keys="a", group="Decide", label="Accept", places=(Place.REVIEW,),
-        says="accept what is on screen: main moves to it"),
+        says="accept the version on screen: main moves to it"),
     Key(id="veto", keys="v", group="Decide", label="Veto…", places=(Place.REVIEW,),
         says="veto, with a reason that the next step reads"),
     Key(id="scope", keys="A", group="Decide", places=(Place.REVIEW,),
-        says="accept, and this card's coming steps until a gate fails (asks)"),
+        says="accept this and the card's later steps until a gate fails (asks)"),
     Key(id="edit", keys="E", group="Decide", label="Edit", places=(Place.REVIEW,),
-        says="mend it in $EDITOR: it is vetoed, yours is gated as the next step (asks)"),
+        says="edit it in $EDITOR: your version is gated next, this one vetoed (asks)"),
     Key(id="end-scope", keys="A", group="Decide",
         says="ask about every step again"),
     Key(id="why", keys="e", group="Decide", label="Why", places=(Place.BOARD, Place.REVIEW),
         says="why this step: what the policy saw and how it chose"),
     Key(id="later", keys="escape,q", group="Decide", label="Later", places=(Place.REVIEW,),
-        says="close the review; the step goes on waiting"),
+        says="close the review; the step keeps waiting"),
     Key(id="pause", keys="space", group="Run", label="Pause",
-        says="pause after the running step, or go on; a session at rest: start its engine"),
+        says="pause after the running step, or go on; starts a saved session's engine"),
     Key(id="stop", keys="x", group="Run", says="end the run after the running step (asks)"),
     Key(id="undo", keys="u", group="Run",
-        says="undo the last step that was kept: main moves back (asks)"),
+        says="undo the last accepted step: main moves back (asks)"),
     Key(id="branch", keys="b", group="Run",
         says="branch: go on from the selected version (asks)"),
     Key(id="diff", keys="d", group="Look", label="Diff",
@@ -111,15 +112,15 @@ KEYS: tuple[Key, ...] = (
           places=(Place.COMPARE,), says="source, profile or generated code",
           action=f"view('{level}')") for key, level in enumerate(("ttgir", "ptx", "sass"), 3)),
     Key(id="code-again", keys="c", group="Look", label="Compile", places=(Place.COMPARE,),
-        says="compile on this machine what was not kept of the generated code"),
+        says="compile generated code that was not kept, on this machine"),
     Key(id="next-pane", keys="tab", group="Look", says="next, previous pane",
         action="app.focus_next"),
     Key(id="previous-pane", keys="shift+tab", group="Look", says="next, previous pane",
         action="app.focus_previous"),
     Key(id="split", keys="s", group="Look", label="Split", places=(Place.DIFF,),
-        says="both sides, or one above the other"),
+        says="both sides side by side, or one column"),
     Key(id="whole", keys="w", group="Look", label="Whole file", places=(Place.DIFF,),
-        says="the whole file, or the changes with three lines around them"),
+        says="the whole file, or the changes with three lines of context"),
     Key(id="next-hunk", keys="n", group="Move", label="Next", places=(Place.DIFF,),
         says="next, previous change"),
     Key(id="previous-hunk", keys="p", group="Move", places=(Place.DIFF,),
@@ -133,9 +134,9 @@ KEYS: tuple[Key, ...] = (
     Key(id="first", keys="g,home", group="Move", places=_MOVES, says="first, last"),
     Key(id="last", keys="G,end", group="Move", places=_MOVES, says="first, last"),
     Key(id="newer-kept", keys="[", group="Move", places=(Place.LINEAGE,),
-        says="newer, older version that was kept"),
+        says="newer, older accepted version"),
     Key(id="older-kept", keys="]", group="Move", places=(Place.LINEAGE,),
-        says="newer, older version that was kept"),
+        says="newer, older accepted version"),
     Key(id="sessions", keys="o", group="App", label="Sessions",
         says="every session: open, start, rename, export"),
     Key(id="skills", keys="S", group="App", says="skills: read, edit, disable, pin"),
@@ -144,7 +145,7 @@ KEYS: tuple[Key, ...] = (
     Key(id="act", keys="enter", group="List", label="Open", places=(Place.LISTED,),
         says="open the selected one"),
     Key(id="resume", keys="r", group="List", label="Go on", places=(Place.SESSIONS,),
-        says="go on with it: an engine is started"),
+        says="go on with it: starts its engine"),
     Key(id="new", keys="n", group="List", label="New run", places=(Place.SESSIONS,),
         says="start a run"),
     Key(id="rename", keys="R", group="List", label="Rename", places=(Place.SESSIONS,),
@@ -152,11 +153,11 @@ KEYS: tuple[Key, ...] = (
     Key(id="archive", keys="a", group="List", label="Put aside", places=(Place.SESSIONS,),
         says="put it aside, or bring it back"),
     Key(id="aside", keys="h", group="List", places=(Place.SESSIONS,),
-        says="show those that were put aside, or hide them"),
+        says="show or hide the sessions that were put aside"),
     Key(id="export", keys="x", group="List", label="Export", places=(Place.SESSIONS,),
-        says="write it into one file, a git bundle"),
+        says="export it into one file, a git bundle"),
     Key(id="import", keys="i", group="List", label="Import", places=(Place.SESSIONS,),
-        says="bring a bundle in as a session"),
+        says="import a bundle as a session"),
     Key(id="delete", keys="X", group="List", label="Delete…", places=(Place.SESSIONS,),
         says="delete it for good (asks)"),
     Key(id="session-skills", keys="S", group="List", label="Skills", places=(Place.SESSIONS,),
@@ -164,18 +165,18 @@ KEYS: tuple[Key, ...] = (
     Key(id="edit-card", keys="e", group="List", label="Edit", places=(Place.SKILLS,),
         says="edit it in $EDITOR; a shipped card is copied to your folder first", action="edit"),
     Key(id="disable", keys="d", group="List", label="Disable", places=(Place.SKILLS,),
-        says="never choose it, or let it be chosen again"),
+        says="never choose it, or allow it again"),
     Key(id="pin", keys="p", group="List", label="Pin", places=(Place.SKILLS,),
-        says="choose it first where its conditions hold, or not"),
+        says="choose it first where its conditions hold, or no longer"),
     Key(id="filter", keys="/", group="List", label="Filter", places=(Place.LISTED,),
-        says="show only rows with these words"),
+        says="show only rows that contain some words"),
     Key(id="list-back", keys="escape,q", group="List", label="Back", places=(Place.LISTED,),
         says="back to where you were", action="back"),
     Key(id="theme", keys="t", group="App", says="choose a theme"),
     Key(id="palette", keys="ctrl+p", group="App", says="find a command, version, card or session"),
     Key(id="help", keys="?", group="App", label="Help",
         places=(Place.BOARD, Place.REVIEW, Place.COMPARE, Place.LISTED),
-        says="the keys of where you are"),
+        says="the keys that work here"),
     Key(id="suspend", keys="ctrl+z", group="App", action="app.suspend_process",
         says="back to the shell; fg returns"),
     Key(id="leave", keys="q,ctrl+c", group="App", label="Leave",
@@ -192,7 +193,7 @@ def action_of(key: Key) -> str:
 
 
 def bindings(*places: Place) -> list[BindingType]:
-    """Textual bindings of the keys heard in these places; our own bar draws them."""
+    """Textual bindings of the keys that work in these places."""
     return [
         Binding(key.keys, action_of(key), key.says, show=False, id=key.id)
         for key in KEYS
@@ -201,7 +202,7 @@ def bindings(*places: Place) -> list[BindingType]:
 
 
 def heard(table: Iterable[Key], *places: Place) -> list[Key]:
-    """The keys of a table that are heard in any of these places, in the table's order."""
+    """The keys of a table that work in any of these places, in the table's order."""
     return [key for key in table if any(place in key.places for place in places)]
 
 

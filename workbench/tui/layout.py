@@ -1,4 +1,4 @@
-"""What fits on a terminal of a given size, and when the screen must not start at all."""
+"""Chooses the layout for a terminal's size, and says when the screen cannot start at all."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -9,7 +9,7 @@ class Layout(StrEnum):
 
     WIDE = "wide"
     NARROW = "narrow"
-    """Everything, with meters of one line."""
+    """All panes, with meters of one line."""
     SINGLE = "single"
     """One pane at a time."""
 
@@ -22,10 +22,10 @@ def layout_of(columns: int, rows: int) -> Layout:
 
 
 def refusal(size: tuple[int, int], env: Mapping[str, str], *, session: str = "") -> str | None:
-    """Why the screen cannot start on this terminal, with the command that shows the same; or None.
+    """Why the screen cannot start on this terminal, and which commands to use; None if it can.
 
-    `size` is columns and rows. A dumb terminal would be sent codes that it cannot obey. `session`
-    is what to type for the one to be shown; without it the commands mean the newest.
+    `size` is columns and rows. `session` is the name to type in these commands; without it they
+    mean the newest session.
     """
     status, watch = (f"`{f'workbench {word} {session}'.rstrip()}`" for word in ("status", "watch"))
     instead = f"{status} and {watch} say the same in lines"

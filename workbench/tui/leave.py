@@ -1,4 +1,4 @@
-"""What the command prints when the screen is gone: that the run goes on, and how to come back."""
+"""What the command prints after the screen closes: how the run stands and how to come back."""
 
 from pathlib import Path
 
@@ -10,17 +10,17 @@ from workbench.tui.scene import ALIVE
 
 
 class Leave(Struct, frozen=True, kw_only=True):
-    """How the session stood when the person left."""
+    """The session's state when the user left."""
 
     session: str
     state: State
     typed: str = ""
-    """What to type for it: its name, or its path where a name would not find it."""
+    """What to type for the session: its name, or its path where the name would not find it."""
     says: str = ""
     path: Path | None = None
-    """The session to show instead, where the person goes on to another."""
+    """The session to show next; None when the user left for good."""
     start: bool = False
-    """Whether an engine shall be started on that one."""
+    """Whether to start an engine on that session."""
 
     @property
     def goes_on(self) -> bool:
@@ -28,7 +28,7 @@ class Leave(Struct, frozen=True, kw_only=True):
         return self.state in ALIVE
 
     def farewell(self) -> str:
-        """One line for the command line to print."""
+        """The line to print."""
         typed = self.typed or self.session
         if self.goes_on:
             return f"Session {self.session} goes on. Come back: workbench attach {typed}"
@@ -40,7 +40,7 @@ class Leave(Struct, frozen=True, kw_only=True):
 
 
 def leaving(snapshot: Snapshot) -> Leave:
-    """The farewell of this moment."""
+    """The record for leaving now."""
     return Leave(
         session=snapshot.name,
         state=snapshot.state,

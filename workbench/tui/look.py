@@ -1,4 +1,4 @@
-"""What a role on the screen looks like: a style for each role, and one glyph for each sign."""
+"""Styles by role, and glyphs that are safe and available on this terminal."""
 
 import unicodedata
 
@@ -7,7 +7,7 @@ from textual.content import Content
 
 
 class Look(Struct, frozen=True, kw_only=True):
-    """Styles by role. Without colours a role is told apart by weight, dimness or reversal."""
+    """Styles by role. Without colours, roles differ in weight, dimness or reversal."""
 
     text: str = "$foreground"
     muted: str = "$muted"
@@ -51,7 +51,7 @@ MONO = Look(
 
 
 def look_for(*, colours: bool, ascii_glyphs: bool) -> Look:
-    """The look of a theme: with colours or without, with Unicode signs or ASCII ones."""
+    """The look with or without colours, and with ASCII or Unicode glyphs."""
     return structs.replace(Look() if colours else MONO, ascii=ascii_glyphs)
 
 
@@ -71,7 +71,7 @@ _ASCII = str.maketrans(_SIGNS | _LINES | _STEPS | _BRAILLE | _SHOWN_CONTROLS)
 
 
 class _Visible(dict[int, int | None]):
-    """Maps what a terminal would obey, hide or reorder to a sign that shows it is there."""
+    """Maps characters that a terminal would obey, hide or reorder to visible ones."""
 
     def __missing__(self, code: int) -> int:
         category = unicodedata.category(chr(code))
@@ -91,21 +91,21 @@ _VISIBLE = _Visible()
 
 
 def visible(text: str) -> str:
-    """The text, as long as before, with nothing in it that a terminal would act on.
+    """The text with every character made visible, of the same length.
 
     Titles, reasons and code come from models and strangers: an escape sequence must not reach the
-    terminal, and a character that reorders or hides text must be seen by whoever reviews it.
+    terminal, and a reviewer must see characters that reorder or hide text.
     """
     return text.translate(_VISIBLE)
 
 
 def glyphs(text: str, look: Look) -> str:
-    """Safe text in the glyphs that this terminal has."""
+    """The text made visible, in ASCII where the look asks for it."""
     text = visible(text)
     return text.translate(_ASCII) if look.ascii else text
 
 
 def dressed(line: Content, look: Look) -> Content:
-    """A line as it may go to the terminal: nothing that acts, and ASCII signs where asked for."""
+    """A line that is safe to send to the terminal, in ASCII where the look asks for it."""
     shown = glyphs(line.plain, look)
     return line if shown == line.plain else Content(shown, spans=list(line.spans))

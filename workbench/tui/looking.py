@@ -1,4 +1,4 @@
-"""What a person looks at over the main screen: reviews, comparisons, reasons, log, help."""
+"""Opens the dialogs over the main screen: review, comparison, reasons, log, help."""
 
 from contextlib import ExitStack
 
@@ -12,24 +12,23 @@ from workbench.tui.dialogs.thoughts import Thoughts
 from workbench.tui.dialogs.why import why_lines
 from workbench.tui.keys import Place, shown_by_id
 from workbench.tui.palette import Find
-from workbench.tui.panes.keybar import KeyBar
 from workbench.tui.scene import Scene, version_of
 from workbench.tui.showing import Showing
 
 
 class Looking(Showing):
-    """Opens dialogs; changes nothing."""
+    """The app's actions that only show something."""
 
     def _open(self, number: int | None) -> None:
         version = version_of(self.scene.snapshot, number)
         if version is None:
-            self.notify("its gate still runs; there is nothing to look at yet", severity="warning")
+            self.notify("its gate is still running; there is nothing yet", severity="warning")
         elif self.screen is self.board:
             keys = self.settings.keymap.table
             self._present(Review(self._moments.reading, self.scene, version.number, keys))
 
     def _present(self, dialog: Prepared) -> None:
-        """Open a dialog at once for keys, and paint it once, when all of it is there."""
+        """Open a dialog, which takes keys at once, but paint it only when it is complete."""
         held = ExitStack()
         held.enter_context(self.batch_update())
 
@@ -71,7 +70,7 @@ class Looking(Showing):
             self._present(Compare(self._moments.reading, self.scene, pair, keys))
 
     def action_thoughts(self) -> None:
-        """What the model says, as it comes."""
+        """Show what the model says, as it streams."""
         if self.scene.snapshot.talk is None:
             says = "no model was asked in this session so far"
             self.notify(says, severity="warning", markup=False)
@@ -134,7 +133,3 @@ class Looking(Showing):
     def action_theme(self) -> None:
         """Choose a theme."""
         self.search_themes()
-
-    def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
-        """A click on the bar is the key."""
-        self.simulate_key(event.key)

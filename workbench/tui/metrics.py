@@ -1,4 +1,4 @@
-"""The numbers of a version against its parent's: pure, each with its kind."""
+"""A version's numbers beside its parent's, each with its kind. Pure."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,11 +12,11 @@ from workbench.tui.draw import figure
 
 KIB, MIB = 1 << 10, 1 << 20
 SHOWN_PARTS = 4
-"""Of a modeled time, largest first."""
+"""Parts of a modeled time that are shown, largest first."""
 _HAIR = 0.005
-"""Share of a time, a traffic or a counter below which a change is neither good nor bad; ours."""
+"""Relative change below which a number is neither better nor worse (ours)."""
 _FLOOR = "floor"
-"""The part of a time that is no work: the least that the problem's bytes must take."""
+"""A part of a modeled time that is not work: the least that the problem's bytes must take."""
 
 
 class Metric(Struct, frozen=True, kw_only=True):
@@ -32,28 +32,28 @@ class Metric(Struct, frozen=True, kw_only=True):
     relative: bool = False
     """Whether a change is told in percent of the parent's number."""
     note: str = ""
-    """What limits it, how it was read."""
+    """What limits it, or how it was obtained."""
 
     @property
     def change(self) -> float | None:
-        """Value less the parent's."""
+        """Difference to the parent's value; None without one."""
         return None if self.parent is None else self.value - self.parent
 
     @property
     def worse(self) -> bool:
-        """Whether it moved the wrong way, and not by a hair only."""
+        """Whether it is worse than the parent's by more than a hair."""
         return self.change is not None and self.change * self.better < 0 and not self.hair
 
     @property
     def hair(self) -> bool:
-        """Whether a change is too small to be for better or worse; an exact one never is."""
+        """Whether the change is too small to matter; a change of an exact number never is."""
         if self.change is None or (self.kind is Kind.EXACT and not self.relative):
             return False
         return abs(self.change) < _HAIR * abs(self.parent or 0.0)
 
 
 def metrics(own: GateReport, parent: GateReport | None) -> tuple[Metric, ...]:
-    """Time first, then what the compiler says, the traced traffic, and the GPU's counters."""
+    """All rows: times, the compiler's numbers, traced traffic, and the GPU's counters."""
     return (
         *_times(own, parent),
         *_static(own, parent),
@@ -66,7 +66,7 @@ def metrics(own: GateReport, parent: GateReport | None) -> tuple[Metric, ...]:
 
 
 def baseline(own: GateReport, parent: GateReport | None) -> Time | None:
-    """The parent's time: read in the same run where there is one, else on the same ground."""
+    """The parent's time: from the same run if there is one, else of the same kind and device."""
     if own.time is None:
         return None
     for time in (own.against, parent.time if parent is not None else None):
@@ -98,7 +98,7 @@ def _times(own: GateReport, parent: GateReport | None) -> list[Metric]:
 
 
 def _compiled(own: GateReport, time: Time) -> list[Metric]:
-    """What torch.compile took on the same GPU, and when: times of two runs make no ratio."""
+    """The time of torch.compile on the same GPU, with its day; of another run, so no ratio."""
     baselines = own.baselines
     known = None if baselines is None else baselines.compiled
     if baselines is None or known is None or known.time is None:
@@ -110,10 +110,10 @@ def _compiled(own: GateReport, time: Time) -> list[Metric]:
 
 
 def roof_share(own: GateReport) -> float | None:
-    """How much of the roof is reached (roofline: Williams, Waterman, Patterson 2009).
+    """The share of the roofline that is reached (Williams, Waterman, Patterson 2009).
 
-    Of a measured time, its report's own limit; of a modeled one the bandwidth side alone. None
-    where nobody counted the problem's work.
+    For a measured time the roofline is the report's limit; for a modeled one, its bandwidth side
+    alone. None where the problem's work is unknown.
     """
     time = own.time
     if time is not None and own.limit is not None:
@@ -141,7 +141,7 @@ _STATIC: tuple[tuple[str, Callable[[Sequence[StaticProfile]], float], int], ...]
 
 
 def _static(own: GateReport, parent: GateReport | None) -> list[Metric]:
-    """Over all kernels of a call: the most registers and shared memory, the least occupancy."""
+    """Rows over all kernels of a call: most registers and shared memory, least occupancy."""
     profiles = _profiles(own.launches)
     if not profiles:
         return []
@@ -175,7 +175,7 @@ def _profiles(launches: Sequence[Launch]) -> list[StaticProfile]:
 
 
 def _traffic(own: GateReport, parent: GateReport | None) -> list[Metric]:
-    """Counted lane by lane; a count scaled up from sampled programs is modeled, not exact."""
+    """Rows of traced traffic; counts that were scaled up from sampled programs are modeled."""
     if not own.traces:
         return []
     before = parent.traces if parent is not None and parent.traces else ()
@@ -217,11 +217,11 @@ _COUNTED: tuple[tuple[str, str, float, int], ...] = (
     ("SM %", "sm_pct", 1.0, 0),
     ("Active warps %", "occupancy", 100.0, 1),
 )
-"""Row, name among ncu's readings, what it is multiplied by, and which way is better."""
+"""Name of the row, name of ncu's reading, factor, and which direction is better."""
 
 
 def _counters(own: GateReport, parent: GateReport | None) -> list[Metric]:
-    """Of the kernel that takes longest; the parent's only where that is the same kernel."""
+    """Rows for the longest kernel; compared with the parent if its longest has the same name."""
     launch = _longest(own)
     if launch is None:
         return []

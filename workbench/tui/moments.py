@@ -1,4 +1,4 @@
-"""What is known of a session now: news, clocks, the selection, and the records read for it."""
+"""Keeps what the screen knows of a session: news, clocks, the selection, and its records."""
 
 from collections.abc import Callable
 
@@ -12,27 +12,27 @@ from workbench.tui.scope import Scope
 
 
 class Moments:
-    """Puts the newest moment together whenever it is asked for; draws and decides nothing."""
+    """Builds the current scene whenever it is asked for; draws and decides nothing."""
 
     def __init__(self, client: Client, clock: Callable[[], float]) -> None:
         self._clock = clock
         self.reading = Reading(client)
         self.snapshot = client.snapshot()
         self.chosen: int | None = _opened_at(self.snapshot)
-        """The version that the person went to; None follows the newest."""
+        """The version that the user selected; None follows the newest."""
         self.settled = True
-        """Whether the selection rests; while it moves, only the graph follows it."""
+        """Whether the selection is at rest; while it moves, only the graph follows it."""
         self.trouble = ""
-        """Why no more news comes."""
+        """Why no more news arrives; empty while it does."""
         self.scope: Scope | None = None
-        """What the person agreed to beforehand."""
+        """The steps that the user accepted in advance."""
         self.mark: int | None = None
         """The version that others are compared with."""
         self._came = self._work_began = clock()
         self._unreadable: set[tuple[int, Answer]] = set()
 
     def arrive(self, snapshot: Snapshot) -> list[LogLine]:
-        """Take in a newer snapshot; what it tells that a person should see at once."""
+        """Take a newer snapshot; returns its new log lines that should be shown at once."""
         before, self.snapshot = self.snapshot, snapshot
         told = before.log[-1].at if before.log else ""
         news = [line for line in snapshot.log if line.news and line.at > told]
@@ -43,18 +43,18 @@ class Moments:
         return news
 
     def pick(self, number: int | None) -> None:
-        """Look at another version."""
+        """Select another version; None follows the newest."""
         self.chosen, self.settled = number, False
 
     @property
     def selected(self) -> int | None:
-        """The version looked at: the chosen one, else the newest row."""
+        """The selected version: the chosen one, else the newest row."""
         if version_of(self.snapshot, self.chosen) is not None:
             return self.chosen
         return next((version.number for version in rows(self.snapshot)), None)
 
     def scene(self, look: Look) -> Scene:
-        """This moment, for the panes."""
+        """The current scene."""
         now, snapshot, selected = self._clock(), self.snapshot, self.selected
         version = version_of(snapshot, selected)
         return Scene(
@@ -76,7 +76,7 @@ class Moments:
         return None if version is None else self.reading.known(version.number, version.answer)
 
     def unread(self) -> list[Version]:
-        """The selected version and its parent, as far as their records are still to be read."""
+        """The selected version and its parent, if their records are still to be read."""
         version = version_of(self.snapshot, self.selected)
         parent = version_of(self.snapshot, version.parent) if version is not None else None
         return [
@@ -88,7 +88,7 @@ class Moments:
         ]
 
     async def read(self) -> None:
-        """Read those records; the selection rests now.
+        """Read the unread records, now that the selection is at rest.
 
         Raises WorkbenchError or OSError when one cannot be read; it is not tried again.
         """
@@ -105,6 +105,6 @@ _AT_REST = frozenset({State.SAVED, State.FINISHED, State.BUDGET})
 
 
 def _opened_at(snapshot: Snapshot) -> int | None:
-    """A run that is over is opened to see what came of it: at its best version."""
+    """The version to select at first: the best one of a run that is over, else None."""
     over = snapshot.kind == "run" and snapshot.state in _AT_REST and snapshot.pending is None
     return snapshot.best if over else None

@@ -1,4 +1,4 @@
-"""What the person is asked before `main` moves: what git will hold, and what else goes with it."""
+"""The questions asked before `main` moves: what git will hold, and what else changes."""
 
 from msgspec import Struct
 
@@ -8,17 +8,17 @@ from workbench.tui.scene import ALIVE, WORKING, version_of
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """A yes or no, or why there is nothing to ask."""
+    """A yes-or-no question, or the reason why there is none."""
 
     title: str = ""
     says: str = ""
     number: int = 0
-    """The version that is taken back, or gone on from."""
+    """The version to take back, or to go on from."""
     refusal: str = ""
 
 
 def undo_question(snapshot: Snapshot) -> Question:
-    """Whether to take the last accepted step back."""
+    """Ask whether to take the last accepted step back."""
     main = version_of(snapshot, snapshot.incumbent)
     refusal = _refusal(snapshot, main)
     if refusal or main is None:
@@ -36,7 +36,7 @@ def undo_question(snapshot: Snapshot) -> Question:
 
 
 def branch_question(snapshot: Snapshot, number: int | None) -> Question:
-    """Whether to go on from the selected version."""
+    """Ask whether to go on from the selected version."""
     main, target = version_of(snapshot, snapshot.incumbent), version_of(snapshot, number)
     refusal = _refusal(snapshot, main) or _not_there(target, main)
     if refusal or main is None or target is None:
@@ -65,26 +65,26 @@ def _refusal(snapshot: Snapshot, main: Version | None) -> str:
 
 def _not_there(target: Version | None, main: Version | None) -> str:
     if target is None:
-        return "its gate still runs; main only goes to what was accepted"
+        return "its gate is still running; main only moves to accepted versions"
     if main is not None and target.number == main.number:
         return f"main is at v{main.number} already: select another version"
     if target.answer is Answer.ACCEPTED or target.undone:
         return ""
     if target.answer is Answer.VETOED:
-        return f"v{target.number} was vetoed; main only goes to what was accepted"
+        return f"v{target.number} was vetoed; main only moves to accepted versions"
     if target.answer is Answer.PENDING:
         return f"v{target.number} waits for your decision: accept it, or veto it"
-    return f"v{target.number} did not pass the gate; main only goes to what did"
+    return f"v{target.number} did not pass the gate; main only moves to accepted versions"
 
 
 def _git(to: int, left: int) -> str:
-    """What git will hold: nothing is lost, and branch leads back."""
-    told = f"In git a commit under refs/moves tells it, with v{to}'s files."
-    return f"{told} v{left} stays under refs/attempts/{left:04d}; branch goes to it again."
+    """What git will hold: nothing is lost, and branch can go back."""
+    told = f"Git records it as a commit under refs/moves, with v{to}'s files."
+    return f"{told} v{left} stays under refs/attempts/{left:04d}; branch can return to it."
 
 
 def _best(snapshot: Snapshot, main: Version) -> str:
-    return " best goes to the fastest that is left." if snapshot.best == main.number else ""
+    return " best moves to the fastest of the rest." if snapshot.best == main.number else ""
 
 
 def _where_best(snapshot: Snapshot, target: Version) -> str:
@@ -94,7 +94,7 @@ def _where_best(snapshot: Snapshot, target: Version) -> str:
 
 
 def _later(snapshot: Snapshot) -> list[str]:
-    """While a step is in the gate, its ground stays."""
+    """A note on when: while a step is in the gate, its parent must not change."""
     if snapshot.state not in WORKING:
         return []
-    return ["It is done when the step in the gate is through."]
+    return ["It takes effect when the step in the gate is finished."]

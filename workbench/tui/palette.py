@@ -1,4 +1,4 @@
-"""What the command palette finds: commands of the key table, versions, cards and sessions."""
+"""Providers of the command palette: commands of the key table, versions, cards, sessions."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from workbench.skills.card import Skill
 
 OFFERED = 30
-"""Versions that are offered before anything is typed; ours."""
+"""Versions that are offered before anything is typed (ours)."""
 
 
 class Commands(Provider):
-    """Everything a key of the main screen does."""
+    """Everything that a key of the main screen does."""
 
     async def discover(self) -> Hits:
         """All of them, before anything is typed."""
@@ -50,14 +50,14 @@ class Commands(Provider):
 
 
 def skinned(provider: Provider) -> Skinned:
-    """The app that a provider is asked by, which is always one of ours."""
+    """The provider's app, which is always one of ours. Raises TypeError for any other."""
     if not isinstance(provider.app, Skinned):
         raise TypeError(f"a palette of {type(provider.app).__name__}")
     return provider.app
 
 
 class Versions(Provider):
-    """Every version by number, title, card and what became of it."""
+    """All versions, found by number, title, card and outcome."""
 
     async def search(self, query: str) -> Hits:
         """Those that match."""
@@ -87,21 +87,21 @@ class Find(Versions):
 
 
 class Elsewhere(Provider):
-    """What is read when the palette opens, in a thread."""
+    """A provider whose entries are read in a thread when the palette opens."""
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 -- Textual's own
         super().__init__(*args, **options)
         self._found: tuple[tuple[str, Callable[[], None]], ...] = ()
 
     async def startup(self) -> None:
-        """Read them once; where that fails, the palette goes without."""
+        """Read the entries once; if that fails, the palette works without them."""
         try:
             self._found = tuple(await asyncio.to_thread(self.read))
         except (WorkbenchError, OSError) as fault:
             skinned(self).report(fault)
 
     def read(self) -> list[tuple[str, Callable[[], None]]]:
-        """Each with what picking it does; called in a thread. Raises WorkbenchError or OSError."""
+        """Entries with their actions; called in a thread. Raises WorkbenchError or OSError."""
         raise NotImplementedError
 
     async def search(self, query: str) -> Hits:
@@ -114,10 +114,10 @@ class Elsewhere(Provider):
 
 
 class OtherSessions(Elsewhere):
-    """Every session, to be shown instead."""
+    """All sessions; picking one shows it instead."""
 
     def read(self) -> list[tuple[str, Callable[[], None]]]:
-        """By name, state, best and problem."""
+        """Entries by name, state, best and problem."""
         from workbench.engine.sessions import list_sessions
 
         app = skinned(self)
@@ -131,10 +131,10 @@ class OtherSessions(Elsewhere):
 
 
 class Cards(Elsewhere):
-    """Every skill card, to be read."""
+    """All skill cards; picking one shows it."""
 
     def read(self) -> list[tuple[str, Callable[[], None]]]:
-        """By id and title."""
+        """Entries by id and title."""
         return [
             (visible(f"card {skill.card.id}  {skill.card.title}"), partial(self._show, skill, said))
             for skill, said in _cards()
@@ -150,12 +150,11 @@ class Cards(Elsewhere):
 
 
 def _cards() -> Iterator[tuple["Skill", str]]:
-    # The library is read when it is asked for: the first frame does not wait for it.
+    # Imported when needed, so that the first frame does not wait for it.
     from workbench.skills.library import load_library
-    from workbench.tui.dialogs.skills import decided
 
     library = load_library()
-    return ((skill, decided(skill, library)) for skill in library.skills.values())
+    return ((skill, library.decided(skill.card.id)) for skill in library.skills.values())
 
 
 def _text(version: Version) -> str:

@@ -1,4 +1,4 @@
-"""Pictures and a recording of the screen on a recorded session: what the README shows."""
+"""Makes the README's pictures and recording of the screen from a recorded session."""
 
 import asyncio
 import codecs
@@ -30,14 +30,14 @@ THEMES = ("dark", "light")
 _PLAY = ((2.0, b""), (0.7, b"j"), (0.7, b"j"), (0.7, b"k"), (0.7, b"k"), (2.5, b"d"), (1.5, b"n"),
          (1.0, b"\x1b"), (0.7, b"G"), (0.7, b"m"), (0.7, b"k"), (2.0, b"D"),
          (2.5, b"2"), (1.0, b"\x1b"))  # fmt: skip
-"""Of the recording: a key, and how long its effect is looked at, in seconds."""
+"""The recording's keys, each with the seconds for which its effect is shown."""
 _STEP = 0.02
 
 
 def make_pictures(bundle: Path, folder: Path) -> Iterator[Path]:
-    """Write SVGs of 120x36 and an asciicast of a real terminal; yields each file once it is there.
+    """Write SVGs of 120x36 cells and an asciicast of a real terminal; yields each written file.
 
-    Raises WorkbenchError when the bundle is none; OSError when the folder cannot be written.
+    Raises WorkbenchError when `bundle` is not one; OSError when `folder` cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="workbench-pictures-") as place:
@@ -66,7 +66,7 @@ async def _shot(session: Path, theme: str, keys: tuple[str, ...]) -> str:
 
 
 async def _rest(app: WorkbenchApp, pilot: Pilot[Leave]) -> None:
-    """Until nothing is read any more."""
+    """Wait until the app has read everything."""
     await pilot.pause(0.3)
     while any(not worker.is_finished for worker in app.workers if worker.group != "feed"):
         await pilot.pause(0.05)

@@ -1,4 +1,4 @@
-"""A roofline drawn in braille: the roof, a version and its parent (Williams et al., 2009)."""
+"""Draws a roofline chart in braille: the roof, a version and its parent (Williams et al. 2009)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,39 +14,39 @@ from workbench.tui.draw import figure, line
 from workbench.tui.look import Look
 
 LEAST_ROWS = 5
-"""Below this many free rows there is no chart; the bar above says the same."""
+"""Fewest free rows for a chart; with fewer, only the bar above it shows the share reached."""
 _AXIS = 7
-"""Cells left of the chart for its scale."""
+"""Cells to the left of the chart, for its scale."""
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""Bits of a braille cell, by row and column of its dots."""
+"""Bits of a braille character, by row and column of its dots."""
 
 
 class Roof(Struct, frozen=True, kw_only=True):
     """Two straight lines on logarithmic axes."""
 
     gbps: float
-    """Sustained from DRAM, 1e9 bytes a second."""
+    """Sustained DRAM bandwidth, 1e9 bytes a second."""
     tflops: float
     pipe: str
-    """Which arithmetic: `fp32`, `bfloat16`."""
+    """The arithmetic that `tflops` is for: `fp32`, `bfloat16`."""
 
     def at(self, intensity: float) -> float:
-        """TFLOP/s that can be reached at so many flops a byte."""
+        """TFLOP/s that can be reached at an intensity in flops per byte."""
         return min(self.tflops, self.gbps * intensity / 1000)
 
 
 class Point(Struct, frozen=True, kw_only=True):
-    """One version."""
+    """One version's place in the chart."""
 
     intensity: float
-    """Flops over the bytes that the problem must move at least: caches may only save the rest."""
+    """Flops per byte that the problem must move at least; caches can only save other bytes."""
     tflops: float
     kind: Kind
-    """Of the time."""
+    """Kind of the time."""
 
 
 def point_of(gate: GateReport) -> Point | None:
-    """Where a version stands; None unless its flops, its bytes and its time are known."""
+    """A version's point; None unless its flops, bytes and time are known."""
     target, time = TARGETS.get(gate.target), gate.time
     flops = sum(t.vector_flops + sum(t.dot_flops.values()) for t in gate.traces)
     if target is None or time is None or flops <= 0 or time.microseconds <= 0:
@@ -59,7 +59,7 @@ def point_of(gate: GateReport) -> Point | None:
 
 
 def roof_of(gate: GateReport) -> Roof | None:
-    """The target's roof for the arithmetic that does most of the work."""
+    """The target's roof for the arithmetic that does most of the work; None without a target."""
     target = TARGETS.get(gate.target)
     if target is None:
         return None
@@ -74,7 +74,7 @@ def _tensor(target: Target, pipe: str) -> float:
 
 
 def _pipe(traces: Sequence[LaunchTrace], rates: Mapping[str, float]) -> str:
-    """Operand type of most products; empty where elementwise work is more, or no rate is known."""
+    """Operand type of most products; empty if elementwise work dominates or no rate is known."""
     totals: dict[str, float] = {}
     for trace in traces:
         for name, flops in trace.dot_flops.items():
@@ -89,7 +89,7 @@ def _pipe(traces: Sequence[LaunchTrace], rates: Mapping[str, float]) -> str:
 def chart(
     own: GateReport, parent: GateReport | None, look: Look, width: int, rows: int
 ) -> list[Content]:
-    """The chart in at most `rows` lines; none where there is no room or nothing to place."""
+    """The chart in at most `rows` lines; empty without room or without a point."""
     here, roof = point_of(own), roof_of(own)
     before = point_of(parent) if parent is not None else None
     columns = width - _AXIS - 1
@@ -123,7 +123,7 @@ def _legend(here: Point, roof: Roof, space: "_Space", look: Look) -> Content:
 
 
 class _Space:
-    """Logarithmic axes that hold the roof's corner and every point."""
+    """Logarithmic axes that contain the roof's corner and every point."""
 
     def __init__(self, roof: Roof, points: Sequence[Point], columns: int, rows: int) -> None:
         corner = roof.tflops * 1000 / roof.gbps
@@ -135,7 +135,7 @@ class _Space:
         self._lit = self._light(roof)
 
     def _light(self, roof: Roof) -> dict[tuple[int, int], int]:
-        """Bits of each cell that the roof passes; one dot in every column of dots."""
+        """Braille bits of the cells that the roof crosses, a dot in every column of dots."""
         lit: dict[tuple[int, int], int] = {}
         dots = self._columns * 2
         for dot in range(dots):
@@ -149,7 +149,7 @@ class _Space:
         return lit
 
     def _share_up(self, tflops: float) -> float:
-        """0 at the top, 1 at the bottom."""
+        """Height of a rate as a share of the chart: 0 at the top, 1 at the bottom."""
         return math.log(self.top / tflops) / math.log(self.top / self.bottom)
 
     def cell(self, point: Point) -> tuple[int, int]:
@@ -160,12 +160,12 @@ class _Space:
         return min(max(column, 0), self._columns - 1), min(max(row, 0), self._rows - 1)
 
     def braille(self, column: int, row: int) -> str:
-        """The roof in one cell."""
+        """The character that draws the roof in one cell."""
         bits = self._lit.get((column, row), 0)
         return chr(0x2800 + bits) if bits else " "
 
     def label(self, row: int) -> str:
-        """The scale at the top and bottom rows, TFLOP/s."""
+        """The scale's label of a row, in TFLOP/s: only the top and bottom rows have one."""
         if row == 0:
             return figure(self.top)
         return figure(self.bottom) if row == self._rows - 1 else ""

@@ -1,4 +1,4 @@
-"""All that the panes draw at one moment: snapshot, selection, and how old the news is."""
+"""The scene: everything that the panes draw at one moment."""
 
 from bisect import bisect_left
 
@@ -11,44 +11,44 @@ from workbench.skills.records import Plan
 from workbench.tui.look import Look
 
 ALIVE = frozenset({State.STARTING, State.RUNNING, State.WAITING, State.PAUSED})
-"""States in which an engine holds the session."""
+"""States in which an engine runs on the session."""
 WORKING = frozenset({State.STARTING, State.RUNNING})
-"""States in which time passes on the budget and news is expected."""
+"""States in which the budget's time runs and news is expected."""
 RESUMABLE = frozenset({State.FAILED, State.LOST, State.STOPPED, State.SAVED})
-"""States in which a run can be gone on with."""
+"""States from which a run can be resumed as it is."""
 MET = frozenset({State.BUDGET, State.FINISHED})
-"""States in which a run ended because there was no more to do within its limits."""
+"""States in which a run ended because it reached its limits or its goal."""
 STALE_SECONDS = 30.0
-"""Without news for this long while the engine works, the header says so; ours."""
+"""Seconds without news from a working engine after which the header says so (ours)."""
 
 
 class Scene(Struct, frozen=True, kw_only=True):
-    """One moment as the panes need it."""
+    """Everything that the panes draw at one moment."""
 
     snapshot: Snapshot
     look: Look = Look()
     selected: int | None = None
-    """The version that the person looks at; None when there is none yet."""
+    """The selected version; None when there is none yet."""
     record: Transition | None = None
-    """Of the selected version; None while it is read, or while its gate still runs."""
+    """Record of the selected version; None while it is being read or gated."""
     parent: Transition | None = None
-    """Of the selected version's parent."""
+    """Record of the selected version's parent; None while it is being read, or without one."""
     reading: bool = False
-    """Whether the selection still moves, or a record of it is on its way."""
+    """Whether the selection is moving, or its records are being read."""
     age: float = 0.0
-    """Seconds since the snapshot came."""
+    """Seconds since the snapshot arrived."""
     at_work: float = 0.0
-    """Seconds of work that the snapshot's cost does not hold yet."""
+    """Seconds of work that the snapshot does not count yet."""
     trouble: str = ""
-    """Why no more news comes, where the feed broke."""
+    """Why no more news arrives, if the feed broke; else empty."""
     scope: str = ""
-    """The card whose steps are accepted until a gate fails; empty: every step is asked about."""
+    """The card whose steps are accepted until a gate fails; empty when every step is asked."""
     mark: int | None = None
     """The version that others are compared with."""
 
     @property
     def working(self) -> bool:
-        """Whether the engine is at work, so that clocks run."""
+        """Whether the engine is working, so that clocks run."""
         return self.snapshot.state in WORKING
 
     @property
@@ -58,7 +58,7 @@ class Scene(Struct, frozen=True, kw_only=True):
 
     @property
     def met(self) -> bool:
-        """Whether the run ended at its limits or its goal, so that larger ones take it further."""
+        """Whether the run ended at its limits or its goal, and can go on with larger ones."""
         return self.snapshot.kind == "run" and self.snapshot.state in MET
 
     @property
@@ -73,7 +73,7 @@ class Scene(Struct, frozen=True, kw_only=True):
 
     @property
     def plan(self) -> Plan | None:
-        """The selected version's plan, as far as it is known."""
+        """The selected version's plan, if it is known."""
         if self.record is not None:
             return self.record.plan
         return self.snapshot.plan if self.selected == self.snapshot.current else None
@@ -85,7 +85,7 @@ class Scene(Struct, frozen=True, kw_only=True):
 
 
 def version_of(snapshot: Snapshot, number: int | None) -> Version | None:
-    """The committed version of that number."""
+    """The committed version of that number; None when there is none."""
     if number is None:
         return None
     at = bisect_left(snapshot.versions, number, key=lambda version: version.number)
@@ -103,7 +103,7 @@ def row_of(snapshot: Snapshot, number: int | None) -> Version | None:
 
 
 def under_way(snapshot: Snapshot) -> Version | None:
-    """A row for the step whose gate still runs, which git does not hold yet."""
+    """A row for the step that is in the gate and not committed yet; None when there is none."""
     number = snapshot.current
     if number is None or version_of(snapshot, number) is not None:
         return None
@@ -126,14 +126,14 @@ def under_way(snapshot: Snapshot) -> Version | None:
 
 
 def rows(snapshot: Snapshot) -> tuple[Version, ...]:
-    """Every version, newest first, the one under way on top."""
+    """All versions, newest first, including the one in the gate."""
     running = under_way(snapshot)
     newest_first = snapshot.versions[::-1]
     return newest_first if running is None else (running, *newest_first)
 
 
 def outline(scene: Scene) -> tuple[object, ...]:
-    """What a dialog over the main screen may depend on: all but meters and clocks."""
+    """The part of a scene that dialogs depend on: everything but meters and clocks."""
     snapshot = scene.snapshot
     standing = (snapshot.state, snapshot.pending, snapshot.versions)
     return scene.look, *standing, scene.selected, scene.scope, scene.mark

@@ -1,4 +1,4 @@
-"""A wider yes: this card's steps are accepted until a gate fails, while this screen is open."""
+"""Acceptance in advance: a card's later steps are accepted until a gate fails."""
 
 from msgspec import Struct
 
@@ -8,19 +8,19 @@ from workbench.tui.scene import ALIVE, version_of
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """What a person agreed to, in a second step, beside accepting version `since`."""
+    """Steps of `card` after version `since`, which the user accepted in advance."""
 
     card: str
     since: int
 
     @property
     def reason(self) -> str:
-        """Goes into git with every answer that it gives."""
+        """The reason that git records with every step accepted this way."""
         return f"every step of {self.card} until a gate fails, as said at v{self.since}"
 
 
 def ended(scope: Scope, snapshot: Snapshot) -> str:
-    """Why it holds no longer; empty while it does."""
+    """Why the scope no longer applies; empty while it does."""
     if snapshot.state not in ALIVE:
         return f"the session is {snapshot.state}"
     for version in reversed(snapshot.versions):
@@ -34,7 +34,7 @@ def ended(scope: Scope, snapshot: Snapshot) -> str:
 
 
 def covered(scope: Scope, snapshot: Snapshot) -> int | None:
-    """The waiting version that it answers for, if any."""
+    """The waiting version that the scope accepts; None when there is none."""
     waiting = version_of(snapshot, snapshot.pending)
     if waiting is None or waiting.number <= scope.since or waiting.card != scope.card:
         return None

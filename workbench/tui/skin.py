@@ -1,4 +1,4 @@
-"""What every app of ours has in common: settings, themes, glyphs, and how it is left."""
+"""What our apps have in common: settings, themes, glyphs, key bar, messages."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench.tui.leave import Leave
 from workbench.tui.look import Look, look_for
+from workbench.tui.panes.keybar import KeyBar
 from workbench.tui.scene import Scene
 from workbench.tui.settings import Settings, load_settings
 from workbench.tui.theme import DARK, MONO, Themes, load_themes, variables_for
@@ -13,10 +14,10 @@ from workbench.tui.typeahead import TypeAhead
 
 
 class Skinned(TypeAhead[Leave]):
-    """An app in the person's theme, keys and glyphs."""
+    """An app with the user's theme, keys and glyphs."""
 
     folder: Path
-    """Where sessions are."""
+    """The folder of sessions."""
 
     CSS_PATH = "workbench.tcss"
     TITLE = "workbench"
@@ -35,7 +36,7 @@ class Skinned(TypeAhead[Leave]):
         self.theme = DARK if self._no_theme else wanted
 
     def run(self, **options: Any) -> Leave | None:  # noqa: ANN401 -- Textual's own keyword arguments
-        """Show it until the person leaves."""
+        """Show the app until the user leaves."""
         options.setdefault("mouse", self.settings.tui.mouse)
         return super().run(**options)
 
@@ -45,7 +46,7 @@ class Skinned(TypeAhead[Leave]):
 
     @property
     def scene(self) -> Scene:
-        """The moment that is shown."""
+        """What is shown now."""
         raise NotImplementedError
 
     def go_to(self, path: Path) -> None:
@@ -54,19 +55,23 @@ class Skinned(TypeAhead[Leave]):
 
     @property
     def look(self) -> Look:
-        """Of the theme and glyphs in force."""
+        """The look of the theme and glyphs in force."""
         colours = self.theme not in self._themes.colourless and not self.no_color
         return look_for(colours=colours, ascii_glyphs=self.settings.tui.glyphs == "ascii")
 
     def dress(self) -> None:
-        """Put the person's keys and glyphs in force, and paint again after `fg`."""
+        """Apply the user's keys and glyphs, and repaint when resumed after ctrl+z."""
         # Textual takes the terminal back after ctrl+z, and leaves it empty.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self.set_keymap(self.settings.keymap.overrides)
         self.set_class(self.settings.tui.glyphs == "ascii", "ascii")
 
+    def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
+        """Treat a click on a key in the bar as that key."""
+        self.simulate_key(event.key)
+
     def tell_faults(self) -> None:
-        """Say which settings and themes could not be used."""
+        """Show which settings and themes could not be used."""
         faults = [*self.settings.faults, *self._themes.faults]
         if self._no_theme:
             faults.append(f"tui.theme: no theme {self.settings.tui.theme!r}; {DARK} is used")
@@ -75,5 +80,5 @@ class Skinned(TypeAhead[Leave]):
             self.notify(text, title="Settings", severity="warning", timeout=12, markup=False)
 
     def report(self, fault: Exception) -> None:
-        """Tell a fault where the person looks."""
+        """Show a fault as a message."""
         self.notify(str(fault), severity="error", timeout=10, markup=False)

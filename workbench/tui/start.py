@@ -1,4 +1,4 @@
-"""From session to session until the person leaves; an engine is a process of its own."""
+"""Shows sessions one after the other until the user leaves; starts engines where wanted."""
 
 from pathlib import Path
 
@@ -12,10 +12,10 @@ from workbench.tui.settings import load_settings
 
 
 def show(path: Path, *, start: bool, folder: Path) -> Path:
-    """Show a session, then whichever the person goes to; returns the one that was left.
+    """Show a session, then any that the user switches to; returns the path of the last one.
 
-    `folder` is where the list of sessions looks. Raises WorkbenchError where the first cannot be
-    shown; a fault of a later one leads back to the one before.
+    `start` starts an engine on it; `folder` holds the listed sessions. Raises WorkbenchError when
+    the first session cannot be shown; when a later one cannot, the one before is shown again.
     """
     from workbench.tui.app import WorkbenchApp
 
@@ -37,7 +37,7 @@ def show(path: Path, *, start: bool, folder: Path) -> Path:
 
 
 def home(folder: Path) -> Path | None:
-    """The list first, then as `show`; None when no session was opened. Raises WorkbenchError."""
+    """Show the list of sessions, then as `show`; None if none was opened. Raises WorkbenchError."""
     from workbench.tui.home import HomeApp
 
     left = HomeApp(folder).run()
@@ -48,7 +48,7 @@ def home(folder: Path) -> Path | None:
 
 
 def _ready(left: Leave) -> None:
-    """See that the session can be read, and start its engine where that is wanted."""
+    """Check that the session can be read, and start its engine if wanted."""
     if left.path is None:
         return
     SessionClient(left.path)

@@ -1,4 +1,4 @@
-"""Themes as TOML files: the shipped ones, a person's own, and what to do with a bad one."""
+"""Loads themes from TOML files: the shipped ones and the user's own."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from workbench.paths import config_home, shipped
 DARK = "workbench-dark"
 MONO = "workbench-mono"
 SHADES = {"muted": 0.72, "faint": 0.52, "line": 0.24, "cursor": 0.15}
-"""Greys of ours that another theme lacks: how far its background goes towards its text."""
+"""Our greys, for themes without them: blends of background and text, by the share of text."""
 TINTS = {"added": 0.14, "removed": 0.14, "added-word": 0.3, "removed-word": 0.3}
-"""Diff backgrounds that another theme lacks: how far its background goes towards green or red."""
+"""Our diff backgrounds, for themes without them: blends of background and green or red."""
 
 
 class ThemeFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,9 +48,9 @@ class Themes(Struct, frozen=True, kw_only=True):
 
 
 def load_themes(folders: tuple[Path, ...] | None = None) -> Themes:
-    """The shipped themes, then the person's; a later theme of the same name replaces.
+    """The shipped themes and the user's, which replace shipped ones of the same name.
 
-    A file that cannot be used is skipped and told in `faults` with its name, key and reason.
+    A file that cannot be used is skipped; `faults` has its name and the reason.
     """
     found: dict[str, ThemeFile] = {}
     faults: list[str] = []
@@ -96,7 +96,7 @@ def _theme(file: ThemeFile) -> Theme:
 
 
 def variables_for(theme: Theme) -> dict[str, str]:
-    """Our own variables for a theme that does not give them: greys, lanes and diff tints."""
+    """Our variables for a theme that does not define them: greys, lanes and diff tints."""
     known = theme.to_color_system().generate()
     if theme.ansi:
         names = (*SHADES, *TINTS, "lane-0", "lane-1", "lane-2")

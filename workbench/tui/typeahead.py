@@ -1,6 +1,6 @@
-"""Keys typed faster than screens open: each goes to what is open by then, and answers nothing.
+"""Redirects keys that were typed before a dialog opened to that dialog, without deciding anything.
 
-Textual hands a key to the widget in focus the moment it arrives. Typed or pasted at once, `r v why`
+Textual gives a key to the focused widget the moment it arrives. Typed or pasted at once, `r v why`
 would all go to the main screen, before `r` has opened the review.
 """
 
@@ -18,8 +18,8 @@ class TypeAhead(App[Result]):
     """An app that knows on which screen a key was typed."""
 
     typed_ahead: bool = False
-    """Whether the key that is being handled was typed before this screen was there to be read: no
-    answer that needs reading may rest on it."""
+    """Whether the current key was typed before this screen was visible, so that it must not decide
+    anything that needs reading first."""
 
     def __init__(self, *, ansi_color: bool | None = None) -> None:
         super().__init__(ansi_color=ansi_color)
@@ -27,13 +27,13 @@ class TypeAhead(App[Result]):
         self._ahead: WeakKeyDictionary[events.Key, bool] = WeakKeyDictionary()
 
     async def on_event(self, event: events.Event) -> None:
-        """Note on which screen a key was typed, before it goes to the widget in focus."""
+        """Note on which screen a key was typed, before the focused widget gets it."""
         if isinstance(event, events.Key) and not event.is_forwarded and self.screen_stack:
             self._typed_on[event] = self.screen
         await super().on_event(event)
 
     def on_key(self, event: events.Key) -> None:
-        """A key that comes back after its screen was covered goes to the one that covers it."""
+        """Pass a key whose screen has since been covered to the screen that covers it."""
         if self._typed_on.get(event, self.screen) is self.screen:
             self.typed_ahead = self._ahead.get(event, False)
             return
@@ -45,5 +45,5 @@ class TypeAhead(App[Result]):
 
 
 def unread(app: App[object]) -> bool:
-    """Whether the key that is being handled was typed before what it answers could be read."""
+    """Whether the current key was typed before the question it would answer was visible."""
     return isinstance(app, TypeAhead) and app.typed_ahead

@@ -1,4 +1,4 @@
-"""Small questions: a reason to type, and a yes that must be said."""
+"""Small dialogs: one asks for a line of text, one for a yes."""
 
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from workbench.tui.typeahead import unread
 
 
 class Reason(ModalScreen[str | None]):
-    """Asks for a line of text. A blank one is no answer; escape takes the question back."""
+    """Asks for a line of text that is not blank; escape cancels."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "Back", show=False)]
 
@@ -28,7 +28,7 @@ class Reason(ModalScreen[str | None]):
         value: str = "",
         refusal: str = "a veto needs a reason: the next step reads it",
     ) -> None:
-        """`value` is there to begin with; `refusal` is said to a blank answer."""
+        """`value` is the initial text; `refusal` is shown after a blank answer."""
         super().__init__()
         self._title = title
         self._hint = hint
@@ -37,7 +37,7 @@ class Reason(ModalScreen[str | None]):
         self._refusal = refusal
 
     def compose(self) -> ComposeResult:
-        """One line to type in, one line that says what it is for."""
+        """Create the input field and the hint below it."""
         with Vertical(classes="box small") as box:
             yield Input(placeholder="because…", id="reason", select_on_focus=False)
             yield Static(self._says(self._hint, self._look.muted), id="hint")
@@ -45,21 +45,22 @@ class Reason(ModalScreen[str | None]):
         box.border_subtitle = dressed(Content("enter send   esc back"), self._look)
 
     def on_mount(self) -> None:
-        """A blinking cursor would write to an idle terminal."""
+        """Put the initial text, and what was typed meanwhile, into the field."""
         field = self.query_one(Input)
+        # A blinking cursor would write to an idle terminal.
         field.cursor_blink = False
         field.value, self._early = self._early, ""
         field.cursor_position = len(field.value)
         field.focus()
 
     def on_key(self, event: events.Key) -> None:
-        """What is typed before the field is there is kept for it."""
+        """Keep for the field what is typed before it exists."""
         if event.is_printable and event.character and not isinstance(self.focused, Input):
             self._early += event.character
             event.stop()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Send the reason, unless there is none."""
+        """Answer with the text, unless it is blank."""
         reason = event.value.strip()
         if reason:
             self.dismiss(reason)
@@ -72,7 +73,7 @@ class Reason(ModalScreen[str | None]):
 
 
 class Confirm(ModalScreen[bool]):
-    """Asks before something that cannot be taken back; only `y` is a yes."""
+    """Asks for confirmation; only `y` is a yes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "agree", "Yes", show=False),
@@ -80,18 +81,18 @@ class Confirm(ModalScreen[bool]):
     ]
 
     def __init__(self, title: str, says: str, look: Look) -> None:
-        """`says` may have paragraphs, with a blank line between them."""
+        """`says` may have paragraphs, separated by blank lines."""
         super().__init__()
         self._title = title
         self._says = says
         self._look = look
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """A yes that was typed before the question was there is none."""
+        """Ignore a yes that was typed before the question was visible."""
         return action != "agree" or not unread(self.app)
 
     def action_agree(self) -> None:
-        """Yes."""
+        """Answer yes."""
         self.dismiss(True)
 
     def compose(self) -> ComposeResult:

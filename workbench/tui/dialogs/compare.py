@@ -1,4 +1,4 @@
-"""Any two versions against each other: source, profile, and what the compiler made of them."""
+"""Compares any two versions: their source, their profiles and their generated code."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -44,7 +44,10 @@ class Pair(Struct, frozen=True):
 
 
 async def read_pair(reading: Reading, snapshot: Snapshot, a: int, b: int, look: Look) -> Pair:
-    """Read both, off the screen's own thread. Raises WorkbenchError or OSError."""
+    """Read and compare two versions outside the screen's thread.
+
+    Raises WorkbenchError or OSError.
+    """
     records = []
     for number in (a, b):
         version = version_of(snapshot, number)
@@ -57,25 +60,25 @@ async def read_pair(reading: Reading, snapshot: Snapshot, a: int, b: int, look: 
 
 
 class Numbers(Scroller):
-    """Lines about a pair that are no diff."""
+    """Lines about a pair that are not a diff: its profile, or why there is no code."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.LIST)
     says: Callable[[Look, int], list[Content]] | None = None
     """The lines at a width; None while they are read."""
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
-        """As many lines as there are."""
+        """All the lines."""
         return [] if self.says is None else self.says(scene.look, width)
 
 
 class Compare(Prepared):
-    """Views of one pair; a key each."""
+    """Shows one pair in several views, each with its key."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.COMPARE)
     _VIEWS: ClassVar[tuple[str, ...]] = ("source", "profile", *LEVELS)
 
     class HelpWanted(Message):
-        """The person wants the keys of the comparison."""
+        """The user wants to see the keys of the comparison."""
 
     def __init__(
         self, reading: Reading, scene: Scene, pair: tuple[int, int], keys: tuple[Key, ...]
@@ -114,7 +117,7 @@ class Compare(Prepared):
         self._start(self._read(), then=self.ready.set)
 
     def _start(self, work: Coroutine[Any, Any, None], *, then: Callable[[], None]) -> None:
-        """Let something be read and shown; what cannot be read is told."""
+        """Run `work`, show the view again, and call `then`; a fault is shown as a message."""
 
         async def whole() -> None:
             try:
@@ -146,13 +149,13 @@ class Compare(Prepared):
             self.levels = await diffs_of(self.code, self._scene.look)
 
     def show_scene(self, scene: Scene) -> None:
-        """Both versions are committed and stay as they are; only the look may change."""
+        """Both versions are committed and do not change; only the look may."""
         self._scene = scene
         self.numbers.show_scene(scene)
         self.bar.show_scene(scene)
 
     def action_view(self, view: str) -> None:
-        """Source, profile or a level of the generated code."""
+        """Show the source, the profile or a level of the generated code."""
         asked = view in LEVELS and self.code is None and self.pair is not None
         self.view = view
         shown = self.levels.get(view)
@@ -178,12 +181,12 @@ class Compare(Prepared):
         if view not in LEVELS or code is None or code.whole:
             return None
         if self._compiling:
-            return lambda look, _: [line((" compiling; this takes some seconds", look.muted))]
+            return lambda look, _: [line((" compiling; this takes a few seconds", look.muted))]
         key = shown_by_id(self._keys, "code-again")
         return lambda look, width: why_not(code, look, width, key)
 
     def _title(self, view: str, shown: Compared | None) -> None:
-        """The border: which pair, which view, and what a diff of code does not show."""
+        """Set the border's texts: pair and view above, notes on the diff below."""
         look, (a, b) = self._scene.look, self._numbers
         parts: list[Part] = [f"v{a} → v{b} "]
         for place, name in enumerate(self._VIEWS, start=1):
@@ -202,7 +205,7 @@ class Compare(Prepared):
         box.border_subtitle = dressed(line(notes), look)
 
     def action_code_again(self) -> None:
-        """Compile what was not kept; the screen goes on meanwhile."""
+        """Compile what was not kept; the screen stays responsive."""
         if self._compiling or not self._offers:
             return
 
@@ -213,11 +216,6 @@ class Compare(Prepared):
         self._compiling = True
         self.action_view(self.view)
         self._start(self._compile(), then=done)
-
-    def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
-        """A click on the bar is the key."""
-        event.stop()
-        self.app.simulate_key(event.key)
 
     def action_help(self) -> None:
         """The keys of the comparison."""

@@ -1,4 +1,4 @@
-"""Dialogs that go on drawing the session while they lie over the main screen."""
+"""Base classes of dialogs that keep following the session while they cover the main screen."""
 
 import asyncio
 from typing import Self
@@ -10,22 +10,25 @@ from workbench.tui.scene import Scene
 
 
 class Following(ModalScreen[None]):
-    """Gets every moment that the main screen gets."""
+    """A dialog that gets every new scene."""
 
     def show_scene(self, scene: Scene) -> None:
-        """Draw another moment."""
+        """Draw a new scene."""
         raise NotImplementedError
 
 
 class Prepared(Following):
-    """Opens before all of it is read; `ready` is set when it may be painted, or never will be."""
+    """A dialog that opens before its contents are read.
+
+    `ready` is set when it can be painted, or when it is gone.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.ready = asyncio.Event()
 
     def on_unmount(self) -> None:
-        """Nothing waits for a dialog that is gone."""
+        """Let nobody wait for a dialog that is gone."""
         self.ready.set()
 
     def refresh(
@@ -35,7 +38,7 @@ class Prepared(Following):
         layout: bool = False,
         recompose: bool = False,
     ) -> Self:
-        """As Textual's, but the layout that the first paint needs anyhow is not painted twice."""
+        """As Textual's, but do not paint before `ready`: the first paint would be painted twice."""
         first = not regions and not self.ready.is_set()
         return super().refresh(
             *regions, repaint=repaint and not first, layout=layout, recompose=recompose

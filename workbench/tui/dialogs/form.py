@@ -1,4 +1,4 @@
-"""A form: a field a line, what the one in focus is for, and enter on the last that sends it."""
+"""A form with a field on each line; enter on the last one sends it."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Generic, NamedTuple, TypeVar
@@ -27,13 +27,13 @@ class Line(NamedTuple):
     label: str
     name: str
     words: tuple[str, ...] = ()
-    """To choose from; none for a text."""
+    """Words to choose from; empty for a text field."""
     value: str = ""
-    """Of a text, to begin with."""
+    """Initial text of a text field."""
 
 
 def limit_lines(budget: Budget) -> tuple[Line, ...]:
-    """The fields of a budget, with what it has."""
+    """The fields of a budget, filled with its limits."""
     amounts = (
         ("Steps", "steps", budget.steps),
         ("GPU seconds", "gpu", budget.gpu_seconds),
@@ -57,15 +57,15 @@ LIMITS_SAY: Mapping[str, str] = {
 
 
 class Form(ModalScreen[Result | None], Generic[Result]):
-    """A subclass says its lines and what sending does; escape answers None."""
+    """Base of forms: a subclass defines `lines` and `send`; escape answers None."""
 
     heading: ClassVar[str]
     says: ClassVar[Mapping[str, str]]
-    """What each field is for, by its name."""
+    """Explanation of each field, by its name."""
     VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]  # noqa: RUF012 -- as Textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", show=False),
-        # Before the field in focus sees them: what is typed behind them is for the next field.
+        # With priority over the focused field, so that keys typed after them reach the next field.
         Binding("tab,down", "app.focus_next", "Next field", show=False, priority=True),
         Binding("shift+tab,up", "app.focus_previous", "Field before", show=False, priority=True),
         Binding("enter", "on", "Next field", show=False, priority=True),
@@ -77,15 +77,15 @@ class Form(ModalScreen[Result | None], Generic[Result]):
         self._sending = False
 
     def lines(self) -> tuple[Line, ...]:
-        """Top to bottom."""
+        """The fields from top to bottom."""
         raise NotImplementedError
 
     async def send(self) -> Result:
-        """What the form answers with. Raises WorkbenchError or OSError for what cannot be used."""
+        """Use the values and return the answer. Raises WorkbenchError or OSError for bad values."""
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:
-        """A field a line, what it is for, and the keys."""
+        """Create the fields, the explanation below them, and the keys in the border."""
         with Vertical(classes="box form") as box:
             for one in self.lines():
                 inner: Input | Choice
@@ -101,31 +101,31 @@ class Form(ModalScreen[Result | None], Generic[Result]):
         box.border_subtitle = dressed(line((keys, self.look.muted)), self.look)
 
     def on_mount(self) -> None:
-        """The first field has the focus; no cursor blinks."""
+        """Focus the first field, and stop cursors from blinking."""
         for field in self.query(Input):
             field.cursor_blink = False
         self.query_one(f"#{self.lines()[0].name}").focus()
 
     def on_descendant_focus(self) -> None:
-        """Say what the field is for."""
+        """Explain the focused field."""
         name = (self.focused.id or "") if self.focused is not None else ""
         self.tell(self.says.get(name, ""), self.look.muted)
 
     def tell(self, text: str, style: str) -> None:
-        """Words under the fields."""
+        """Show a text below the fields."""
         says = Content.styled(text, style)
         self.query_one("#hint", Static).update(dressed(says, self.look))
 
     def text(self, name: str) -> str:
-        """What was typed."""
+        """The text of a field, stripped."""
         return self.query_one(f"#{name}", Input).value.strip()
 
     def word(self, name: str) -> str:
-        """What was chosen."""
+        """The chosen word of a field."""
         return self.query_one(f"#{name}", Choice).value
 
     def budget(self) -> Budget:
-        """The limits that were typed. Raises WorkbenchError for what is no amount."""
+        """The limits from the fields. Raises WorkbenchError for an invalid amount."""
         steps = self._amount("steps")
         if steps is not None and not steps.is_integer():
             raise WorkbenchError("steps: a whole number is wanted")
@@ -150,13 +150,13 @@ class Form(ModalScreen[Result | None], Generic[Result]):
         return value
 
     def action_on(self) -> None:
-        """Enter goes to the next line; on the last the field has it, behind all that was typed."""
+        """Go to the next field; on the last one leave enter to the field itself."""
         if self.focused is not None and self.focused.id == self.lines()[-1].name:
             raise SkipAction
         self.focus_next()
 
     def on_input_submitted(self) -> None:
-        """Enter on the last line sends the form."""
+        """Send the form, on enter in the last field."""
         if not self._sending:
             self._sending = True
             self.run_worker(self._send(), group="send")
@@ -172,5 +172,5 @@ class Form(ModalScreen[Result | None], Generic[Result]):
         self.dismiss(answer)
 
     def action_back(self) -> None:
-        """Nothing is done."""
+        """Close the form without an answer."""
         self.dismiss(None)

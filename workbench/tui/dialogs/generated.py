@@ -1,4 +1,4 @@
-"""What the compiler made of a pair of versions, ready to be shown: a diff a level, or why not."""
+"""Prepares the generated code of two versions for display: a diff for each level, or why not."""
 
 import asyncio
 
@@ -22,16 +22,16 @@ class CodePair(Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether both sides are there."""
+        """Whether the code of both versions is available."""
         return not (self.one.lacks or self.other.lacks)
 
     @property
     def offers(self) -> bool:
-        """Whether compiling again would bring what is not there."""
+        """Whether compiling on this machine would supply missing code."""
         return self.one.again or self.other.again
 
     def notes(self, level: str, at: Compared) -> str:
-        """One line under a diff: what it says, and where a side was not kept but made now."""
+        """A line under a diff: its summary, and which side was compiled now instead of kept."""
         gone, came = at.difference.removed, at.difference.added
         binaries = [{c.code_sha256 for c in side.kernels} for side in (self.one, self.other)]
         if binaries[0] == binaries[1]:
@@ -45,12 +45,12 @@ class CodePair(Struct, frozen=True):
 
 
 async def read_code(reading: Reading, a: int, b: int) -> CodePair:
-    """What is kept of both. Raises WorkbenchError or OSError."""
+    """The kept code of both versions. Raises WorkbenchError or OSError."""
     return CodePair(await reading.code(a), await reading.code(b))
 
 
 async def compile_again(reading: Reading, pair: CodePair) -> CodePair:
-    """The pair with everything that this machine can make. Raises WorkbenchError or OSError."""
+    """The pair with missing code compiled on this machine. Raises WorkbenchError or OSError."""
     one, other = [
         await reading.code_again(side.number) if side.again else side
         for side in (pair.one, pair.other)
@@ -59,7 +59,7 @@ async def compile_again(reading: Reading, pair: CodePair) -> CodePair:
 
 
 async def diffs_of(pair: CodePair, look: Look) -> dict[str, Compared]:
-    """A comparison a level, made off the screen's own thread."""
+    """A comparison for each level, made outside the screen's thread."""
 
     def prepare(level: str) -> Compared:
         before, after = both_sides(pair.one.kernels, pair.other.kernels, level)
@@ -69,7 +69,7 @@ async def diffs_of(pair: CodePair, look: Look) -> dict[str, Compared]:
 
 
 def why_not(pair: CodePair, look: Look, width: int, key: str) -> list[Content]:
-    """Lines that say what is not there, and which `key` makes it."""
+    """Lines that say which code is missing, and which `key` compiles it."""
     says = [side.lacks for side in (pair.one, pair.other) if side.lacks]
     lines = [line((f" {text}", look.text)) for one in says for text in wrapped(one, width - 2)]
     if pair.offers:

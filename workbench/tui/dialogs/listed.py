@@ -22,12 +22,15 @@ Result = TypeVar("Result")
 
 
 class Listed(ModalScreen[Result | None], Generic[Result]):
-    """Reads its rows in a thread; what is selected is the subclass's to act on."""
+    """Reads its rows in a thread; a subclass acts on the selected row."""
 
     place: ClassVar[Place]
     heading: ClassVar[str]
+    """Plural of what is listed: `Sessions`."""
     heads: ClassVar[tuple[str, ...]]
+    """Names of the columns."""
     empty: ClassVar[tuple[str, ...]]
+    """Lines that are shown while there is no row."""
     keep: ClassVar[tuple[str, ...]]
     """Ids of keys that the bar always shows."""
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.LISTED)
@@ -43,19 +46,19 @@ class Listed(ModalScreen[Result | None], Generic[Result]):
 
     @property
     def look(self) -> Look:
-        """Of the theme in force when it opened."""
+        """The look of the theme in force when it opened."""
         return self.scene.look
 
     def compose(self) -> ComposeResult:
         """The list, its filter, the keys."""
         with Vertical(classes="box listed") as box:
             yield self.listing
-            yield Input(placeholder="words that a row has", id="filter", select_on_focus=False)
+            yield Input(placeholder="words to filter by", id="filter", select_on_focus=False)
             yield self._bar
         box.border_title = dressed(line(self.heading), self.look)
 
     def on_mount(self) -> None:
-        """Show it empty, then read."""
+        """Show the empty list, then read the rows."""
         field = self.query_one("#filter", Input)
         field.cursor_blink = False
         field.display = False
@@ -65,11 +68,11 @@ class Listed(ModalScreen[Result | None], Generic[Result]):
         self.read_again()
 
     def rows(self) -> tuple[Row, ...]:
-        """All there are; called in a thread. Raises WorkbenchError or OSError."""
+        """All rows; called in a thread. Raises WorkbenchError or OSError."""
         raise NotImplementedError
 
     def read_again(self) -> None:
-        """Read the rows anew."""
+        """Read the rows again."""
 
         async def read() -> None:
             try:
@@ -85,20 +88,20 @@ class Listed(ModalScreen[Result | None], Generic[Result]):
         self.run_worker(read(), group="rows", exclusive=True)
 
     def foot(self, text: str) -> None:
-        """Words in the lower border."""
+        """Show a text in the lower border."""
         says = dressed(line((text, self.look.muted)), self.look)
         self.query_one(".box").border_subtitle = says
 
     def refuse(self, fault: Exception) -> None:
-        """Tell why something was not done."""
+        """Show why something was not done."""
         self.notify(str(fault), severity="error", timeout=10, markup=False)
 
     def act(self) -> None:
-        """What enter does to the selected row."""
+        """Do to the selected row what enter means."""
         raise NotImplementedError
 
     def action_act(self) -> None:
-        """Enter."""
+        """Act on the selected row, if there is one."""
         if self.listing.current is not None:
             self.act()
 
@@ -107,17 +110,17 @@ class Listed(ModalScreen[Result | None], Generic[Result]):
         self.action_act()
 
     def action_filter(self) -> None:
-        """Type what the rows must have."""
+        """Open the field for the words that rows must contain."""
         field = self.query_one("#filter", Input)
         field.display = True
         field.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Each letter narrows the list."""
+        """Filter the list with every letter."""
         self.listing.narrow(event.value)
 
     def on_input_submitted(self) -> None:
-        """Back to the list, which stays narrowed."""
+        """Go back to the list, which stays filtered."""
         field = self.query_one("#filter", Input)
         field.display = bool(field.value)
         self.listing.focus()
@@ -128,15 +131,10 @@ class Listed(ModalScreen[Result | None], Generic[Result]):
         self.app.push_screen(TextBox(f"Keys in {self.heading}", "esc closes", draw, self.scene))
 
     def action_back(self) -> None:
-        """Out of the filter first, then out of the list."""
+        """Leave the filter first, then the list."""
         field = self.query_one("#filter", Input)
         if field.display:
             field.value, field.display = "", False
             self.listing.focus()
         else:
             self.dismiss(None)
-
-    def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
-        """A click on the bar is the key."""
-        event.stop()
-        self.app.simulate_key(event.key)

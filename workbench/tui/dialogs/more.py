@@ -1,4 +1,4 @@
-"""Goes on with a run that has met its limits or its goal: what it may spend, and where it ends."""
+"""The form for going on with a run that has reached its limits or its goal."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from workbench.tui.scene import Scene
 
 
 class More(Form[Path]):
-    """Answers with the session's folder once the limits are in its settings."""
+    """Answers with the session's folder once the new limits are in its settings."""
 
     heading = "Go on with larger limits"
     says: ClassVar[Mapping[str, str]] = {
@@ -24,11 +24,11 @@ class More(Form[Path]):
         self._snapshot = scene.snapshot
 
     def lines(self) -> tuple[Line, ...]:
-        """The limits as they are."""
+        """The present limits."""
         return limit_lines(self._snapshot.budget)
 
     async def send(self) -> Path:
-        """Write them down; a limit that is left blank stays what it was."""
+        """Write the new limits to the session; a blank limit stays as it was."""
         path = Path(self._snapshot.path)
         await asyncio.to_thread(request_run, path, mode=None, budget=self.budget())
         return path

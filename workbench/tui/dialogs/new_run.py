@@ -1,4 +1,4 @@
-"""Starts a run without a flag to know: problem, kernel, device, limits, who proposes."""
+"""The form for a new run: problem, kernel, device, limits, proposer."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ from workbench.tui.scene import Scene
 
 _FILE = "a file of yours"
 _STEPS = 20
-"""That a new run is offered; ours."""
+"""Step limit that the form suggests (ours)."""
 
 
 class NewRun(Form[Path]):
-    """Answers with the folder of the session that was made."""
+    """Answers with the folder of the new session."""
 
     heading = "New run"
     says: ClassVar[Mapping[str, str]] = {
@@ -39,7 +39,7 @@ class NewRun(Form[Path]):
         self._folder = folder
 
     def lines(self) -> tuple[Line, ...]:
-        """Problem, place, mode, limits, name."""
+        """The fields: problem, kernel, device, mode, limits, name."""
         targets = ("sm90", *(name for name in TARGETS if name != "sm90"))
         devices = ("auto", "cpu", *(f"cuda:{index}" for index in range(8)))
         return (
@@ -55,11 +55,11 @@ class NewRun(Form[Path]):
         )
 
     async def send(self) -> Path:
-        """Make the session."""
+        """Create the session."""
         return await asyncio.to_thread(create_session, self._request())
 
     def _request(self) -> RunRequest:
-        """What was filled in. Raises WorkbenchError for what cannot be used."""
+        """The request from the fields. Raises WorkbenchError for values that cannot be used."""
         file, problem = self.text("file"), self.word("problem")
         if problem == _FILE and not file:
             raise WorkbenchError("no problem is chosen", todo="name a file in the second line")

@@ -1,4 +1,4 @@
-"""One version on the table: facts, the whole diff, and, while it waits, accept and veto."""
+"""The review of one version: its facts, the whole diff and, while it waits, the decision."""
 
 from typing import ClassVar
 
@@ -30,39 +30,39 @@ _DECIDES = frozenset({"accept", "veto", "scope", "edit"})
 
 
 class Review(Prepared):
-    """Nothing is decided but by `a`, `A`, `E`, or `v` with a reason, on what is on screen.
+    """Shows a version; only `a`, `A`, `E`, or `v` with a reason decides, once all is on screen.
 
-    It opens before anything is read, so that no key that is typed meanwhile goes elsewhere.
+    It opens before the version has been read, so that keys typed meanwhile reach it.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.REVIEW)
 
     class Copied(Message):
-        """The person wants the diff as text."""
+        """The user wants to copy the diff."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
     class HelpWanted(Message):
-        """The person wants the keys of the review."""
+        """The user wants to see the keys of the review."""
 
     class Asked(Message):
-        """The person wants to know why this step was chosen."""
+        """The user wants to know why this step was chosen."""
 
         def __init__(self, scene: Scene) -> None:
             super().__init__()
             self.scene = scene
 
     class Widened(Message):
-        """The person agreed to the card's coming steps, too."""
+        """The user also accepted the card's later steps."""
 
         def __init__(self, scope: Scope) -> None:
             super().__init__()
             self.scope = scope
 
     class Edited(Message):
-        """The person wants to mend the candidate in an editor."""
+        """The user wants to change the candidate in an editor."""
 
         def __init__(self, table: Table) -> None:
             super().__init__()
@@ -82,7 +82,7 @@ class Review(Prepared):
         self.bar = KeyBar(heard_here, self._label, keep=("later", "help"))
 
     def _about(self, scene: Scene) -> Scene:
-        """The moment with the version on the table selected."""
+        """The scene with the version under review selected."""
         table = self._table
         return structs.replace(
             scene,
@@ -105,7 +105,7 @@ class Review(Prepared):
         self.run_worker(self._read(), group="table", exclusive=True)
 
     async def _read(self) -> None:
-        """Put the version on the table."""
+        """Read the version and show it; close the review if it cannot be read."""
         snapshot = self._scene.snapshot
         try:
             table = await lay_out(self._reading, snapshot, self.number, self._scene.look)
@@ -121,19 +121,19 @@ class Review(Prepared):
         self.ready.set()
 
     def on_resize(self) -> None:
-        """Fewer words fit on a smaller border."""
+        """Adapt the title to the width of the border."""
         self._entitle()
 
     @property
     def waits(self) -> bool:
-        """Whether an answer is wanted, and an engine is there to take it."""
+        """Whether the version waits for a decision and an engine runs that can take it."""
         snapshot = self._scene.snapshot
         asked = snapshot.pending == self.number and snapshot.state in ALIVE
         return asked and not self._answering
 
     @property
     def decidable(self) -> bool:
-        """Whether it may be answered: it waits, and all of it is on screen."""
+        """Whether it may be decided: it waits, and all of it is on screen."""
         return self.waits and self._table is not None
 
     def show_scene(self, scene: Scene) -> None:
@@ -211,7 +211,7 @@ class Review(Prepared):
     # -- answering ------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
-        """Answers exist only while one is wanted; a veto also while the version is being read."""
+        """Allow decisions only while one is awaited; a veto also before all is on screen."""
         if action == "veto":
             return self.waits
         return action not in _DECIDES or (self.decidable and not unread(self.app))
@@ -221,10 +221,10 @@ class Review(Prepared):
         self._answer(Answer.ACCEPTED, "")
 
     def action_scope(self) -> None:
-        """Accept, and with it this card's coming steps; asked in a second step."""
+        """Accept this version and the card's later steps, after asking."""
         card = self._scene.version.card if self._scene.version is not None else ""
         if not card:
-            self._refuse("this version rests on no card, so there are no steps of it to accept")
+            self._refuse("this version comes from no card, so there are no later steps to accept")
             return
         scope = Scope(card=card, since=self.number)
 
@@ -233,7 +233,7 @@ class Review(Prepared):
                 self._answer(Answer.ACCEPTED, "", widen=scope)
 
         says = (
-            f"Accept v{self.number}, and without asking every later step of card {card} that "
+            f"Accept v{self.number} and, without asking, every later step of card {card} that "
             "passes its gate, until a gate fails or this screen closes?"
         )
         self.app.push_screen(Confirm("Accept more than this step", says, self._scene.look), agreed)
@@ -245,7 +245,7 @@ class Review(Prepared):
             if reason and self.waits:
                 self._answer(Answer.VETOED, reason)
             elif reason:
-                self._refuse(f"v{self.number} waits no longer; nothing was sent")
+                self._refuse(f"v{self.number} no longer waits; nothing was sent")
 
         hint = "the proposer reads it before the next step"
         self.app.push_screen(Reason(f"Veto v{self.number}", hint, self._scene.look), reasoned)
@@ -268,20 +268,15 @@ class Review(Prepared):
         self.dismiss()
 
     def action_edit(self) -> None:
-        """Mend the candidate; the engine gates what comes back."""
+        """Change the candidate in an editor; the engine gates the result."""
         if self._table is not None:
             self.post_message(self.Edited(self._table))
 
     def action_later(self) -> None:
-        """Close; whatever waited goes on waiting."""
+        """Close the review; the version keeps waiting."""
         self.dismiss()
 
     # -- the rest -------------------------------------------------------------------------------
-
-    def on_key_bar_pressed(self, event: KeyBar.Pressed) -> None:
-        """A click on the bar is the key."""
-        event.stop()
-        self.app.simulate_key(event.key)
 
     def action_copy(self) -> None:
         """The diff as a patch."""

@@ -1,4 +1,4 @@
-"""Every session: open, go on, start, rename, put aside, take out, bring in, delete."""
+"""The list of sessions: open, resume, start, rename, put aside, export, import, delete."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class Choice(Struct, frozen=True, kw_only=True):
 
     path: Path
     start: bool = False
-    """Whether an engine shall be started on it."""
+    """Whether to start an engine on it."""
 
 
 _STYLES = {
@@ -35,7 +35,7 @@ _STYLES = {
 
 
 class Sessions(Listed[Choice]):
-    """Answers with the session to show; None stays where one was."""
+    """Answers with the session to show; None to stay."""
 
     place = Place.SESSIONS
     heading = "Sessions"
@@ -57,7 +57,7 @@ class Sessions(Listed[Choice]):
         self._aside = False
 
     def rows(self) -> tuple[Row, ...]:
-        """Newest first; those put aside too, when they are asked for."""
+        """The sessions, newest first; also those that were put aside, if wanted."""
         found = list_sessions(self._folder)
         if self._aside:
             found += list_sessions(self._folder / ARCHIVE)
@@ -71,12 +71,12 @@ class Sessions(Listed[Choice]):
     # -- going somewhere ------------------------------------------------------------------------
 
     def act(self) -> None:
-        """Open, running or saved."""
+        """Open the session, running or saved."""
         if self._path is not None:
             self.dismiss(Choice(path=self._path))
 
     def action_resume(self) -> None:
-        """Go on with it: an engine is started."""
+        """Open the session and start its engine."""
         if self._path is not None:
             self.dismiss(Choice(path=self._path, start=True))
 
@@ -90,13 +90,13 @@ class Sessions(Listed[Choice]):
         self.app.push_screen(NewRun(self.scene, self._folder), made)
 
     def action_skills(self) -> None:
-        """The skills that steps are made from."""
+        """Show the skills that steps are made from."""
         self.app.push_screen(Skills(self.scene, self._keys))
 
     # -- keeping house --------------------------------------------------------------------------
 
     def _do(self, says: str, work: Callable[[], object]) -> None:
-        """Do it in a thread, tell it, read the list again."""
+        """Do `work` in a thread, then show `says` and read the list again."""
 
         async def run() -> None:
             try:
@@ -118,7 +118,7 @@ class Sessions(Listed[Choice]):
         self.app.push_screen(ask, answered)
 
     def action_rename(self) -> None:
-        """Another name."""
+        """Rename the session, after asking for the name."""
         path = self._path
         if path is not None:
             title, hint = f"Rename {path.name}", "a-z, 0-9, dots and hyphens"
@@ -128,7 +128,7 @@ class Sessions(Listed[Choice]):
             )  # fmt: skip
 
     def action_archive(self) -> None:
-        """Put it aside, or bring it back."""
+        """Put the session aside, or bring it back."""
         path = self._path
         if path is None:
             return
@@ -138,12 +138,12 @@ class Sessions(Listed[Choice]):
             self._do(f"{path.name} is put aside; h shows it", lambda: archive(path))
 
     def action_aside(self) -> None:
-        """Show those that were put aside, or hide them."""
+        """Show or hide the sessions that were put aside."""
         self._aside = not self._aside
         self.read_again()
 
     def action_export(self) -> None:
-        """Into one file."""
+        """Export the session into a file, after asking for its path."""
         path = self._path
         if path is None:
             return
@@ -156,7 +156,7 @@ class Sessions(Listed[Choice]):
         self._ask(f"Export {path.name}", "a file that is not there yet", str(target), write)
 
     def action_import(self) -> None:
-        """Out of a file."""
+        """Import a session from a file, after asking for its path."""
 
         def read(name: str) -> None:
             file = Path(name).expanduser()
@@ -165,7 +165,7 @@ class Sessions(Listed[Choice]):
         self._ask("Import a bundle", "nothing in it is run", "", read)
 
     def action_delete(self) -> None:
-        """For good; asks."""
+        """Delete the session for good, after asking."""
         path = self._path
         if path is None:
             return

@@ -1,4 +1,4 @@
-"""One skill's card to read: when it is sound, what it does, what speaks for it."""
+"""Draws one skill's card: scope, conditions, effects, risks, evidence."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from workbench.tui.scene import Scene
 
 
 def card_lines(skill: Skill, said: str) -> Callable[[Scene, int], list[Content]]:
-    """Draws the card; `said` is what the person decided about it."""
+    """A function that draws the card; `said` is `disabled`, `pinned` or empty."""
 
     def draw(scene: Scene, width: int) -> list[Content]:
         return _lines(skill, said, scene.look, width)

@@ -1,4 +1,4 @@
-"""The skills that steps are made from: read, edit, disable, pin."""
+"""The list of skills that steps are made from: read, edit, disable, pin."""
 
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from workbench.tui.panes.listing import Row
 
 
 class Skills(Listed[None]):
-    """A list of cards; what is decided here holds for every later step, in every session."""
+    """A list of cards; decisions made here hold for all later steps in all sessions."""
 
     place = Place.SKILLS
     heading = "Skills"
@@ -28,7 +28,7 @@ class Skills(Listed[None]):
     _library: Library | None = None
 
     def rows(self) -> tuple[Row, ...]:
-        """In the plain order of techniques."""
+        """The cards, in the plain order of techniques."""
         library = self._library = load_library()
         return tuple(_row(skill, library) for skill in library.skills.values())
 
@@ -38,15 +38,18 @@ class Skills(Listed[None]):
         return None if row is None or self._library is None else self._library.skill(row.key)
 
     def act(self) -> None:
-        """Read the card."""
+        """Show the card."""
         skill, library = self._skill, self._library
         if skill is not None and library is not None:
             foot = f"esc closes   {skill.path}"
-            draw = card_lines(skill, decided(skill, library))
+            draw = card_lines(skill, library.decided(skill.card.id))
             self.app.push_screen(TextBox(skill.card.id, foot, draw, self.scene))
 
     def action_edit(self) -> None:
-        """In the person's editor; a shipped card is copied first, and the copy stands in for it."""
+        """Open the card in the user's editor; a shipped card is first copied to the user's folder.
+
+        The copy then replaces the shipped card.
+        """
         skill = self._skill
         if skill is None:
             return
@@ -90,15 +93,8 @@ class Skills(Listed[None]):
         self.read_again()
 
 
-def decided(skill: Skill, library: Library) -> str:
-    """What the person said of it."""
-    if skill.card.id in library.disabled:
-        return "disabled"
-    return "pinned" if skill.card.id in library.pinned else ""
-
-
 def _row(skill: Skill, library: Library) -> Row:
-    said = decided(skill, library)
+    said = library.decided(skill.card.id)
     origin = f"{skill.origin}, for a shipped one" if skill.replaces else skill.origin
     cells = (
         skill.card.id, skill.standing, said, skill.card.title, origin,

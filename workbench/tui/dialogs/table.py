@@ -1,4 +1,4 @@
-"""All there is to see of one version, read before any of it is shown: what an answer is about."""
+"""Reads everything that the review of a version shows, so that a decision is about all of it."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ class Table(Struct, frozen=True):
 
 
 async def lay_out(reading: Reading, snapshot: Snapshot, number: int, look: Look) -> Table:
-    """Read a version and compare it with its parent, off the screen's own thread.
+    """Read a version and compare it with its parent, outside the screen's thread.
 
     Raises WorkbenchError or OSError when something cannot be read.
     """

@@ -1,4 +1,4 @@
-"""A box of text that scrolls: the keys of where you are, and the log of events."""
+"""A box of scrolling text, and its usual contents: the keys and the log of events."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
@@ -23,7 +23,7 @@ Draw = Callable[[Scene, int], list[Content]]
 
 
 class Text(Scroller):
-    """The text itself; it has the focus and hears every key."""
+    """The scrolling text, which has the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.TEXT)
 
@@ -32,22 +32,22 @@ class Text(Scroller):
         self._text_of = draw
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
-        """Whatever it was made for."""
+        """The lines of the text."""
         return self._text_of(scene, width)
 
     def redraw(self) -> None:
-        """Draw, and say how much is below what is in view."""
+        """Draw, and show how many lines are below the view."""
         super().redraw()
         if isinstance(self.screen, TextBox):
             self.screen.tell_below(self.below)
 
     def action_close(self) -> None:
-        """Back to what was there."""
+        """Close the box."""
         self.screen.dismiss()
 
 
 class TextBox(ModalScreen[None]):
-    """Any text over the main screen; the same key that opened it closes it."""
+    """Shows a text over the screen."""
 
     def __init__(
         self, title: str, foot: str, draw: Draw, scene: Scene, *, end: bool = False
@@ -69,12 +69,12 @@ class TextBox(ModalScreen[None]):
         self.tell_below(0)
 
     def tell_below(self, count: int) -> None:
-        """What does not fit comes before the hints that matter less."""
+        """Show in the border how many lines are below the view, and then fewer hints."""
         foot = f"{count} more below   {self._foot.partition('   ')[0]}" if count else self._foot
         self._box.border_subtitle = dressed(Content(foot), self._scene.look)
 
     def on_mount(self) -> None:
-        """Fill it before it is laid out."""
+        """Fill the box before it is laid out."""
         self._text.show_scene(self._scene)
         self._text.refresh(layout=True)
         self._text.focus()
@@ -83,7 +83,7 @@ class TextBox(ModalScreen[None]):
 
 
 def help_lines(table: Sequence[Key], places: tuple[Place, ...]) -> Draw:
-    """The keys heard in these places, by group; neighbours that say the same share a row."""
+    """The keys that work in these places, by group; adjacent ones with equal texts share a row."""
 
     def draw(scene: Scene, width: int) -> list[Content]:
         look = scene.look
@@ -104,9 +104,9 @@ def help_lines(table: Sequence[Key], places: tuple[Place, ...]) -> Draw:
 
 
 def log_lines(snapshot: Snapshot) -> Draw:
-    """Time and sentence of each event; a long sentence goes on below.
+    """The time and sentence of each event, wrapped.
 
-    A bundle brings no log of events, and a lineage has none: there the commits tell.
+    A bundle or a lineage has no log of events; the versions are listed instead.
     """
     if snapshot.versions and not snapshot.log:
         return _commit_lines(snapshot.versions)
@@ -114,7 +114,7 @@ def log_lines(snapshot: Snapshot) -> Draw:
 
 
 def _commit_lines(versions: tuple[Version, ...]) -> Draw:
-    """A line a version, oldest first."""
+    """A line for each version, oldest first."""
 
     def draw(scene: Scene, width: int) -> list[Content]:
         look = scene.look
@@ -135,7 +135,7 @@ def _commit_lines(versions: tuple[Version, ...]) -> Draw:
 
 
 def _event_lines(log: Sequence[LogLine]) -> Draw:
-    """A line an event, with its time of day."""
+    """A line for each event, with its time of day."""
 
     def draw(scene: Scene, width: int) -> list[Content]:
         look = scene.look

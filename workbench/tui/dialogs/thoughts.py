@@ -1,4 +1,4 @@
-"""What a model thinks and answers, as it streams."""
+"""Shows what a model thinks and answers, as it streams."""
 
 from typing import ClassVar
 
@@ -22,18 +22,18 @@ class Stream(Scroller):
     follow: bool = True
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
-        """Of the newest request."""
+        """The lines of the newest request."""
         talk = scene.snapshot.talk
         return [] if talk is None else talk_lines(talk, scene.look, width)
 
     def window(self, lines: list[Content], height: int) -> list[Content]:
-        """The end, or where the person is."""
+        """The last lines, or those that the user scrolled to."""
         if self.follow:
             self.top = len(lines)
         return super().window(lines, height)
 
     def scroll_lines(self, step: int) -> None:
-        """Scrolling back to the end follows again."""
+        """Scroll; reaching the end follows the stream again."""
         self.follow = step > 0 and step >= self.below
         super().scroll_lines(step)
 
@@ -63,5 +63,5 @@ class Thoughts(Following):
         self.show_scene(self._scene)
 
     def show_scene(self, scene: Scene) -> None:
-        """More of it."""
+        """Draw what has arrived."""
         self._stream.show_scene(scene)

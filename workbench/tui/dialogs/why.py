@@ -1,4 +1,4 @@
-"""Why a step was chosen: what the policy saw, which rules decided, what it passed over."""
+"""Draws why a step was chosen: what the policy saw, how it decided, what it passed over."""
 
 from collections.abc import Iterable
 
@@ -12,11 +12,11 @@ from workbench.tui.panes.told import told
 from workbench.tui.scene import Scene
 
 RANKED = 8
-"""Cards of the ranking that are shown; the record has all."""
+"""Cards of the ranking that are shown; the record has them all."""
 
 
 def why_lines(scene: Scene, width: int) -> list[Content]:
-    """Of the selected version, from its record alone."""
+    """The reasons for the selected version, from its record alone."""
     plan, look = scene.plan, scene.look
     if plan is None:
         origin = scene.record.origin if scene.record is not None else "no plan is known"

@@ -1,4 +1,4 @@
-"""A step of a lineage: which mechanism it is, and what the gate said of taking it out and back."""
+"""Draws a step of a lineage: its mechanism, and the gate's answers to removing and restoring it."""
 
 from textual.content import Content
 
@@ -9,7 +9,7 @@ from workbench.tui.panes.told import told
 
 
 def backward_lines(record: Transition, step: BackwardStep, look: Look, width: int) -> list[Content]:
-    """Category and place, both validations, then the edit that puts it back."""
+    """Category and place, both verdicts, then the edit that restores the mechanism."""
     title = record.plan.title if record.plan is not None else record.origin
     lines = [line((f" {fit(title, width)}", "bold"))]
     lines += told("what", f"{step.category}: {step.locus}", look, width)

@@ -1,4 +1,4 @@
-"""A line or three under the gate strip for what a person must know: why a session stands still."""
+"""A banner under the gate strip that says why a session is not running, and what to do."""
 
 from msgspec import Struct
 from textual.content import Content
@@ -11,14 +11,14 @@ from workbench.tui.scene import Scene
 
 
 class Banner(Lines):
-    """Hidden while all is well."""
+    """The banner; hidden while there is nothing to say."""
 
     def __init__(self, table: tuple[Key, ...]) -> None:
         super().__init__()
         self._table = table
 
     def show_scene(self, scene: Scene) -> None:
-        """Come and go with the reason, as high as it needs."""
+        """Show or hide the banner, as high as its message needs."""
         self.set_class(message(scene) is not None, "shown")
         before = self.scene
         super().show_scene(scene)
@@ -26,7 +26,7 @@ class Banner(Lines):
             self.refresh(layout=True)
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
-        """The cause in as many lines as there may be, and at its end two keys."""
+        """The message, cut to a few lines, followed by the keys."""
         found = message(scene)
         if found is None or width <= 0:
             return []
@@ -52,9 +52,9 @@ _BOTTOM = {
     "start": "where the walk was ended, not naive yet",
 }
 _LINES = 3
-"""That the cause may take; the log has all of it."""
+"""Most lines of a message; the log has all of it."""
 Keys = tuple[tuple[str, str], ...]
-"""Key ids, each with what to do it for."""
+"""Ids of keys, each with its label."""
 _RESUME: Keys = (("log", "log"), ("pause", "go on"))
 _LOST_FEED: Keys = (("log", "log"), ("pause", "connect again"))
 _MORE: Keys = (("pause", "go on with more"), ("sessions", "sessions"))
@@ -81,7 +81,7 @@ class Message(Struct, frozen=True):
 
 
 def message(scene: Scene) -> Message | None:
-    """Cause and two keys; None when there is nothing to say."""
+    """The message for a scene; None when there is nothing to say."""
     snapshot, look = scene.snapshot, scene.look
     if scene.trouble:
         return Message(f"✗ {scene.trouble}", f"bold {look.bad}", _LOST_FEED)
@@ -109,7 +109,7 @@ def message(scene: Scene) -> Message | None:
 
 
 def _unread(snapshot: Snapshot) -> str:
-    """What of the session is there by name and cannot be read: the first, and how many more."""
+    """The first part of the session that cannot be read, and how many more there are."""
     if not snapshot.unread:
         return ""
     more = f" (and {len(snapshot.unread) - 1} more)" if len(snapshot.unread) > 1 else ""

@@ -1,4 +1,4 @@
-"""A pane that draws itself by line and repaints only the lines that changed."""
+"""Base classes of panes, which draw lines and repaint only those that changed."""
 
 from typing import ClassVar, Self
 
@@ -17,7 +17,7 @@ from workbench.tui.scene import Scene
 
 
 class Lines(Widget):
-    """A widget whose content is a list of lines; a pane writes `draw` and nothing else."""
+    """A widget whose content is a list of lines; a subclass only implements `draw`."""
 
     ALLOW_SELECT = False
     scene: Scene | None = None
@@ -34,7 +34,7 @@ class Lines(Widget):
         raise NotImplementedError
 
     def show_scene(self, scene: Scene) -> None:
-        """Draw another moment; lines that stay the same are not sent to the terminal."""
+        """Draw a new scene; unchanged lines are not sent to the terminal."""
         self.scene = scene
         self.redraw()
 
@@ -57,14 +57,14 @@ class Lines(Widget):
         return lines[:height]
 
     def on_resize(self) -> None:
-        """Another size is another drawing."""
+        """Draw for the new size."""
         self.redraw()
 
     def render_line(self, y: int) -> Strip:
-        """One line as Textual wants it."""
+        """One line in Textual's form."""
         style = self.visual_style
         if self.scene is not None and self._drawn_for != self.size:
-            # The first paint comes before the news of the size: it shall not be an empty one.
+            # The first paint comes before the resize event; without this it would be empty.
             self._make(self.scene)
         if y >= len(self._drawn) or self.scene is None:
             return Strip.blank(self.size.width, style.rich_style)
@@ -86,7 +86,7 @@ def _same(before: list[Content], after: list[Content], y: int) -> bool:
 
 
 class Scroller(Lines, can_focus=True):
-    """Lines of which only a window is in view; keys and wheel move it."""
+    """Lines of which a window is in view; keys and the mouse wheel move it."""
 
     top: int = 0
     """First line in view."""
@@ -129,12 +129,12 @@ class Scroller(Lines, can_focus=True):
         self.scroll_lines(self.below)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """The wheel moves what it is over."""
+        """Scroll down with the wheel."""
         event.stop()
         self.scroll_lines(3)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """The wheel moves what it is over."""
+        """Scroll up with the wheel."""
         event.stop()
         self.scroll_lines(-3)
 
@@ -150,21 +150,21 @@ class Pane(Scroller):
     _entitling: bool = False
 
     def aside(self, scene: Scene) -> str:  # noqa: ARG002 -- a pane may have none
-        """What the title says beside the heading."""
+        """The text beside the heading in the upper border."""
         return ""
 
     def foot(self, scene: Scene) -> str:  # noqa: ARG002 -- a pane may have none
-        """What the lower border says."""
+        """The text in the lower border."""
         return ""
 
     def show_scene(self, scene: Scene) -> None:
-        """Draw another moment; another version starts at its top."""
+        """Draw a new scene, from the top if another version is selected."""
         if self.scene is None or self.scene.selected != scene.selected:
             self.top = 0
         super().show_scene(scene)
 
     def redraw(self) -> None:
-        """Draw the lines, then the border's words where they differ."""
+        """Draw the lines, and the border's texts if they changed."""
         super().redraw()
         if self.scene is not None:
             self._entitle(self.scene)
@@ -191,21 +191,21 @@ class Pane(Scroller):
         layout: bool = False,
         recompose: bool = False,
     ) -> Self:
-        """As Textual's, but new words in the border repaint the border's two rows only."""
+        """As Textual's, but a new text in the border repaints only the border's two rows."""
         if self._entitling and not regions:
             width, height = self.outer_size
             regions = (Region(-1, -1, width, 1), Region(-1, height - 2, width, 1))
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def copied(self) -> str:
-        """What `y` copies from here: the lines as text."""
+        """The text that `y` copies from this pane: its lines."""
         return "\n".join(text.rstrip() for text in self.shown_lines)
 
 
 class VersionPane(Pane):
-    """A pane about the selected version; the last one stays until the next one's record is read."""
+    """A pane about the selected version; it keeps its lines until the next record is read."""
 
     def show_scene(self, scene: Scene) -> None:
-        """Draw another moment, once there is something to draw."""
+        """Draw a new scene once its records have been read."""
         if self.scene is None or not scene.reading:
             super().show_scene(scene)

@@ -1,4 +1,4 @@
-"""The card that a version rests on: each condition with its evidence, the effect, and why now."""
+"""The pane of the selected version's plan: its card's conditions with evidence, effect, reason."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -17,15 +17,15 @@ from workbench.tui.scene import Scene
 
 _ORDER = {Truth.NO: 0, Truth.UNKNOWN: 1, Truth.YES: 2}
 _IN_FULL_FROM = 14
-"""Rows of the pane from which every condition is told in full: zoomed, or alone on the screen."""
+"""Height from which every condition is shown in full: when zoomed, or alone on the screen."""
 RANKED = 3
 """Cards of the ranking that the pane shows."""
 _COLUMNS_FROM = 60
-"""From this width on, evidence stands in a column of its own; below, at the right edge."""
+"""Width from which evidence has its own column; in narrower panes it is at the right edge."""
 
 
 class Card(VersionPane):
-    """Plan of the selected version; longer than the pane, it scrolls."""
+    """The plan of the selected version; it scrolls."""
 
     number: ClassVar[int] = 2
     heading: ClassVar[str] = "Card"
@@ -58,7 +58,7 @@ class Card(VersionPane):
 
 
 def plan_lines(plan: Plan, look: Look, width: int, height: int) -> list[Content]:
-    """The plan as lines; a blank line after the head when everything essential fits with it."""
+    """The plan as lines, with a blank line after the head if the essential lines still fit."""
     head = [line((f" {fit(plan.title, width)}", "bold"))]
     if plan.expected:
         head.append(line((" expected ", look.muted), (fit(plan.expected, width - 10), look.good)))
@@ -75,7 +75,7 @@ def plan_lines(plan: Plan, look: Look, width: int, height: int) -> list[Content]
 
 
 def _rest(plan: Plan, look: Look, width: int) -> list[Content]:
-    """What the card is for and how the choice was made."""
+    """What the card is for, and how it was chosen."""
     values = ", ".join(f"{name}={value}" for name, value in plan.parameters.items())
     how = f"{plan.edit or 'candidate'} on {plan.kernel}" + (f": {values}" if values else "")
     lines = told("edit", how, look, width) + told("intent", plan.intent, look, width)
@@ -89,7 +89,7 @@ def _rest(plan: Plan, look: Look, width: int) -> list[Content]:
 
 
 def _policy(record: PolicyRecord, look: Look, width: int) -> list[Content]:
-    """How the policy read the kernel, and the cards it placed first; `e` tells all of it."""
+    """How the policy read the kernel, and its first choices; `e` shows all of it."""
     read = [
         f"{record.structure or 'structure unknown'}; headroom {record.headroom or 'unknown'}",
         record.limit_because or f"limit {record.limit or 'unknown'}",
@@ -115,7 +115,7 @@ def sign(truth: Truth, look: Look) -> tuple[str, str]:
 
 
 def check_lines(checks: Sequence[Check], look: Look, width: int) -> list[Content]:
-    """A line a condition: mark, words, evidence; each gets what the other does not need."""
+    """A line for each condition: mark, sentence, evidence, sharing the width as needed."""
     if width < _COLUMNS_FROM:
         return [_narrow(check, look, width) for check in checks]
     said = max((len(check.says) for check in checks), default=0)
@@ -125,7 +125,7 @@ def check_lines(checks: Sequence[Check], look: Look, width: int) -> list[Content
 
 
 def check_in_full(check: Check, look: Look, width: int) -> list[Content]:
-    """Words, evidence and expression of one condition over as many lines as they need."""
+    """Sentence, expression and evidence of one condition, wrapped."""
     mark, style = sign(check.truth, look)
     strong = "bold" if check.truth is Truth.NO else ""
     lines = [line("   ", (part, strong)) for part in wrapped(check.says, width - 3)]
@@ -169,7 +169,7 @@ def _risk(risk: Check, look: Look, width: int) -> Content:
 
 
 def seed_lines(record: Transition, look: Look, width: int) -> list[Content]:
-    """A version without a plan: where it came from and what the gate said."""
+    """Lines about a version without a plan: its origin and the gate's answer."""
     lines = [line((f" {fit(record.origin or 'no plan', width)}", "bold"))]
     lines += told("gate", record.gate.says, look, width)
     lines += told("reason", record.decision.reason, look, width)

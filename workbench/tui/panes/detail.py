@@ -1,4 +1,4 @@
-"""Under the graph: commit, time, answer, cost and origin of the selected version."""
+"""Details of the selected version under the graph: commit, time, answer, cost, origin."""
 
 from textual.content import Content
 
@@ -9,13 +9,13 @@ from workbench.tui.look import Look
 from workbench.tui.scene import Scene
 
 DETAIL_LINES = 4
-"""That it takes at least."""
+"""Fewest lines of the details."""
 MOST_LINES = 8
-"""That it takes where the graph leaves rows: the reason is told over as many as it needs."""
+"""Most lines of the details, where the graph leaves room for a long reason."""
 
 
 def detail(scene: Scene, width: int, height: int) -> list[Content]:
-    """Under a rule: commit and time, answer with its reason, cost; at most `height` lines."""
+    """A rule, then commit and time, answer with its reason, and cost, in `height` lines at most."""
     look, version, record = scene.look, scene.version, scene.record
     lines = [line(("─" * width, look.line))]
     if version is None:

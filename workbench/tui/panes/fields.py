@@ -1,4 +1,4 @@
-"""One line of a form: a label with a text to type, or with one of several words to choose."""
+"""Fields of a form: a label with a text to type, or with a choice of words."""
 
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ LABEL = 14
 
 
 class Choice(Static, can_focus=True):
-    """Left and right choose; a letter goes to the next word that begins with it."""
+    """A choice of words by left and right, or by a word's first letter."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "turn(-1)", "Before", show=False),
@@ -25,7 +25,7 @@ class Choice(Static, can_focus=True):
     ]
 
     class Turned(Message):
-        """Another word is chosen."""
+        """Another word was chosen."""
 
     def __init__(self, words: tuple[str, ...], look: Look) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Choice(Static, can_focus=True):
         return self._words[self._at]
 
     def on_mount(self) -> None:
-        """Show the first."""
+        """Show the first word."""
         self._redraw()
 
     def _redraw(self) -> None:
@@ -51,7 +51,7 @@ class Choice(Static, can_focus=True):
         self.update(dressed(text, self._look))
 
     def action_turn(self, step: int) -> None:
-        """To the word beside it, round and round."""
+        """Choose the next or previous word, cyclically."""
         self._to((self._at + step) % len(self._words))
 
     def _to(self, index: int) -> None:
@@ -60,7 +60,7 @@ class Choice(Static, can_focus=True):
         self.post_message(self.Turned())
 
     def on_key(self, event: events.Key) -> None:
-        """The first letter of a word chooses it."""
+        """Choose the next word that begins with the typed letter."""
         order = [*range(self._at + 1, len(self._words)), *range(self._at + 1)]
         letter = event.character
         for index in order:
@@ -71,7 +71,7 @@ class Choice(Static, can_focus=True):
 
 
 class Field(Horizontal):
-    """A label, and beside it what is filled in."""
+    """A label with an input or a choice beside it."""
 
     def __init__(self, label: str, inner: Input | Choice, look: Look) -> None:
         super().__init__(classes="field")
@@ -80,7 +80,7 @@ class Field(Horizontal):
         self._look = look
 
     def compose(self) -> ComposeResult:
-        """Both on one line."""
+        """Create both on one line."""
         label = Content.styled(f"{self._label:<{LABEL}}", self._look.muted)
         yield Static(dressed(label, self._look), classes="label")
         yield self._inner

@@ -1,4 +1,4 @@
-"""The first line: which session this is, on what, and what it is doing."""
+"""The first line of the screen: the session, its device, and what it is doing."""
 
 from textual.content import Content
 
@@ -20,7 +20,7 @@ class Header(Lines):
 
 
 def header(scene: Scene, width: int) -> Content:
-    """The line; what matters least is dropped first when it does not fit."""
+    """The line; the least important parts are dropped if it does not fit."""
     snapshot, look = scene.snapshot, scene.look
     right = _right(scene, wide=width >= WIDE - 2)
     left: list[Part] = [
@@ -28,12 +28,12 @@ def header(scene: Scene, width: int) -> Content:
         (fit(snapshot.problem, max(8, width - cells(right) - 4)), "bold"),
     ]
     if scene.scope:
-        # While a person's yes reaches beyond one step, nothing else goes before it.
+        # Acceptance in advance must always be visible, so it comes first.
         room = width - cells(left) - cells(right) - 4
         left.append(("  " + fit(f"accepting {scene.scope} until a gate fails", room), look.warn))
     ground = _ground(scene)
     room = width - cells(left) - cells(right) - 4
-    # On what it ran says more than the word before its name.
+    # The device matters more than the word before the session's name.
     known = "session " if len("session " + snapshot.name) + len(ground) + 2 <= room else ""
     extras = [
         known + snapshot.name,
@@ -50,7 +50,7 @@ def header(scene: Scene, width: int) -> Content:
 
 
 def _ground(scene: Scene) -> str:
-    """`H200, sm90`; a processor says that its speed is a model of the target."""
+    """`H200, sm90`, or `no GPU, sm90 modeled`."""
     snapshot = scene.snapshot
     if snapshot.device == "cpu":
         return f"no GPU, {snapshot.target} modeled"

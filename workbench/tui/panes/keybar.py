@@ -1,4 +1,4 @@
-"""The last line: the keys that do something here and now."""
+"""The last line of the screen: the keys that work here and now."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,11 +12,11 @@ from workbench.tui.panes.base import Lines
 from workbench.tui.scene import Scene
 
 Label = Callable[[Key, Scene], str]
-"""What the bar calls a key now; empty hides it."""
+"""The label of a key for a scene; empty hides the key."""
 
 
 class KeyBar(Lines):
-    """Keys with labels in the table's order; those that do not fit are dropped, never cut."""
+    """Keys with labels in the table's order; keys that do not fit are left out, never cut."""
 
     class Pressed(Message):
         """A key of the bar was clicked."""
@@ -26,7 +26,7 @@ class KeyBar(Lines):
             self.key = key
 
     def __init__(self, keys: Sequence[Key], label: Label, *, keep: tuple[str, ...]) -> None:
-        """`keep` names the ids that are shown however little room there is."""
+        """`keep` has the ids of keys that are shown however little room there is."""
         super().__init__()
         self._keys = keys
         self._label = label
@@ -49,7 +49,7 @@ class KeyBar(Lines):
         return [line(*parts)]
 
     def on_click(self, event: events.Click) -> None:
-        """A click on a key is that key."""
+        """Report a click on a key."""
         for start, end, key in self._hits:
             if start <= event.x - self.gutter.left < end:
                 self.post_message(self.Pressed(key))
@@ -62,7 +62,7 @@ def _key(key: Key) -> str:
 def fitting(
     labelled: Sequence[tuple[Key, str]], keep: tuple[str, ...], width: int, gap: str
 ) -> list[tuple[Key, str]]:
-    """The keys that have a label and fit, in order; those of `keep` take their room first."""
+    """The keys that have a label and fit, in order; those in `keep` always do."""
     offered = [(key, label) for key, label in labelled if label]
     cost = {key.id: len(_key(key)) + 1 + len(label) + len(gap) for key, label in offered}
     room = width + len(gap) - sum(cost.get(name, 0) for name in keep)

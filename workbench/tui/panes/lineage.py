@@ -1,4 +1,4 @@
-"""The lineage: every version as one row of a graph, newest on top, and more on the selected one."""
+"""The lineage pane: a graph with a row for each version, newest on top, and details of one."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -24,13 +24,13 @@ from workbench.tui.scene import ALIVE, Scene, rows, under_way
 
 NARROW = 45
 _DETAIL_FROM = 20
-"""Rows of the pane from which the selected version always gets its lines under the graph."""
+"""Height from which the selected version's details are always shown."""
 _FREE_ROWS = 6
-"""Rows left over by the graph that give it them too."""
+"""Free rows under the graph from which they are shown in a lower pane too."""
 _MOST_KEPT = 512
-"""Drawn rows that are kept."""
+"""Most drawn rows that are cached."""
 _TEXT_ROOM = 24
-"""Cells that stay for name, speed and title however many lanes there are."""
+"""Cells reserved for name, speed and title, however many lanes there are."""
 
 
 class Lineage(Pane):
@@ -42,7 +42,7 @@ class Lineage(Pane):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.LINEAGE)
 
     class Picked(Message):
-        """The person looks at another version; None follows the newest."""
+        """The user selected a version; None follows the newest."""
 
         def __init__(self, number: int | None) -> None:
             super().__init__()
@@ -52,12 +52,12 @@ class Lineage(Pane):
         super().__init__()
         self._table = table
         self._told: tuple[tuple[Version, ...], Version | None] = (), None
-        """The versions and the one under way that the rows were made of."""
+        """The committed versions and the one in the gate, from which the rows were made."""
         self._rows: tuple[Version, ...] = ()
         self._graph = Lanes(())
         self._index: dict[int, int] = {}
         self._kept: dict[tuple[int, bool], Content] = {}
-        """Rows as they were drawn, by place and whether selected, while `_kept_for` holds."""
+        """Cache of drawn rows by index and whether selected, valid for `_kept_for`."""
         self._kept_for: tuple[object, ...] = ()
 
     def aside(self, scene: Scene) -> str:
@@ -68,13 +68,13 @@ class Lineage(Pane):
         return "vs seed" + (", ~ modeled" if Kind.MODELED in kinds else "")
 
     def foot(self, scene: Scene) -> str:
-        """How many there are."""
+        """Number of versions, and of those that were not kept."""
         versions = scene.snapshot.versions
         gone = _not_kept(versions)
         return f"{len(versions)} version{'' if len(versions) == 1 else 's'}, {gone} not kept"
 
     def show_scene(self, scene: Scene) -> None:
-        """Lay the graph out anew only when a version came or was decided."""
+        """Draw a new scene; the graph is laid out again only when a version has changed."""
         versions, running = told = scene.snapshot.versions, under_way(scene.snapshot)
         if versions is not self._told[0] or running != self._told[1]:
             self._told = told
@@ -89,13 +89,13 @@ class Lineage(Pane):
             self._kept.clear()
 
     def window(self, lines: list[Content], height: int) -> list[Content]:
-        """`draw` has already taken its window."""
+        """All lines: `draw` returns only those in view."""
         return lines[:height]
 
     # -- drawing --------------------------------------------------------------------------------
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:
-        """The rows around the selection, then its detail."""
+        """The rows around the selection, then its details."""
         if not self._rows:
             return _empty(scene, width, self._table)
         detailed = height >= _DETAIL_FROM or height - len(self._rows) >= _FREE_ROWS
@@ -118,7 +118,7 @@ class Lineage(Pane):
         return drawn
 
     def _row(self, index: int, scene: Scene, width: int, *, selected: bool) -> Content:
-        """A row, drawn anew only where something about it changed."""
+        """A row from the cache, or drawn if something about it changed."""
         key = index, selected
         if key not in self._kept:
             self._kept[key] = self._draw_row(index, scene, width, selected=selected)
@@ -126,7 +126,7 @@ class Lineage(Pane):
 
     def _draw_row(self, index: int, scene: Scene, width: int, *, selected: bool) -> Content:
         version, look = self._rows[index], scene.look
-        if selected:  # what is faint would not be seen on the cursor's ground
+        if selected:  # faint text would be invisible on the cursor's background
             look = structs.replace(look, faint=look.muted)
         quiet = look.faint if lost(version) else ""
         parts: list[Part] = [" ", *self._lanes(index, look, width)]
@@ -144,7 +144,7 @@ class Lineage(Pane):
         return padded.stylize_before(look.cursor)
 
     def _lanes(self, index: int, look: Look, width: int) -> list[Part]:
-        """The graph's cells; lanes for which there is no room end in a sign that they go on."""
+        """The graph's cells; an ellipsis replaces lanes for which there is no room."""
         row = self._graph[index]
         room = max(2, min(2 * self._graph.width, width - _TEXT_ROOM))
         parts: list[Part] = []
@@ -164,7 +164,7 @@ class Lineage(Pane):
 
     @property
     def at(self) -> int:
-        """Row of the selection."""
+        """Index of the selected row."""
         selected = self.scene.selected if self.scene is not None else None
         return self._index.get(selected, 0) if selected is not None else 0
 
@@ -175,7 +175,7 @@ class Lineage(Pane):
             self.post_message(self.Picked(self._rows[index].number if index else None))
 
     def scroll_lines(self, step: int) -> None:
-        """Moving is selecting."""
+        """Move the selection."""
         self.pick(self.at + step)
 
     def action_first(self) -> None:

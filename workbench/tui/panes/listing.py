@@ -1,4 +1,4 @@
-"""A list with columns, a selection and a filter; draws only the rows in view."""
+"""A list with columns, a selection and a filter, which draws only the rows in view."""
 
 from typing import ClassVar
 
@@ -16,25 +16,25 @@ from workbench.tui.scene import Scene
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One entry."""
+    """One row of a list."""
 
     key: str
-    """What it stands for; unique in its list."""
+    """Identifies the row in its list."""
     cells: tuple[str, ...]
     style: str = ""
     """Role of the first cell: `good`, `warn`, `bad`, `accent`, `faint`, or empty."""
 
 
 class Listing(Scroller):
-    """Moves a selection over rows; the last column takes what room is left."""
+    """The list; its last column takes the remaining width."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.LIST)
 
     class Opened(Message):
-        """A row was clicked that was selected already."""
+        """The selected row was clicked."""
 
     def __init__(self, heads: tuple[str, ...], empty: tuple[str, ...]) -> None:
-        """`heads` name the columns; `empty` is what stands there while there is no row."""
+        """`heads` are the names of the columns; `empty` is shown while there is no row."""
         super().__init__()
         self._heads = heads
         self._empty = empty
@@ -42,10 +42,10 @@ class Listing(Scroller):
         self._shown: tuple[Row, ...] = ()
         self._at = 0
         self.wanted = ""
-        """Words that every row in view has."""
+        """The filter: words that a visible row contains."""
 
     def fill(self, rows: tuple[Row, ...]) -> None:
-        """Other rows; the selection stays on its key where that is still there."""
+        """Replace the rows; the selection stays on its key if that still exists."""
         key = self.current.key if self.current is not None else ""
         self._rows = rows
         self._narrow()
@@ -53,7 +53,7 @@ class Listing(Scroller):
         self.redraw()
 
     def narrow(self, wanted: str) -> None:
-        """Only rows that have all these words."""
+        """Show only rows that contain all these words."""
         self.wanted = wanted
         self._narrow()
         self.redraw()
@@ -78,7 +78,7 @@ class Listing(Scroller):
     # -- drawing --------------------------------------------------------------------------------
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:
-        """Heads, then the rows around the selection."""
+        """The heads, then the rows around the selection."""
         look = scene.look
         if not self._shown:
             texts = (f"nothing has {self.wanted!r} in it",) if self._rows else self._empty
@@ -93,11 +93,11 @@ class Listing(Scroller):
         return lines
 
     def window(self, lines: list[Content], height: int) -> list[Content]:
-        """`draw` has already taken its window."""
+        """All lines: `draw` returns only those in view."""
         return lines[:height]
 
     def _widths(self, width: int) -> list[int]:
-        """The widest text of each column; where that is too much, the last columns are dropped."""
+        """Widths of the columns that fit, by their widest texts; the last ones may be dropped."""
         widths = [
             max(len(head), *(len(row.cells[place]) for row in self._rows))
             for place, head in enumerate(self._heads)
@@ -130,7 +130,7 @@ class Listing(Scroller):
     # -- moving ---------------------------------------------------------------------------------
 
     def scroll_lines(self, step: int) -> None:
-        """Moving is selecting."""
+        """Move the selection."""
         self._at = max(0, min(self._at + step, len(self._shown) - 1))
         self.redraw()
 
@@ -143,7 +143,7 @@ class Listing(Scroller):
         self.scroll_lines(len(self._shown))
 
     def on_click(self, event: events.Click) -> None:
-        """A click selects; on the selected row it opens."""
+        """Select the clicked row, or open it if it is selected."""
         index = self.top + event.y - self.gutter.top - 1
         if index == self._at:
             self.post_message(self.Opened())

@@ -1,4 +1,4 @@
-"""The numbers of the selected version against its parent's, each with its kind."""
+"""The profile pane: the selected version's numbers beside its parent's, each with its kind."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -20,21 +20,22 @@ from workbench.tui.roofline import chart, point_of, roof_of
 from workbench.tui.scene import Scene
 
 _KIND_COLUMN_FROM = 56
-"""From this width on each row says its kind; below, a modeled value carries a tilde."""
+"""Width from which each row names its kind; in narrower panes a tilde marks modeled values."""
 _CELL, _CHANGE = 8, 9
 CHART_ROWS = 14
+"""Most rows of the roofline chart."""
 EVIDENCE = 3
-"""Numbers that are shown for a bottleneck; `card --json` has all."""
+"""Most lines of evidence for a bottleneck; `card --json` has all of them."""
 
 
 class Profile(VersionPane):
-    """A table of metrics; what got worse is marked by sign and colour."""
+    """A table of metrics; those that got worse are marked by a sign and a colour."""
 
     number: ClassVar[int] = 3
     heading: ClassVar[str] = "Profile"
 
     def aside(self, scene: Scene) -> str:
-        """Which versions are compared, for what."""
+        """The compared versions and the target."""
         version, record = scene.version, scene.record
         if version is None or record is None:
             return ""
@@ -42,7 +43,7 @@ class Profile(VersionPane):
         return f"v{version.number}{against}, {record.gate.target}"
 
     def foot(self, scene: Scene) -> str:
-        """How to read a row without a kind."""
+        """The kinds of the numbers, where the rows have no room for them."""
         record = scene.record
         if self.size.width >= _KIND_COLUMN_FROM or record is None or record.gate.time is None:
             return ""
@@ -52,7 +53,7 @@ class Profile(VersionPane):
         return "time measured, the rest exact" if measured else "~ modeled, the rest exact"
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:
-        """The table, or why there is none; a chart of the roofline where rows are left."""
+        """The table, or why there is none, and a roofline chart if there is room."""
         look, record = scene.look, scene.record
         if record is None:
             return _under_way(scene, width)
@@ -71,7 +72,7 @@ class Profile(VersionPane):
 
 
 def reached(gate: GateReport) -> tuple[float | None, str]:
-    """How much of the roof is reached, and which side of it that is: memory or arithmetic."""
+    """The share of the roof that is reached, and which side binds: memory or arithmetic."""
     point, roof = point_of(gate), roof_of(gate)
     if gate.limit is None and point is not None and roof is not None:
         roof_here = roof.at(point.intensity)
@@ -80,8 +81,8 @@ def reached(gate: GateReport) -> tuple[float | None, str]:
 
 
 def limit_lines(gate: GateReport, look: Look, width: int) -> list[Content]:
-    """What holds each kernel back, by what is known of it; then why the counters are missing."""
-    # The rules of bottlenecks take a while to load, and the first frame is drawn without them.
+    """Each kernel's bottleneck with evidence, the roof, and why counters are missing."""
+    # Imported when needed, so that the first frame does not wait for it.
     from workbench.gate.bottlenecks import bottlenecks
 
     lines: list[Content] = []
@@ -100,7 +101,7 @@ def limit_lines(gate: GateReport, look: Look, width: int) -> list[Content]:
 
 
 def _under_way(scene: Scene, width: int) -> list[Content]:
-    """What the stages say so far, while the gate runs."""
+    """What the stages have said so far, while the gate runs."""
     version = scene.version
     if version is None or version.commit:
         return []
@@ -113,7 +114,7 @@ def _under_way(scene: Scene, width: int) -> list[Content]:
 
 
 def _stopped(record: Transition, look: Look, width: int) -> list[Content]:
-    """What the gate found, where it ended before there was anything to count."""
+    """What the gate found, if it ended before there were any numbers."""
     gate = record.gate
     lines = [line((f" no numbers: the gate ended at {gate.stage}", look.muted))]
     report = gate.report(gate.stage)
@@ -129,7 +130,7 @@ def _name_width(width: int) -> int:
 
 
 def kind_style(kind: Kind, look: Look) -> str:
-    """A modeled number is to be taken with care, an exact one needs no word."""
+    """Style of a kind: modeled numbers stand out, exact ones do not."""
     return {Kind.MODELED: look.warn, Kind.EXACT: look.faint, Kind.MEASURED: look.good}[kind]
 
 
@@ -176,7 +177,7 @@ def _change(metric: Metric, look: Look) -> Sequence[Part]:
 
 
 def roof_line(share: float, bound: str, kind: Kind, look: Look, width: int) -> Content:
-    """How much of the roof is reached, as a bar; `bound` says whose: memory or arithmetic."""
+    """A bar of the share of the roof that is reached; `bound` is `memory` or `arithmetic`."""
     name, wide = " Roofline ", width >= _KIND_COLUMN_FROM
     tilde = "~" if kind is Kind.MODELED and not wide else ""
     percent = f"{tilde}{figure(100 * share)}%"

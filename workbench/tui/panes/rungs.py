@@ -1,4 +1,4 @@
-"""The funnel: how many versions came to each stage of the gate, and how many were kept."""
+"""The rungs pane: how many versions reached each stage of the gate, and how many were kept."""
 
 from typing import ClassVar
 
@@ -13,17 +13,17 @@ _ONE_LINE_BELOW = 3
 
 
 class Rungs(Pane):
-    """Bars when there is room, else one line of numbers."""
+    """Bars if there is room, else one line of numbers."""
 
     number: ClassVar[int] = 4
     heading: ClassVar[str] = "Rungs"
 
     def aside(self, scene: Scene) -> str:  # noqa: ARG002
-        """What the numbers count."""
+        """What is counted."""
         return "versions that came this far"
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:
-        """A line a rung, or all in one."""
+        """A line for each rung, or one line for all."""
         rungs = funnel(scene.snapshot)
         if height < _ONE_LINE_BELOW:
             return [_one_line(rungs, scene, width)]

@@ -1,4 +1,4 @@
-"""The gate strip: where the step under way stands on its way to a decision."""
+"""The gate strip: the stages of the step in the gate, up to its decision."""
 
 from msgspec import structs
 from textual.content import Content
@@ -16,7 +16,7 @@ class GateStrip(Lines):
     """`v17 ── ✓ policy 0.1 s ── ✓ compile 8.2 s ── ◐ correctness 3 of 5 ── · profile`, ..."""
 
     def show_scene(self, scene: Scene) -> None:
-        """Draw another moment; at rest, once the record of the version looked at is there."""
+        """Draw a new scene; without an engine, once the selected version's record is read."""
         if self.scene is None or not scene.reading or scene.snapshot.state in ALIVE:
             super().show_scene(scene)
 
@@ -26,7 +26,7 @@ class GateStrip(Lines):
 
 
 def at_rest(scene: Scene) -> Scene:
-    """Where no engine works, the strip is about the version that is looked at."""
+    """The scene for the strip: without an engine, it shows the selected version's stages."""
     record, snapshot = scene.record, scene.snapshot
     if record is None or snapshot.state in ALIVE:
         return scene
@@ -54,7 +54,7 @@ def stage_sign(stage: StripStage, look: Look) -> tuple[str, str]:
 
 
 def strip(scene: Scene, width: int) -> Content:
-    """The fullest form that fits."""
+    """The most detailed form that fits."""
     snapshot, look = scene.snapshot, scene.look
     if snapshot.current is None:
         return line((_idle(snapshot), look.muted))
@@ -116,7 +116,7 @@ def _decision(scene: Scene, *, short: bool) -> tuple[str, str, str]:
 
 
 def _why(scene: Scene, room: int) -> list[Part]:
-    """What a failed stage said, as far as there is room."""
+    """What a failed stage said, cut to the room."""
     stopped = next(
         (s for s in scene.snapshot.strip if s.outcome in {Outcome.FAILED, Outcome.UNPROVEN}), None
     )

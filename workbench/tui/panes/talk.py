@@ -1,4 +1,4 @@
-"""A request to a model, as lines: who is asked, what it thinks, what it says."""
+"""Draws a request to a model: its role, what it thinks, what it answers."""
 
 from textual.content import Content
 
@@ -8,7 +8,7 @@ from workbench.tui.look import Look
 
 
 def talk_lines(talk: Talk, look: Look, width: int) -> list[Content]:
-    """Who is asked, then the end of what it thought and of what it answered."""
+    """The role and model that are asked, then what it has thought and answered."""
     who = f"{talk.role}, {talk.model}" if talk.model else talk.role
     lines = [line((f" {who}", "bold"), ("  asked for ", look.muted), f"v{talk.number}")]
     lines += [line((f" {part}", look.muted)) for part in wrapped(talk.says, width - 2)]

@@ -1,4 +1,4 @@
-"""A labelled sentence over as many lines as it needs."""
+"""Draws a labelled, wrapped sentence, as several panes need it."""
 
 from textual.content import Content
 
@@ -7,7 +7,7 @@ from workbench.tui.look import Look
 
 
 def told(label: str, text: str, look: Look, width: int) -> list[Content]:
-    """A labelled sentence over as many lines as it needs."""
+    """The sentence wrapped to `width`, with its label on the first line; nothing if empty."""
     if not text:
         return []
     lines = wrapped(text, width - 8)

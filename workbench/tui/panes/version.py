@@ -1,4 +1,4 @@
-"""How one version reads in a row: its mark, its speed, its title, and what became of it."""
+"""How a version appears in a row: its mark, speed, title and outcome."""
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ from workbench.tui.look import Look
 
 
 class Word(Struct, frozen=True):
-    """What became of a version, in one word; shorter where there is no room."""
+    """A version's outcome in a word or two, and a shorter form for narrow panes."""
 
     long: str
     short: str
@@ -37,24 +37,24 @@ _CODE_WORDS = {
     "profile.not-faster": Word("not faster", "no gain"),
     "profile.slower": Word("slower", "slow"),
 }
-"""What the gate's usual codes mean; any other code is told by its own name."""
+"""Words for the gate's most frequent codes; other codes are shown as they are."""
 _STAGE_SHORT = {Stage.COMPILE: "compile", Stage.CORRECTNESS: "checks", Stage.PROFILE: "profile"}
 _LONGEST = 14
-"""Cells of a word, so that the title keeps its room; ours."""
+"""Most cells of a word, so that the title keeps its room (ours)."""
 
 
 def lost(version: Version) -> bool:
-    """Whether the version is off the table: rejected or vetoed."""
+    """Whether the version was rejected or vetoed."""
     return version.answer in {Answer.REJECTED, Answer.VETOED}
 
 
 def waits(version: Version) -> bool:
-    """Whether the gate let the version through and a person has not answered yet."""
+    """Whether the version passed the gate and waits for a person's decision."""
     return version.answer is Answer.PENDING and bool(version.commit)
 
 
 def word(version: Version, *, tip: str = "") -> Word:
-    """What became of the version; `tip` is its name where the accepted line ends there."""
+    """The version's outcome; `tip` is the word for the end of the accepted line, if it is that."""
     if waits(version):
         return Word("review", "")
     if version.best:
@@ -69,7 +69,7 @@ def word(version: Version, *, tip: str = "") -> Word:
 
 
 def _refusal(version: Version) -> Word:
-    """Why the gate said no; of one timed against its parent alone, how that came out."""
+    """Why the gate rejected it, or its speed against its parent if that alone was timed."""
     if version.stage is Stage.POLICY:
         return _POLICY
     name = version.code.partition(".")[2].replace("-", " ") or str(version.stage)
@@ -81,28 +81,28 @@ def _refusal(version: Version) -> Word:
 
 
 def times(speed: Speed | None) -> str:
-    """`2.41x`; a modeled one carries a tilde, so it is never taken for a measured one."""
+    """`2.41x`, or `~2.41x` if modeled; `-` without a speed."""
     if speed is None:
         return "-"
     return f"{'~' if speed.kind is Kind.MODELED else ''}{speed.ratio:.2f}x"
 
 
 def versus_seed(version: Version) -> str:
-    """Its speed against the seed; the seed itself is as fast as it is, once it was timed."""
+    """Its speed against the seed as text; `1.00x` for the seed itself once it has a time."""
     if version.speed_vs_seed is None and version.parent is None and version.time is not None:
         return "1.00x"
     return times(version.speed_vs_seed)
 
 
 def speed_style(version: Version, look: Look) -> str:
-    """Style of a speed that stands."""
+    """Style of the speed of a version that was not lost."""
     if waits(version):
         return f"bold {look.primary}"
     return f"bold {look.accent}" if version.best else look.good
 
 
 def mark(version: Version, look: Look) -> tuple[str, str]:
-    """The version's sign in the graph and its style; an empty style takes the lane's colour."""
+    """The version's sign in the graph, and its style; empty for the colour of its lane."""
     if waits(version):
         return "◉", f"bold {look.primary}"
     if version.answer is Answer.PENDING:
@@ -117,7 +117,7 @@ def mark(version: Version, look: Look) -> tuple[str, str]:
 
 
 def title(version: Version, look: Look, room: int, quiet: str, *, tip: str = "") -> list[Part]:
-    """The title, then what became of it at the right edge; `quiet` is the style of a lost one."""
+    """The title, with the outcome at the right edge; `quiet` is the style of a lost version."""
     said = word(version, tip=tip)
     tail = said.long if room >= 24 else said.short
     label = fit(version.title, room - (len(tail) + 2 if tail else 1))

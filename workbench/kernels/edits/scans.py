@@ -9,25 +9,31 @@ import ast
 from workbench.kernels.edits.base import EditRefused
 from workbench.kernels.edits.forms import Match
 from workbench.kernels.edits.rewrites import Rewrite
+from workbench.kernels.edits.sites import literal, parameter_sites
 from workbench.kernels.edits.splice import Splice
+from workbench.kernels.source import Source
 from workbench.kernels.source_flow import names_in
 from workbench.kernels.source_kernel import JitKernel
+
+_LONGEST = 256
+"""Elements; ours."""
 
 
 def _places(splice: Splice, kernel: JitKernel, found: Match) -> dict[str, str]:
     """The range that the elements are counted by, and its length.
 
     It is the only `arange` that what is added up was made from: a sum over several, or over a block
-    of two dimensions, is left alone.
+    of two dimensions, is left alone; so is a long one, whose loop would take the interpreter
+    minutes.
     """
     values = found.expressions["VALUES"]
     reached = sorted({*names_in(values), *kernel.flow.reaches(values)})
     made = {name: kernel.flow.single(name) for name in reached}
-    lengths: set[str] = set()
+    lengths: dict[str, ast.expr] = {}
     for node in (n for one in (values, *made.values()) if one is not None for n in ast.walk(one)):
         match node:
             case ast.Call(args=[ast.Constant(value=0), length]) if _is_range(kernel, node):
-                lengths.add(splice.text(length))
+                lengths[splice.text(length)] = length
             case ast.Call() if _is_range(kernel, node):
                 raise EditRefused(f"the range of line {node.lineno} does not begin with 0")
             case _:
@@ -35,7 +41,22 @@ def _places(splice: Splice, kernel: JitKernel, found: Match) -> dict[str, str]:
     named = [name for name, one in made.items() if _is_range(kernel, one)]
     if len(lengths) != 1 or not named:
         raise EditRefused("what is added up is not made from one range that has a name")
-    return {"places": named[0], "SIZE": lengths.pop()}
+    ((text, length),) = lengths.items()
+    if not all(value <= _LONGEST for value in _values(splice.source, kernel, length)):
+        raise EditRefused(f"a range of more than {_LONGEST} is long to go through one by one")
+    return {"places": named[0], "SIZE": text}
+
+
+def _values(source: Source, kernel: JitKernel, length: ast.expr) -> list[int]:
+    """What a length may be. Raises EditRefused where that is not written out."""
+    values = [literal(length)]
+    if isinstance(length, ast.Name):
+        given = parameter_sites(source, kernel, length.id)
+        values = [] if given.computed else list(given.values)
+    found = [value for value in values if isinstance(value, int)]
+    if not found or len(found) < len(values):
+        raise EditRefused("the length of the range is not written out")
+    return found
 
 
 def _is_range(kernel: JitKernel, node: ast.AST | None) -> bool:

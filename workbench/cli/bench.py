@@ -45,7 +45,10 @@ def register(app: typer.Typer) -> None:
 
 
 def start(json: options.Json = False) -> None:
-    """What a person waits for; leaves with 1 if a goal is missed."""
+    """Measure what you wait for.
+
+    Exits with 1 if a goal is missed.
+    """
     from workbench.bench.start import measure_start
 
     _print(measure_start, json=json)
@@ -56,10 +59,15 @@ def screen(
         Path | None,
         typer.Option(help="Draw SVGs and record a terminal (asciicast) into this folder instead."),
     ] = None,
-    bundle: Annotated[Path | None, typer.Option(help="Of the session in the pictures.")] = None,
+    bundle: Annotated[
+        Path | None, typer.Option(help="Bundle of the session to show in the pictures.")
+    ] = None,
     json: options.Json = False,
 ) -> None:
-    """What the screen costs: first frame, key to paint, bytes, memory; 1 if a goal is missed."""
+    """Measure what the screen costs: first frame, key to paint, bytes, memory.
+
+    Exits with 1 if a goal is missed.
+    """
     from workbench.bench.screen import measure_screen
 
     if pictures is not None or bundle is not None:
@@ -80,7 +88,10 @@ def _draw(folder: Path | None, bundle: Path | None) -> None:
 
 
 def skills(json: options.Json = False) -> None:
-    """What facts, the policy, all cards' conditions and an edit cost; 1 if a goal is missed."""
+    """Measure what facts, the policy, all cards' conditions and an edit cost.
+
+    Exits with 1 if a goal is missed.
+    """
     from workbench.bench.skills import measure_skills
 
     _print(measure_skills, json=json)

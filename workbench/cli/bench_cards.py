@@ -47,7 +47,7 @@ def cards(
         ),
     ] = None,
     timers: Annotated[
-        int, typer.Option(min=1, help="Timings that are set up side by side; 4 keep a GPU busy.")
+        int, typer.Option(min=1, help="Timings that are set up in parallel; 4 keep a GPU busy.")
     ] = 1,
     part: Annotated[
         str, typer.Option(metavar="I/N", help="Only the I-th of N shares: one for each GPU.")

@@ -43,7 +43,7 @@ def experts(
     """Time every shipped expert beside its vendors' libraries, in interleaved pairs.
 
     Prints the ratio of each and the geometric mean against the best vendor of each workload, beside
-    KLineage's. Leaves with 1 where a workload has no vendor that could be measured.
+    KLineage's. Exits with 1 where a workload has no vendor that could be measured.
     """
     from workbench.bench.vendors import WORKLOADS
 

@@ -20,7 +20,10 @@ def register(app: typer.Typer) -> None:
 
 
 def gate(device: options.Device = "auto", json: options.Json = False) -> None:
-    """What verdicts cost on this machine, medians of 5; leaves with 1 if a goal is missed."""
+    """Measure what verdicts cost on this machine, medians of 5.
+
+    Exits with 1 if a goal is missed.
+    """
     from workbench.bench.gate import measure_gate
     from workbench.engine.devices import choose_place
 
@@ -44,7 +47,7 @@ def fuzz(
     seed: Annotated[int, typer.Option(help="To repeat a round.")] = 1,
     json: options.Json = False,
 ) -> None:
-    """Feed the gate what is meant to break it; leaves with 1 if anything did."""
+    """Feed the gate what is meant to break it; exits with 1 if anything did."""
     from workbench.bench.fuzz import Fuzz
 
     until = time.monotonic() + 60 * minutes

@@ -33,7 +33,7 @@ def baselines(
 ) -> None:
     """Time every problem's reference, eager and under torch.compile, beside the GPU's limit.
 
-    Leaves with 1 where a reference could not be timed.
+    Exits with 1 where a reference could not be timed.
     """
     from workbench.bench.baselines import measure_baselines
     from workbench.engine.devices import choose_place
@@ -99,7 +99,7 @@ def model(
 ) -> None:
     """Compare modeled with measured times, problem by problem; on `--device auto` measure them.
 
-    Without --from and --anew the recording that is shipped is used. Leaves with 1 where the model
+    Without --from and --anew the recording that is shipped is used. Exits with 1 where the model
     does not rank a problem's variants as the GPU does.
     """
     from workbench.bench.model import (

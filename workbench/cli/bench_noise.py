@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 def noise(
     seconds: Annotated[
-        float, typer.Option(min=30.0, help="For about how long the GPU is used.")
+        float, typer.Option(min=30.0, help="About how long to use the GPU.")
     ] = 360.0,
     keep: Annotated[Path, typer.Option(help="File for all samples, written as they come.")] = Path(
         "noise.jsonl"
@@ -36,7 +36,7 @@ def noise(
 ) -> None:
     """Count false and missed gains: equal kernels, and planted gains of 1, 2 and 5 %.
 
-    Leaves with 1 if a goal is missed.
+    Exits with 1 if a goal is missed.
     """
     from workbench.bench.noise_record import read_lines
     from workbench.bench.noise_table import tables

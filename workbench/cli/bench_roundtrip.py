@@ -36,9 +36,9 @@ def roundtrip(  # every choice of one experiment
     leap: Annotated[
         bool, typer.Option("--leap", help="One verdict a trial, not one a step: saves the GPU.")
     ] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Workloads side by side.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Workloads to run in parallel.")] = 1,
     wall_seconds: Annotated[
-        float | None, typer.Option(min=0, help="Seconds after which no trial begins.")
+        float | None, typer.Option(min=0, help="Seconds after which no trial starts.")
     ] = None,
     recorded: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Print what was kept before.")
@@ -49,10 +49,10 @@ def roundtrip(  # every choice of one experiment
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
-    """Run from the naive end of lineages with learned cards alone, and hold it to the expert.
+    """Run from the naive end of lineages with learned cards alone, and compare with the expert.
 
     Every trial that stays slower is explained. `--without all` is the ablation: what a plain list
-    of tricks reaches. Leaves with 1 unless all reached it with whole cards.
+    of tricks reaches. Exits with 1 unless all reached it with whole cards.
     """
     from workbench.bench.roundtrip import WITHOUT, Trial, read_trials
     from workbench.bench.roundtrip_run import Ask, run_trials

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Level = Literal["ttgir", "ptx", "sass"]
 Again = Annotated[
     bool,
-    typer.Option("--again", help="Compile on this machine what the session does not keep."),
+    typer.Option("--again", help="Compile on this machine what the session has not kept."),
 ]
 
 

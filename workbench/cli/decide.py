@@ -65,7 +65,7 @@ def undo(
 ) -> None:
     """Take the last accepted step back: `main` goes to what it was made from; nothing is lost.
 
-    `refs/moves` tells it in git, and `workbench branch` goes to the step again.
+    `refs/moves` records it in git, and `workbench branch` can return to the step.
     """
     client = client_of(one_session(session, named), sessions)
     newest = client.snapshot().incumbent
@@ -99,7 +99,7 @@ def pause(
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
-    """Let the run wait after its running step."""
+    """Pause the run after its current step."""
     _plain(one_session(session, named), sessions, json, lambda client: client.pause())
 
 
@@ -119,7 +119,7 @@ def stop(
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
-    """End the run after its running step; the best is kept."""
+    """End the run after its current step; the best is kept."""
     _plain(one_session(session, named), sessions, json, lambda client: client.stop())
 
 

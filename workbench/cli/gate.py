@@ -48,13 +48,13 @@ def gate(
     device: options.Device = "auto",
     target: options.Target = "",
     explain_policy: Annotated[
-        bool, typer.Option("--explain-policy", help="Print what host code may do, and leave.")
+        bool, typer.Option("--explain-policy", help="Print what host code may do, and exit.")
     ] = False,
     json: options.Json = False,
 ) -> None:
     """Judge a candidate: policy, compile, correctness, profile.
 
-    Leaves with 0 when accepted, 1 when rejected, 2 when it could not be judged.
+    Exits with 0 when accepted, 1 when rejected, 2 when it could not be judged.
     """
     if explain_policy:
         _explain(json=json)

@@ -26,10 +26,12 @@ def learn(
     steps: Annotated[int, typer.Option(min=1, help="Most mechanisms to take out.")] = 15,
     rejections: Annotated[int, typer.Option(min=1, help="Most attempts that may fail.")] = 12,
     gpu_seconds: Annotated[
-        float | None, typer.Option(min=0, help="GPU-seconds: no attempt begins that would not fit.")
+        float | None,
+        typer.Option(min=0, help="Limit in GPU-seconds; no attempt starts that would not fit."),
     ] = None,
     wall_seconds: Annotated[
-        float | None, typer.Option(min=0, help="Seconds: no attempt begins that would not fit.")
+        float | None,
+        typer.Option(min=0, help="Limit in seconds; no attempt starts that would not fit."),
     ] = None,
     proposer: Annotated[
         str,

@@ -107,7 +107,7 @@ def diff(
     session: options.SessionName = "",
     first: Annotated[str, typer.Argument(metavar="A", help="A version.")] = "",
     second: Annotated[
-        str, typer.Argument(metavar="B", help="Another; without it A against its parent.")
+        str, typer.Argument(metavar="B", help="Another; without it, A is compared with its parent.")
     ] = "",
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Compare their profiles instead of their source.")
@@ -245,7 +245,7 @@ def watch(
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
-    """Print one plain line per event until the run ends; what happened before comes first."""
+    """Print one plain line per event until the run ends; earlier events come first."""
     import asyncio
 
     from workbench.engine.telling import tell

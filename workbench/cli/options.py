@@ -20,7 +20,12 @@ SessionName = Annotated[
     typer.Argument(metavar="SESSION", help="Name or folder of a session [default: the newest]."),
 ]
 In = Annotated[
-    str, typer.Option("--session", metavar="SESSION", help="The same, for whoever writes it so.")
+    str,
+    typer.Option(
+        "--session",
+        metavar="SESSION",
+        help="Name or folder of the session, in place of the argument.",
+    ),
 ]
 Version = Annotated[
     str, typer.Argument(metavar="VERSION", help="v3 or 3, `best` or `main` [default: best].")
@@ -41,15 +46,17 @@ Devices = Annotated[
         help="auto, cuda:N, a GPU's UUID, or cpu; several GPUs: cuda:0,cuda:1 or cuda:all.",
     ),
 ]
-Target = Annotated[str, typer.Option(help="GPU to compile and model for without one, like sm90.")]
-Steps = Annotated[int | None, typer.Option(min=0, help="Stop after so many gated candidates.")]
-Usd = Annotated[float | None, typer.Option(min=0, help="Stop after so many dollars.")]
-GpuSeconds = Annotated[float | None, typer.Option(min=0, help="Stop after so many GPU-seconds.")]
+Target = Annotated[
+    str, typer.Option(help="Without a GPU: the one to compile and model for, like sm90.")
+]
+Steps = Annotated[int | None, typer.Option(min=0, help="Stop after this many gated candidates.")]
+Usd = Annotated[float | None, typer.Option(min=0, help="Stop after this many dollars.")]
+GpuSeconds = Annotated[float | None, typer.Option(min=0, help="Stop after this many GPU-seconds.")]
 WallSeconds = Annotated[
     float | None,
     typer.Option(
         min=0,
-        help="Stop after so many seconds of work, waiting for you not counted; no step begins "
+        help="Stop after this many seconds of work, not counting waits for you; no step starts "
         "that would not fit.",
     ),
 ]

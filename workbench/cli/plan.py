@@ -80,7 +80,7 @@ def submit(
         str, typer.Option(help="The card or method it carries out; see `workbench plan`.")
     ] = "",
     hint: Annotated[
-        str, typer.Option(help="What it does: kept with it, and told to later prompts.")
+        str, typer.Option(help="What it does: kept with it, and shown in later prompts.")
     ] = "",
     reply: Annotated[
         bool,
@@ -92,7 +92,7 @@ def submit(
 ) -> None:
     """Gate a candidate that you or an outside agent wrote, as the session's next transition.
 
-    Leaves with 0 when it is accepted or waits for your decision, 1 when it is refused.
+    Exits with 0 when it is accepted or waits for your decision, 1 when it is refused.
     """
     from workbench.cli.progress import Progress
     from workbench.cli.report import card_text
@@ -147,7 +147,7 @@ def choose(
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
-    """Say what the next step shall be, in place of the run's own choice.
+    """Choose the next step, in place of the run's own choice.
 
     A card's edit is made at once; with `--change`, or where no edit is left, a model writes it.
     """
@@ -179,7 +179,7 @@ def hint(
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
-    """Tell the model something: it stands in every prompt from the next step on."""
+    """Tell the model something: every prompt from the next step on includes it."""
     from workbench.engine.submitting import hint_alone
 
     where, text = session_and_word((session, text), named)

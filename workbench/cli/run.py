@@ -58,7 +58,7 @@ def run(
         typer.Option(
             min=0,
             max=64,
-            help="Candidates begun while another is gated [default: by cores; 0: none].",
+            help="Candidates to begin while another is gated [default: by cores; 0: none].",
         ),
     ] = None,
     beam: Annotated[
@@ -66,7 +66,7 @@ def run(
         typer.Option(
             min=1,
             max=64,
-            help="Candidates looked at for little before the best goes through the whole gate.",
+            help="Candidates to look at cheaply before the best goes through the whole gate.",
         ),
     ] = 1,
     session: Annotated[str, typer.Option(help="Name of the session [default: PROBLEM-N].")] = "",

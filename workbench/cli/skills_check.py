@@ -142,7 +142,7 @@ def path(
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
-    """Show which recorded lineage has the longest way that this kernel can still go."""
+    """Show which recorded lineage has the longest path that this kernel can still follow."""
     from workbench.cli.knowledge import known
     from workbench.engine.lineages import lineage_of
     from workbench.engine.sessions import find_session, sessions_folder

@@ -39,7 +39,7 @@ def evidence(
 ) -> None:
     """Show each gated step of a session as evidence, good or bad; `--write` adds it to the cards.
 
-    A shipped card is written where it lies; where it cannot be written, edit makes you a copy.
+    A shipped card is written in place; where that is not possible, `skills edit` makes a copy.
     With --held-out each step is also a trial: accepted and faster there admits the card.
     """
     from workbench.engine.evidence import evidence_of

@@ -34,7 +34,7 @@ def induce(
     """Lift one draft card from the recorded steps of each edit that helped.
 
     Parameters are those that worked, conditions what tells success from failure, risks the
-    failures that no condition tells apart. Nothing is in a card that no step bears out. Leaves
+    failures that no condition tells apart. A card has nothing that no recorded step supports. Exits
     with 1 when no edit helped.
     """
     from workbench.engine.inducing import induced_from, save

@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     session: options.SessionName = "",
-    card: Annotated[str, typer.Option(help="A card: make its admission trials again.")] = "",
+    card: Annotated[str, typer.Option(help="A card: repeat its admission trials.")] = "",
     cards: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the card is, if not among yours.")
     ] = None,
@@ -36,8 +36,8 @@ def verify(
 ) -> None:
     """Gate the accepted line again and compare with what its commits claim; or a card's trials.
 
-    Leaves with 1 when a claim does not hold. What this machine cannot check is said, and never
-    counted as holding.
+    Exits with 1 when a claim does not hold. What this machine cannot check is reported,
+    and never counted as holding.
     """
     from workbench.engine.sessions import find_session, sessions_folder
     from workbench.engine.trials import Where

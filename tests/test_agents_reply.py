@@ -90,6 +90,10 @@ CHARACTERS |= {"invisible", "escaped"}
 @example("```python\n" * 50, False)
 @example("(" * 5000, False)
 @example('{"code": "' + "a\n" * 100, True)
+@example("word " * 100_000, False)
+@example("<think>" * 5_000, False)
+@example("\u201c" * 5_000, False)
+@example("> " * 20_000, True)
 def test_no_reply_makes_it_raise_or_invent(text, truncated):
     got = read(text, truncated=truncated)
     if isinstance(got, HandedBack):

@@ -7,13 +7,12 @@ from msgspec import Struct
 
 _FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$")
 _THINKING = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_THOUGHT_ENDS = re.compile(r".*</(think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
-_THOUGHT_BEGINS = re.compile(
-    r"^[ \t]*<(think|thinking|reasoning)>.*", re.DOTALL | re.IGNORECASE | re.MULTILINE
-)
+_THOUGHT_ENDS = re.compile(r"</(think|thinking|reasoning)>", re.IGNORECASE)
+_THOUGHT_BEGINS = re.compile(r"^[ \t]*<(think|thinking|reasoning)>", re.IGNORECASE | re.MULTILINE)
 _HEREDOC = re.compile(
     r"^[^\n]*<<-?[ \t]*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE
 )
+_HERE = re.compile(r"<<-?[ \t]*['\"]?[A-Za-z_]\w*['\"]?")
 _SHELL = {"bash", "sh", "shell", "zsh", "console"}
 _CODE_KEYS = ("code", "source", "candidate", "kernel", "file", "content", "kernel.py", "answer")
 _OPENS, _DIVIDES, _CLOSES = (
@@ -46,14 +45,20 @@ def without_thinking(text: str) -> str:
     Where only the end of a thought is marked, its beginning was in the prompt; where only its
     beginning is, the reply never came to its answer.
     """
-    text = _THOUGHT_ENDS.sub("", _THINKING.sub("", text))
-    return _THOUGHT_BEGINS.sub("", text)
+    if _THOUGHT_ENDS.search(text):
+        text = _THINKING.sub("", text)
+    ends = [found.end() for found in _THOUGHT_ENDS.finditer(text)]
+    text = text[ends[-1] :] if ends else text
+    begins = _THOUGHT_BEGINS.search(text)
+    return text[: begins.start()] if begins else text
 
 
 def in_heredoc(text: str) -> str | None:
     """The file that a shell command would write; None unless there is just one."""
-    found = _HEREDOC.findall(text)
-    return found[0][2] if len(found) == 1 else None
+    if len(_HERE.findall(text)) != 1:
+        return None
+    found = _HEREDOC.search(text)
+    return found[3] if found else None
 
 
 def _block(language: str, lines: list[str], *, closed: bool) -> Block:

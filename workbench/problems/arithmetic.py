@@ -1,9 +1,10 @@
-"""Arithmetic over a problem's constants, worked out from text without running any of it."""
+"""Evaluates arithmetic over a problem's constants from text, without running any of it."""
 
 import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
+from typing import TypeGuard
 
 Number = int | float
 
@@ -28,14 +29,14 @@ _CALLS: dict[str, Callable[..., Number]] = {"min": min, "max": max}
 
 
 class ArithmeticFault(Exception):
-    """The expression is not arithmetic over the given names; the message says what is wrong."""
+    """The expression is not arithmetic over the given names; the text says what is wrong."""
 
 
 def evaluate(expression: str, names: Mapping[str, object]) -> Number:
-    """The value of `expression`: names, numbers, `+ - * / // % **`, `min` and `max`.
+    """The value of an expression of names, numbers, `+ - * / // % **`, `min` and `max`.
 
-    Raises ArithmeticFault for anything else, an unknown name, a name that holds no number, a
-    division by zero, a power above 64 and a result too large for any count of work.
+    Raises ArithmeticFault for anything else, an unknown name, a name without a number, a division
+    by zero, a power above 64, and a result too large for any count of work.
     """
     if len(expression) > _LONGEST:
         raise ArithmeticFault(f"it is longer than {_LONGEST} characters")
@@ -61,8 +62,8 @@ def evaluate_node(node: ast.expr, names: Mapping[str, object]) -> Number:
 
 def _value(node: ast.expr, names: Mapping[str, object]) -> Number:
     match node:
-        case ast.Constant(value=value) if _is_number(value):
-            return value  # type: ignore[return-value]  # _is_number has looked
+        case ast.Constant(value=value) if is_number(value):
+            return value
         case ast.Name(id=name):
             return _named(name, names)
         case ast.UnaryOp(op=op, operand=operand) if type(op) in _UNARY:
@@ -86,9 +87,9 @@ def _named(name: str, names: Mapping[str, object]) -> Number:
         known = ", ".join(sorted(names)) or "none"
         raise ArithmeticFault(f"there is no constant `{name}` (constants: {known})")
     value = names[name]
-    if not _is_number(value):
+    if not is_number(value):
         raise ArithmeticFault(f"`{name}` is {value!r}, not a number")
-    return value  # type: ignore[return-value]  # _is_number has looked
+    return value
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -103,5 +104,6 @@ def _power(base: Number, exponent: Number) -> Number:
     return value
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[Number]:
+    """Whether a value is an int or float; a bool is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Which module-level constants a problem file defines, and what a shape makes of them."""
+"""Finds a problem file's module-level constants, and replaces them by a shape's values."""
 
 import ast
 from collections import Counter
@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from workbench.errors import WorkbenchError
-from workbench.problems.arithmetic import ArithmeticFault, evaluate_node
+from workbench.problems.arithmetic import ArithmeticFault, evaluate_node, is_number
 from workbench.problems.records import Constant
 
 
 def constants(
     tree: ast.Module, values: Mapping[str, Constant] | None = None
 ) -> dict[str, Constant]:
-    """Name to value of the module-level constants, in file order, with `values` put in their place.
+    """The module-level constants by name, in file order, with `values` replacing theirs.
 
     A constant is a name that the module's top level assigns once, from a literal (number, text,
-    truth value) or from arithmetic over constants above it. Nothing of the file runs. `values` must
-    name constants: `check_values` says so to a person.
+    truth value) or from arithmetic over earlier constants. Nothing of the file runs. `values` must
+    name constants; `check_values` checks that.
     """
     given = values or {}
     found: dict[str, Constant] = {}
@@ -29,7 +29,7 @@ def constants(
 
 
 def check_values(known: Mapping[str, Constant], values: Mapping[str, Constant], where: str) -> None:
-    """Refuse a value for a constant that does not exist or holds another kind of value."""
+    """Raise WorkbenchError for a value whose constant does not exist or has another type."""
     for name, value in values.items():
         if name not in known:
             near = get_close_matches(name, known, n=1)
@@ -48,7 +48,10 @@ def check_values(known: Mapping[str, Constant], values: Mapping[str, Constant], 
 
 
 def substitute(tree: ast.Module, values: Mapping[str, Constant]) -> None:
-    """Replace, in place, what the constants in `values` are assigned; derived constants follow."""
+    """Replace, in the tree itself, the expressions that the constants in `values` are assigned.
+
+    Constants derived from them change when the module runs.
+    """
     tree.body = [single for statement in tree.body for single in _singly(statement)]
     for statement in tree.body:
         match statement:
@@ -90,7 +93,7 @@ def _singly(statement: ast.stmt) -> list[ast.stmt]:
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Names that the top level assigns exactly once, with the expression, in file order."""
+    """Names that the top level assigns exactly once, with their expressions, in file order."""
     single = [part for statement in tree.body for part in _singly(statement)]
     pairs = [pair for statement in single for pair in _targets(statement)]
     times = Counter(name for name, _ in pairs)
@@ -110,7 +113,7 @@ def _targets(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
         case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
             yield name, value
         case ast.AugAssign(target=ast.Name(id=name), value=value):
-            yield name, value  # a second assignment: `N += 1` makes the name no constant
+            yield name, value  # counts as a second assignment, so that the name is no constant
         case _:
             pass
 
@@ -125,6 +128,4 @@ def _constant(node: ast.expr, found: Mapping[str, Constant]) -> Constant | None:
 
 
 def _fits(value: Constant, old: Constant) -> bool:
-    if isinstance(old, float):
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return type(value) is type(old)
+    return is_number(value) if isinstance(old, float) else type(value) is type(old)

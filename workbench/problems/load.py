@@ -1,4 +1,4 @@
-"""How a problem on disk becomes a record: read and checked as text, nothing of it run."""
+"""Loads a problem from disk into a record, reading and checking it as text: nothing of it runs."""
 
 import ast
 import stat
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, reason
 from workbench.problems.constants import constants
 from workbench.problems.records import Precision, Problem, Shape
 from workbench.problems.sidecar import Sidecar, read_sidecar
 
 SUITE = Path(__file__).resolve().parent / "suite"
-"""The shipped problems: `NAME/problem.py`, `problem.toml`, `seed.py`, some `expert.py`."""
+"""The shipped problems: `NAME/problem.py` with `problem.toml`, `seed.py`, sometimes `expert.py`."""
 
 LARGEST_FILE = 1 << 20
-"""Bytes. Ours: the largest public KernelBench file is under 20 kB."""
+"""Largest file in bytes (ours); the largest public KernelBench file has less than 20 kB."""
 
 _NEEDED = {
     "Model": "class Model(nn.Module)",
@@ -28,7 +28,7 @@ def load_problem(ref: str | Path, *, search: Sequence[Path] = (SUITE,)) -> Probl
     """The problem that `ref` names: a KernelBench-form file, or the name of a problem in `search`.
 
     A `Path`, or text with a slash or ending in `.py`, is a file. Nothing of the file runs. Raises
-    WorkbenchError, saying what to do, for everything that is wrong with the file or its sidecar.
+    WorkbenchError for anything wrong with the file or its sidecar.
     """
     if isinstance(ref, Path) or "/" in ref or ref.endswith(".py"):
         path = Path(ref).expanduser()
@@ -45,7 +45,10 @@ def shipped_problems(search: Sequence[Path] = (SUITE,)) -> tuple[str, ...]:
 
 
 def parse_problem(source: str, where: str) -> ast.Module:
-    """The tree of a problem file's text, which has the three names KernelBench asks for."""
+    """The syntax tree of a problem file's text.
+
+    Raises WorkbenchError if it is not Python, or lacks one of KernelBench's three names.
+    """
     if not source.strip():
         raise WorkbenchError("the problem file is empty", where=where, todo=_form())
     try:
@@ -72,7 +75,7 @@ def parse_problem(source: str, where: str) -> ast.Module:
 
 
 def _load(path: Path, *, name: str, beside: Path | None = None) -> Problem:
-    """`beside` is the folder of a shipped problem, with its kernels."""
+    """Load a file; `beside` is the folder of a shipped problem, which has its kernels."""
     source = _read(path, "problem file")
     tree = parse_problem(source, str(path))
     told = path.with_suffix(".toml")
@@ -96,7 +99,7 @@ def _load(path: Path, *, name: str, beside: Path | None = None) -> Problem:
 
 
 def _shipped(folder: Path | None, name: str) -> Path | None:
-    """A kernel that is shipped with a problem."""
+    """The path of a kernel that is shipped with a problem; None where there is none."""
     return folder / name if folder is not None and (folder / name).is_file() else None
 
 
@@ -125,11 +128,10 @@ def _read(path: Path, kind: str) -> str:
             f"there is no such {kind}", where=where, todo="check the path"
         ) from fault
     except (OSError, ValueError) as fault:
-        reason = getattr(fault, "strerror", None) or fault
         raise WorkbenchError(
-            f"the {kind} cannot be read: {reason}",
+            f"the {kind} cannot be read: {reason(fault)}",
             where=where,
-            todo="check its rights",
+            todo="check its permissions",
         ) from fault
     return _decode(data, kind, where)
 
@@ -204,10 +206,10 @@ def _form() -> str:
 
 
 def _usual_precision(tree: ast.Module) -> Precision:
-    """What the file itself promises where no sidecar speaks.
+    """The precision that the file itself promises, if no sidecar does.
 
-    A module-level `ALLOW_TF32` says it outright; else PyTorch's own default holds: TF32 for
-    convolutions, IEEE for the rest.
+    A module-level `ALLOW_TF32` states it; otherwise PyTorch's default holds, which is TF32 for
+    convolutions and IEEE for everything else.
     """
     said = constants(tree).get("ALLOW_TF32")
     if isinstance(said, bool):

@@ -1,4 +1,4 @@
-"""How a sidecar that the workbench wrote itself is told from a person's."""
+"""Writes sidecars of the workbench's own, and recognises them."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ _MARK = "# Made by the workbench:"
 
 
 def made_sidecar(name: str, values: Mapping[str, Constant]) -> str:
-    """One shape, smaller than the file's own, as a sidecar's TOML."""
+    """A sidecar's TOML with one shape that is smaller than the file's own."""
     pairs = ", ".join(f"{key} = {value}" for key, value in values.items())
     return (
         f"{_MARK} the file's own size is too large for Triton's interpreter.\n"
@@ -18,7 +18,7 @@ def made_sidecar(name: str, values: Mapping[str, Constant]) -> str:
 
 
 def size_made(sidecar: str) -> str:
-    """The values of a sidecar that the workbench made; empty for any other."""
+    """The values in a sidecar that the workbench wrote, as text; empty for any other sidecar."""
     if not sidecar.startswith(_MARK):
         return ""
     return sidecar.partition("values = {")[2].partition("}")[0].strip()

@@ -1,4 +1,4 @@
-"""How a worker makes a problem's text a live module, its reference and its inputs."""
+"""Turns a problem's text into a module, a reference model and inputs. In workers."""
 
 import ast
 import linecache
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def bind(source: str, values: Mapping[str, Constant], *, name: str = "problem") -> ModuleType:
-    """Execute the file with `values` in place of its module-level constants; derived ones follow.
+    """Execute the file with `values` in place of its module-level constants.
 
-    The values go into the syntax tree before anything runs, and the module is entered in
-    `sys.modules` under `name`. Raises WorkbenchError for a value without a constant; whatever the
-    file itself raises comes out as it is.
+    The values are put into the syntax tree before anything runs, so constants derived from them
+    change too. The module is entered in `sys.modules` under `name`. Raises WorkbenchError for a
+    value without a constant, and whatever the file itself raises.
     """
     tree = ast.parse(source)
     check_values(constants(tree), values, where=name)
     substitute(tree, values)
     filename = f"<{name}>"
-    # Tracebacks and inspect find the lines of a file that is not on this worker's disk.
+    # So that tracebacks and `inspect` find the lines of a file that is not on this worker's disk.
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     module = ModuleType(name)
     module.__file__ = filename
@@ -51,7 +51,10 @@ def reference_flags(precision: Precision) -> Iterator[None]:
 
 
 def build_model(module: ModuleType, *, seed: int, class_name: str = "Model") -> "nn.Module":
-    """`Model(*get_init_inputs())`, or another class of that contract, on CPU, from `seed`."""
+    """`Model(*get_init_inputs())`, or another class with this contract, on the CPU, from `seed`.
+
+    Raises TypeError for initial inputs of another type, and whatever the file raises.
+    """
     import torch
 
     torch.manual_seed(seed)
@@ -66,9 +69,9 @@ def build_model(module: ModuleType, *, seed: int, class_name: str = "Model") -> 
 
 
 def make_inputs(module: ModuleType, *, seed: int, device: "device | str" = "cpu") -> list[Any]:
-    """`get_inputs()` from `seed`, made on `device` where the file names none, then moved there.
+    """The inputs of `get_inputs()`, drawn from `seed` on `device` and moved there if elsewhere.
 
-    On `meta` only shapes and dtypes are made, in no time. Raises what the file raises.
+    On the `meta` device only shapes and dtypes are made, in no time. Raises what the file raises.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""What a problem is, once its file and sidecar are read and before any of it has run."""
+"""Records of a problem, made from its file and sidecar before any of it has run."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +19,7 @@ FAMILIES = (
     "reduction",
     "sort",
 )
-"""What `family` may say; scopes of skill cards use the same words."""
+"""Values of `family`; scopes of skill cards use the same words."""
 
 
 class Precision(StrEnum):
@@ -27,20 +27,20 @@ class Precision(StrEnum):
 
     IEEE = "ieee"
     TF32 = "tf32"
-    """TF32 rounding of fp32 operands is within the promise (cuDNN convolutions' default)."""
+    """fp32 operands may be rounded to TF32 (the default of cuDNN's convolutions)."""
 
 
 class Layout(StrEnum):
-    """How inputs may lie in memory beside the way that `get_inputs()` makes them."""
+    """Layouts in memory that inputs may have besides the one that `get_inputs()` makes."""
 
     TRANSPOSED = "transposed"
-    """The last two dimensions of a tensor change places in memory, its shape stays."""
+    """The last two dimensions are swapped in memory; the shape stays the same."""
     PADDED = "padded"
-    """Rows are a few elements apart, as in a slice of something wider."""
+    """Rows are a few elements apart, as in a slice of a wider tensor."""
     EXPANDED = "expanded"
-    """The first dimension repeats its first element: the stride is 0. Values change with it."""
+    """The first dimension has stride 0 and repeats its first element, which changes the values."""
     CHANNELS_LAST = "channels-last"
-    """Of four and five dimensions the second is innermost, as torch calls it."""
+    """Torch's channels-last: of four or five dimensions, the second is innermost."""
 
 
 class Shape(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Roofline(Struct, frozen=True, kw_only=True):
 
 
 class Tolerance(Struct, frozen=True, kw_only=True):
-    """How far an output may be from the fp64 answer: `factor * eps * (|gold| + rms(gold))`."""
+    """Allowed distance of an output from the fp64 answer: `factor * eps * (|gold| + rms(gold))`."""
 
     factor: float
     eps: float
@@ -75,20 +75,21 @@ class WorkFloor(Struct, frozen=True, kw_only=True):
 
 
 class Selection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An integer output that names places in an input: top-k's indices, for example.
+    """An output of indices into an input, for example top-k's.
 
-    Ties have no order of their own, so such an output is not compared with the reference's. It is
-    right when its entries are distinct along `dim` and pick out of the input, bit for bit, what the
-    output `values` holds.
+    The order of ties is arbitrary, so such an output is not compared with the reference's. It is
+    right when its entries are distinct along `dim` and select from the input, bit for bit, what
+    the output `values` holds.
     """
 
     output: int
-    """Which output holds the places, counted from 0."""
+    """Number of the output that holds the indices, from 0."""
     values: int
-    """Which output holds what they pick."""
+    """Number of the output that holds the selected values, from 0."""
     input: int = 0
-    """Which input they pick from, counted from 0."""
+    """Number of the input that they index, from 0."""
     dim: int = -1
+    """Dimension that they index."""
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -101,20 +102,22 @@ class Problem(Struct, frozen=True, kw_only=True):
     sidecar: str = ""
     """Text of the TOML file beside it; empty when there is none."""
     shapes: tuple[Shape, ...]
-    """Small to full; without a sidecar one shape named `file` with no replaced constants."""
+    """From small to full; without a sidecar, one shape named `file` that replaces nothing."""
     tolerance: dict[str, Tolerance] = {}
-    """By dtype name (`float32`); a dtype that is not here uses the gate's own bound."""
+    """Tolerances by dtype (`float32`); for other dtypes the gate uses its own bound."""
     precision: Precision = Precision.IEEE
     roofline: Roofline | None = None
     family: str = ""
-    """One of `FAMILIES`; empty when nobody said."""
+    """One of `FAMILIES`; empty when it is not stated."""
     selections: tuple[Selection, ...] = ()
+    """Outputs that hold indices."""
     layouts: tuple[Layout, ...] = ()
-    """Promised to callers: candidates are checked with floating-point inputs that lie so, too."""
+    """Layouts promised to callers: candidates are also checked with floating-point inputs in
+    these."""
     seed: Path | None = None
-    """A plain Triton candidate shipped with the problem."""
+    """A plain Triton candidate that is shipped with the problem; None without one."""
     expert: Path | None = None
-    """A fast one, to learn from."""
+    """A fast candidate that is shipped with the problem; None without one."""
 
     def shape(self, name: str) -> Shape:
         """The shape of that name; KeyError when there is none."""
@@ -125,7 +128,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
     @property
     def tiny(self) -> Shape:
-        """The smallest shape: what the interpreter can afford."""
+        """The smallest shape, which the interpreter can afford."""
         return self.shapes[0]
 
     @property

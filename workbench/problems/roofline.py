@@ -1,4 +1,4 @@
-"""The least work that a shape of a problem asks for, as numbers."""
+"""Computes the least work of a problem's shape from the sidecar's roofline."""
 
 import ast
 
@@ -9,12 +9,15 @@ from workbench.problems.records import Constant, Problem, Shape, WorkFloor
 
 
 def shape_constants(problem: Problem, shape: Shape) -> dict[str, Constant]:
-    """Every module-level constant of the problem file at `shape`, derived ones included."""
+    """All module-level constants of the problem file at `shape`, including derived ones."""
     return constants(ast.parse(problem.source), shape.values)
 
 
 def work_floor(problem: Problem, shape: Shape) -> WorkFloor | None:
-    """Flops and compulsory bytes at `shape` by the sidecar's roofline; None when it has none."""
+    """Flops and compulsory bytes at `shape`; None when the sidecar has no roofline.
+
+    Raises WorkbenchError when its expressions cannot be evaluated.
+    """
     if problem.roofline is None:
         return None
     known = shape_constants(problem, shape)

@@ -1,4 +1,4 @@
-"""What the TOML file beside a problem may say, and how a fault in it is told to a person."""
+"""Reads and checks the TOML file beside a problem, and reports faults in it to a person."""
 
 import ast
 import math
@@ -45,7 +45,7 @@ class _Roofline(Struct, forbid_unknown_fields=True):
 
 
 class Sidecar(Struct, forbid_unknown_fields=True):
-    """The file as it is written. `records.Problem` explains the keys."""
+    """The decoded file. `records.Problem` explains the keys."""
 
     family: str = ""
     precision: Precision | None = None
@@ -56,15 +56,15 @@ class Sidecar(Struct, forbid_unknown_fields=True):
     layouts: list[Layout] = []
 
     def shapes(self) -> tuple[Shape, ...]:
-        """As the problem's record holds them; empty when the file names none."""
+        """The shapes as records; empty when the file has none."""
         return tuple(Shape(name=shape.name, values=shape.values) for shape in self.shape)
 
     def tolerances(self) -> dict[str, Tolerance]:
-        """As the problem's record holds them."""
+        """The tolerances as records, by dtype."""
         return {k: Tolerance(factor=v.factor, eps=v.eps) for k, v in self.tolerance.items()}
 
     def work(self) -> Roofline | None:
-        """As the problem's record holds it."""
+        """The roofline as a record; None when the file has none."""
         if self.roofline is None:
             return None
         return Roofline(flops=self.roofline.flops, bytes=self.roofline.bytes)
@@ -79,7 +79,7 @@ def read_sidecar(text: str, path: Path, tree: ast.Module) -> Sidecar:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
         raise WorkbenchError(
-            f"the sidecar is not valid TOML: {fault}", where=str(path), todo="mend that place"
+            f"the sidecar is not valid TOML: {fault}", where=str(path), todo="correct that place"
         ) from fault
     try:
         sidecar = msgspec.convert(raw, Sidecar)
@@ -94,7 +94,10 @@ def read_sidecar(text: str, path: Path, tree: ast.Module) -> Sidecar:
 
 
 def _explain(message: str, raw: object, path: Path) -> WorkbenchError:
-    """Turn msgspec's `Expected ... - at `$.shape[0].name`` into file, key, value, expectation."""
+    """Turn msgspec's message, which ends in a path like `$.shape[0].name`, into an error.
+
+    The error names file, key, value and expectation.
+    """
     says, _, place = message.partition(" - at `$")
     key = place.rstrip("`").lstrip(".") or "top level"
     where = f"{path}, key {key}"
@@ -128,7 +131,7 @@ def _fields_at(key: str) -> tuple[str, ...]:
 
 
 def _value_at(raw: object, place: str) -> str:
-    """The value at msgspec's path; `[...]` in it stands for some key of a table."""
+    """The value at msgspec's path, as text; `[...]` in the path stands for some key of a table."""
     value = raw
     for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", place):
         if isinstance(value, dict) and name in value:
@@ -206,7 +209,7 @@ def _check_roofline(sidecar: Sidecar, path: Path, known: Mapping[str, Constant])
 
 
 def family_of(sidecar: str) -> str:
-    """The family that a sidecar's text names; empty when it names none or is no TOML.
+    """The family in a sidecar's text; empty when it has none or is not TOML.
 
     For recorded sessions, whose sidecar was checked when it was first read.
     """

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import TypeGuard
 
+from workbench.problems.arithmetic import is_number
 from workbench.search.records import Tried
 from workbench.skills.records import Parameter
 
@@ -71,11 +71,11 @@ def _pushed(axes: Axes, trials: Sequence[Tried]) -> Iterator[Point]:
         return
     name = moved[0]
     here, before = point[name], last.was[name]
-    if not _is_number(here) or not _is_number(before):
+    if not is_number(here) or not is_number(before):
         return
     up = here > before
     for value in axes[name]:
-        if _is_number(value) and (value > here if up else value < here):
+        if is_number(value) and (value > here if up else value < here):
             yield {**point, name: value}
 
 
@@ -90,15 +90,11 @@ def _beyond_worse(
         return False
     (name,) = axes
     here, wanted = now[name], point[name]
-    if not _is_number(here) or not _is_number(wanted):
+    if not is_number(here) or not is_number(wanted):
         return False
     worse = [t.was.get(name) if t.accepted else t.parameters.get(name) for t in trials]
     return any(
         wanted > value > here or wanted < value < here
         for value in worse
-        if value is not None and _is_number(value)
+        if value is not None and is_number(value)
     )
-
-
-def _is_number(value: Parameter) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)

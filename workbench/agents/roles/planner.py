@@ -13,6 +13,7 @@ from workbench.agents.reply_records import HandedBack
 from workbench.agents.roles.features import value_text
 from workbench.agents.roles.slots import situation_slots
 from workbench.agents.situation import Situation
+from workbench.problems.arithmetic import is_number
 from workbench.skills.policy_table import shipped_policy
 from workbench.skills.records import Plan, Truth
 
@@ -113,7 +114,7 @@ def _claims(form: PlanForm, situation: Situation) -> Iterator[str]:
             yield f"there is no known fact {cited.fact!r}"
         elif not agrees(cited.value, known[cited.fact]):
             yield f"{cited.fact} is {_shown(known[cited.fact])}, not {_shown(cited.value)}"
-    if form.evidence and not any(_is_number(known.get(c.fact)) for c in form.evidence):
+    if form.evidence and not any(is_number(known.get(c.fact)) for c in form.evidence):
         yield "`evidence` needs at least one number"
     names = bottlenecks(situation, form.kernel)
     for name, where in (
@@ -162,10 +163,6 @@ def agrees(said: Value, known: object) -> bool:
     if isinstance(known, tuple):
         return str(said) in known or str(said) == value_text(known)
     return str(said) == str(known)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _shown(value: object) -> str:

@@ -104,7 +104,8 @@ def test_an_expert_with_nothing_to_take_out_is_refused_by_what_the_walk_knows():
     naive = walked(ScriptedBench())[1].attempts[-1].source
     with pytest.raises(WorkbenchError, match="nothing in the expert can be taken out") as met:
         Walk(ScriptedBench(), WalkLimits(), [].append).run(naive, "expert.py")
-    assert "grouped-tiles" in str(met.value)
+    assert "grouped-tiles" in met.value.todo
+    assert "--proposer both" in met.value.todo
 
 
 def test_an_interrupted_walk_goes_on_and_judges_nothing_twice():

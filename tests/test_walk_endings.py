@@ -1,4 +1,4 @@
-"""Whatever ends a walk, what it judged becomes a chain: at its end, or later from its journal."""
+"""Whatever ends a walk, what it judged becomes a chain, at its end or later; why none begins."""
 
 import json
 import os
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from engine_parts import report
 from msgspec import structs
 from walk_parts import STEPS, ScriptedBench, walked
 
@@ -21,7 +22,9 @@ from workbench.engine.unwritten import unwritten, walk_path
 from workbench.engine.walks import finish, noting, unheard, write_chain
 from workbench.engine.walks import walked as lines_of
 from workbench.errors import WorkbenchError
+from workbench.gate.records import Stage, Verdict
 from workbench.lineage.records import Ended, Termination, WalkLimits
+from workbench.lineage.uncovered import failed_gate
 from workbench.lineage.walk import Walk
 from workbench.session.bundle import recorded
 from workbench.session.journal import Journal
@@ -211,3 +214,26 @@ def test_a_journal_line_is_told_only_once_it_is_on_disk(tmp_path):
         noting(journal, lambda one: told.append((one, lines_of(journal.path))))(line)
         noting(journal, unheard)(line)
     assert told == [(line, [line])]
+
+
+@pytest.mark.parametrize(
+    ("says", "missing"),
+    [
+        ("'Keyword argument wonder was specified but unrecognised'", "the launch option `wonder`"),
+        ("module 'triton.language' has no attribute 'wonder'", "`triton.language.wonder`"),
+        ("load() got an unexpected keyword argument 'wonder'", "the keyword `wonder` of `load`"),
+    ],
+)
+def test_an_expert_of_a_newer_triton_is_told_as_such(says, missing):
+    refused = structs.replace(
+        report(verdict=Verdict.REJECTED), stage=Stage.COMPILE, says=says, code="compile.x"
+    )
+    told = failed_gate(refused, "expert.py")
+    assert told.what.startswith(f"the expert needs another Triton: {missing} is not in ")
+
+
+def test_an_expert_that_nothing_speaks_against_is_not_to_be_mended():
+    open_ = structs.replace(report(verdict=Verdict.UNPROVEN), device="cpu")
+    assert "a GPU runs what the interpreter cannot" in failed_gate(open_, "expert.py").todo
+    wrong = report(verdict=Verdict.REJECTED)
+    assert failed_gate(wrong, "expert.py").todo.startswith("mend it")

@@ -130,10 +130,8 @@ def held_out(skill: Skill, ground: Ground, where: Where, tell: Tell) -> Trial:
     tried = ground.problem in {row.problem for row in skill.card.evidence}
     for step in steps_of(SessionReader(path)):
         return _judged(skill, step, ground, held_out=not tried)
-    why = ended.says if ended.how == "failed" else ""
-    return nothing(
-        skill, f"{ground.name} on {where.device}", path.name, held_out=not tried, why=why
-    )
+    place = f"{ground.name} on {where.device}"
+    return nothing(skill, place, path.name, held_out=not tried, why=ended.says)
 
 
 def _session(skill: Skill, ground: Ground, kernel: Path, where: Where) -> Path:

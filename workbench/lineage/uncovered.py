@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from workbench.errors import WorkbenchError
-from workbench.gate.records import GateReport, Stage
+from workbench.gate.records import GateReport, Stage, Verdict
 from workbench.kernels.inverses.registry import INVERSES
 from workbench.kernels.source import Source, read_source
 from workbench.kernels.source_kernel import JitKernel
@@ -40,6 +40,7 @@ _NO_NAME = (
     re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>triton[\w.]*)'"),
     re.compile(r"No module named '(?P<module>triton)\.(?P<name>[\w.]+)'"),
     re.compile(r"(?P<module>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'"),
+    re.compile(r"(?P<module>Keyword) argument (?P<name>\w+) was specified but unrecognised"),
 )
 """How Python says that this Triton lacks something."""
 
@@ -111,11 +112,15 @@ def failed_gate(report: GateReport, origin: str) -> WorkbenchError:
             todo="install the Triton that it was written for, or write it without that name; "
             "nothing was taken out yet",
         )
-    todo = "mend it and see `workbench gate`: an expert must pass its own gate before anything is"
+    todo = "mend it and see `workbench gate`"
+    if report.verdict is Verdict.UNPROVEN:
+        todo = "nothing speaks against it, so let it be judged where it can be"
+        todo += " (a GPU runs what the interpreter cannot)" if report.device == "cpu" else ""
     return WorkbenchError(
         f"the expert is {report.verdict} at {report.stage}: {report.says} [{report.code}]",
         where=f"{origin}{_line(report)}",
-        todo=f"{todo} learned from it; nothing was taken out yet",
+        todo=f"{todo}: an expert must pass its own gate before anything is learned from it; "
+        "nothing was taken out yet",
     )
 
 
@@ -127,6 +132,8 @@ def _missing(report: GateReport) -> str:
         found = pattern.search(report.says)
         if found is None:
             continue
+        if found["module"] == "Keyword":
+            return f"the launch option `{found['name']}`"
         if "keyword" in pattern.pattern:
             return f"the keyword `{found['name']}` of `{found['module']}`"
         return f"`{found['module']}.{found['name']}`"
@@ -145,5 +152,6 @@ def nothing_to_remove(source: str, origin: str) -> WorkbenchError:
     return WorkbenchError(
         "nothing in the expert can be taken out",
         where=origin,
-        todo=f"{words if left else ''}the walk knows {', '.join(i.category for i in INVERSES)}",
+        todo=f"{words if left else ''}`--proposer both` asks a model for more; the walk itself "
+        f"knows {', '.join(i.category for i in INVERSES)}",
     )

@@ -69,7 +69,8 @@ class Walk:
     def run(self, source: str, origin: str) -> Ended:
         """Walk until nothing is left or a limit is met; returns how it ended.
 
-        Raises WorkbenchError when the expert fails its own gate, or has nothing to take out.
+        Raises WorkbenchError when the expert fails its own gate, or has nothing to take out and
+        nobody is asked for ideas.
         """
         expert = self._expert(source, origin)
         ended = self.ended
@@ -101,7 +102,7 @@ class Walk:
             report = structs.replace(again, gpu_seconds=report.gpu_seconds + again.gpu_seconds)
         if report.verdict is not Verdict.ACCEPTED:
             raise failed_gate(report, origin)
-        if not any(True for _ in removable(source)):
+        if self._ideas is None and not any(True for _ in removable(source)):
             raise nothing_to_remove(source, origin)
         expert = Expert(source=source, origin=origin, report=report, cost=_cost(report, began))
         return self._write(expert)

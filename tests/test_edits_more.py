@@ -3,7 +3,7 @@
 import pytest
 from kernel_texts import CONFIGS, SEEDS, TUTORIAL_MATMUL
 
-from workbench.kernels.edits.base import EditRefused
+from workbench.kernels.edits.base import EditRefused, undo
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.source import read_source
 
@@ -77,6 +77,42 @@ def test_another_rule_of_counting_is_left_alone(old, new, why):
         assert why in says(text, "count-to-sort")
     else:
         assert "tl.topk" in edited(text, "count-to-sort")
+
+
+# Products.
+
+
+SIDE_BY_SIDE = edited(SEEDS["group_conv"], "tile-programs", axis=1, outputs=16)
+
+
+def test_nested_loops_of_products_become_one_product_and_undo_to_the_byte():
+    kernel = read_source(SIDE_BY_SIDE).launched[0]
+    applied = EDITS["sum-to-products"].apply(SIDE_BY_SIDE, kernel, {"precision": "tf32"})
+    whole = "CHANNELS_PER_GROUP * KERNEL * KERNEL"
+    assert f"    for start in range(0, {whole}, BLOCK_K):\n" in applied.source
+    assert "        i = rounds[:, None] // KERNEL % KERNEL\n" in applied.source
+    assert 'acc = tl.dot(w, x, acc, input_precision="tf32")' in applied.source
+    assert f"mask=(inside) & (rounds[:, None] < {whole}), other=0.0" in applied.source
+    assert "x_plane + i * W + j + corner" in applied.source, "a column of sums, then the block"
+    assert undo(applied.source, applied.undo) == SIDE_BY_SIDE
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("acc += x * w", "acc += x + w", "does not add a product"),
+        ("acc += x * w", "acc += x * x", "not a column times a row"),
+        ("mask=inside, other=0.0", "mask=inside, other=1.0", "something else than zero"),
+        ("x * w", "(x + 1.0) * w", "something else than loaded values"),
+        ("range(KERNEL)", "range(1, KERNEL)", "count from zero"),
+        ("dtype=tl.float32)\n    for", "dtype=tl.float16)\n    for", "in fp32"),
+        ("acc.to(", "(acc + x_plane).to(", "outside of its loop"),
+    ],
+)
+def test_sums_of_another_form_are_left_alone(old, new, why):
+    text = SIDE_BY_SIDE.replace(old, new, 1)
+    assert text != SIDE_BY_SIDE
+    assert why in says(text, "sum-to-products")
 
 
 # Descriptors.

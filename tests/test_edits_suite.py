@@ -103,6 +103,7 @@ def test_every_edit_keeps_real_kernels_right(tmp_path):
     # These need what no seed has: an invariant load, descriptors (see SEQUENCES), or a form that
     # the walk of an expert leaves (test_rewrites).
     forms = {"pack-counts", "invert-in-blocks", "invert-by-doubling", "square-tiles"}
+    forms |= {"sum-to-products"}
     assert untried <= {"hoist-loads", "warp-specialize", "pointers"} | forms
     found = outcome("interpret", jobs, tmp_path, TRITON_INTERPRET="1")
     assert wrong(found) == {}
@@ -155,8 +156,8 @@ SEQUENCES = {
     "matvec": ["split-reduction", "num-warps", "loop-stages", "eviction-policy"],
     "group_conv": [
         "tile-programs",
+        "sum-to-products",
         "constant-dimensions",
-        "static-loops",
         "block-size",
         "num-warps",
     ],

@@ -37,6 +37,7 @@ from workbench.kernels.edits.part_on_chip import PART_ON_CHIP
 from workbench.kernels.edits.pointers import POINTERS
 from workbench.kernels.edits.policies import CACHE_MODIFIER, EVICTION
 from workbench.kernels.edits.precision import DOT_PRECISION
+from workbench.kernels.edits.products import SUM_TO_PRODUCTS
 from workbench.kernels.edits.programs import PERSISTENT, ROWS_PER_PROGRAM
 from workbench.kernels.edits.row_on_chip import ROW_ON_CHIP
 from workbench.kernels.edits.rows_in_cache import ROWS_IN_CACHE
@@ -64,6 +65,7 @@ EDITS: dict[str, Edit] = {
         FUSE_EPILOGUE,
         FUSE_LAUNCHES,
         IN_REGISTERS,
+        SUM_TO_PRODUCTS,
         GROUP_ORDER,
         HOIST_LOADS,
         SPLIT_REDUCTION,

@@ -1,10 +1,10 @@
-"""From naive to expert in one leap: every retrieved card is carried out, then one verdict is asked.
+"""From naive to expert in one leap: carries out all retrieved cards, then asks for one verdict.
 
-A trial that asks the gate for every step pays the GPU for each; this one looks at each step on the
-CPU path alone (policy and compile) and asks for one verdict, the last kernel beside the
-expert. KLineage's agents reach a kernel in the same way, from the cards of a
-whole lineage: of the longest way that one has from there (`search.retrieval`). Modeled
-times choose between the values of one card where no recorded step is near, and nothing else.
+A trial that gates every step pays for the GPU each time. This one checks each step on the CPU path
+alone (policy and compile), and asks for one verdict that compares the last kernel with the expert.
+KLineage's agents work in the same way, from the cards of a whole lineage: the longest path that one
+has from there (`search.retrieval`). Modeled times only choose between the values of one card, where
+no recorded step is close.
 """
 
 import random
@@ -28,14 +28,14 @@ from workbench.skills.library import Library
 from workbench.skills.records import Parameter
 
 _VALUES = 3
-"""Of one card that are compared by their modeled times; ours."""
+"""Most values of one card that are compared by their modeled times (ours)."""
 _SHAKEN = 15
-"""How far, of 100, the cards of a trial after the first change places; ours: lineages of one
+"""How far cards may move in later trials, in percent of the whole path (ours): lineages of one
 mechanism differ by about as much."""
 
 
 class Ground(Struct, frozen=True, kw_only=True):
-    """What a leap stands on."""
+    """What a leap starts from: cards, a look on the CPU path, and the problem."""
 
     library: Library
     look: Look
@@ -44,31 +44,32 @@ class Ground(Struct, frozen=True, kw_only=True):
     family: str
     precision: str
     way: tuple[str, ...] = ()
-    """Cards of the longest way that a recorded lineage has from here, in order; a card may come
-    more than once. Empty: all of the library, in the plain order of techniques."""
+    """Cards of the longest path that a recorded lineage has from here, in order; a card may occur
+    more than once. When empty, all cards of the library in the plain order of techniques."""
     ordered: bool = True
-    """False: in any order."""
+    """False for a random order."""
 
 
 class Leap(Struct, frozen=True, kw_only=True):
-    """Where a leap came to."""
+    """The result of a leap."""
 
     source: str
+    """The last kernel."""
     taken: tuple[str, ...]
-    """Cards in the order in which they were carried out, with their kernels."""
+    """Cards that were carried out, in order, with their kernels."""
     tried: int
-    """Edits that were made, those that were not kept too."""
+    """Number of edits that were made, including those that were not kept."""
     refused: tuple[str, ...]
-    """Cards whose kernels the CPU path refused, with its code."""
+    """Cards whose results the CPU path refused, with its code."""
     idle: tuple[str, ...]
-    """Cards of the way that had nothing to do: no place, or a condition that does not hold."""
+    """Cards of the path that were not carried out: no place, or a condition that does not hold."""
 
 
 def leap(ground: Ground, naive: str, number: int, most: int) -> Leap:
-    """Carry out the cards from a naive kernel, at most `most` edits; `number` is the trial's.
+    """Carry out the cards on a naive kernel with at most `most` edits in trial `number`.
 
-    The first trial takes the cards in their lineage's order, every other one in an order of its
-    own near that. A card that has nothing to do yet waits for those behind it.
+    The first trial takes the cards in their lineage's order, every other one in a slightly
+    different order. A card that cannot be applied yet waits for later ones.
     """
     source, tried = naive, 0
     taken: list[str] = []
@@ -83,7 +84,7 @@ def leap(ground: Ground, naive: str, number: int, most: int) -> Leap:
         tried += len(made)
         waiting.remove(card)
         if not ground.way:
-            # Without a way nobody knows how often: once in every kernel that has a place for it.
+            # Without a path it is unknown how often: once in every kernel that has a place for it.
             away.add((card, kernel))
             waiting.append(card)
         right = [s for s in made if ground.look(s).verdict is Verdict.ACCEPTED]
@@ -102,7 +103,7 @@ def leap(ground: Ground, naive: str, number: int, most: int) -> Leap:
 
 
 def _fastest(right: Sequence[str], look: Look) -> str:
-    """The one with the least modeled time; the first where there is no choice, or no time."""
+    """The source with the least modeled time; the first if there is only one, or no time."""
     if len(right) == 1:
         return right[0]
     timed = [(r.time.microseconds, s) for s in right if (r := look(s, timed=True)).time is not None]
@@ -110,8 +111,10 @@ def _fastest(right: Sequence[str], look: Look) -> str:
 
 
 def ordered(ground: Ground, number: int) -> list[str]:
-    """The cards of a trial, in the order in which it takes them: what provides before what
-    requires."""
+    """The cards of a trial in the order in which it takes them.
+
+    Cards that provide a feature come before those that require it.
+    """
     draw = random.Random(number)  # noqa: S311 -- an order of cards, no secret
     skills = ground.library.skills
     if not ground.ordered:
@@ -128,7 +131,7 @@ def ordered(ground: Ground, number: int) -> list[str]:
 
 
 def _provided_first(cards: list[str], library: Library) -> list[str]:
-    """The same cards; each stands behind those that provide what it requires."""
+    """The same cards, each after those that provide what it requires."""
     left, found = list(cards), list[str]()
     while left:
         ready = next((c for c in left if not _owed(c, left, library)), left[0])
@@ -145,7 +148,7 @@ def _owed(card: str, left: Sequence[str], library: Library) -> bool:
 def _step(
     ground: Ground, source: str, waiting: Sequence[str], away: set[tuple[str, str]]
 ) -> tuple[str, str, list[str]] | None:
-    """The first card with something to do, its kernel, and what its values make of the source."""
+    """The first card that can be applied, its kernel, and the sources that its values give."""
     fitting = _choices(ground, source)
     for card in dict.fromkeys(waiting):
         for choice in fitting.get(card, ()):
@@ -158,10 +161,10 @@ def _step(
 
 
 def _choices(ground: Ground, source: str) -> dict[str, list[Choice]]:
-    """By card the kernels where it fits, those first that it has evidence from by name."""
+    """The kernels where each card fits; those that its evidence names come first."""
     report = ground.look(source)
     start = Tried(number=0, parent=None, sha256=normalized_sha256(source), accepted=True)
-    # What a card requires was put in order before it; here it stands alone.
+    # `ordered` has put what a card requires before it, so requirements are ignored here.
     skills = {i: freed(skill) for i, skill in ground.library.skills.items()}
     state = ProposerState(
         source=source,
@@ -183,14 +186,14 @@ def _choices(ground: Ground, source: str) -> dict[str, list[Choice]]:
 
 
 def _known_first(ground: Ground, card: str, choices: list[Choice]) -> list[Choice]:
-    """Those kernels first that the card has evidence from by name, with this problem."""
+    """The choices; kernels that the card's evidence with this problem names come first."""
     rows = ground.library.skills[card].card.evidence
     seen = {row.kernel for row in rows if row.problem == ground.problem}
     return sorted(choices, key=lambda choice: choice.kernel not in seen)
 
 
 def _made(ground: Ground, source: str, skill: Skill, choice: Choice) -> list[str]:
-    """What a card makes of one kernel, at the first place where it makes anything."""
+    """The different sources that a card's values give, at the first place where any applies."""
     grid = skill.card.carrier.grid
     before = normalized_sha256(source)
     for anchor in choice.edit.anchors(source, choice.kernel):
@@ -212,10 +215,10 @@ def _made(ground: Ground, source: str, skill: Skill, choice: Choice) -> list[str
 def _points(
     ground: Ground, skill: Skill, edit: Edit, anchor: Anchor
 ) -> Iterator[dict[str, Parameter]]:
-    """Values for a place: those of the nearest recorded steps, else the first of the card's.
+    """Values to try at a place: those of the closest recorded steps, else the card's first ones.
 
-    A card of several lineages has the values of all; what was seen with this problem, and then with
-    its family, says more about it than what a model of the GPU makes of the others.
+    A card from several lineages has the values of them all. Values seen with this problem, or else
+    with its family, are better than those that a model of the GPU would choose.
     """
     card = skill.card
     grid = {
@@ -239,5 +242,5 @@ def _points(
 
 
 def _at(anchor: Anchor, parameters: Mapping[str, Parameter]) -> bool:
-    """Whether recorded parameters are of such a place: none of them names another one."""
+    """Whether recorded parameters fit a place: none of them names another place."""
     return all(parameters.get(n, value) == value for n, value in anchor.parameters.items())

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from workbench.bench.held import Ends, ends_of
 from workbench.bench.leaps import Ground, Leap, leap
+from workbench.bench.lineage_ends import Ends, ends_of
 from workbench.bench.roundtrip import Cards, Trial, lacking, learned_library, uncarded
 from workbench.engine import events as ev
 from workbench.engine.create import RunRequest, create_session

@@ -1,7 +1,7 @@
-"""Configurations of the shipped experts that a GPU is asked about, all in one go.
+"""The configurations of the shipped experts that are timed to choose the one to ship.
 
-By hand instead of by an autotuner: the shipped file then says one configuration, which is what the
-walk takes apart.
+Tuned here instead of by an autotuner, so that the shipped file has one configuration, which the
+walk can take apart.
 """
 
 import itertools
@@ -25,13 +25,13 @@ _STRUCTURE = (
     *("base-two", "even-values", "fused-loops", "square-tiles"),
     *("block-inverse", "early-exit", "packed-counts", "two-bits-a-look", "packed-scans"),
 )
-"""Mechanisms that are also tried without: their worth hangs on the compiler's version."""
+"""Mechanisms whose removal is also tried, because their value depends on the compiler's version."""
 _INSTEAD = {"block-inverse": "invert-by-doubling"}
-"""Edits that are tried in the place of a mechanism."""
+"""Edits that are also tried in place of a mechanism."""
 
 
 class Grid(Struct, frozen=True, kw_only=True):
-    """Values of one kernel that go together, in every combination with those of other grids."""
+    """Configurations of one kernel; each is combined with each one of the other kernels' grids."""
 
     kernel: str
     points: tuple[dict[str, Parameter], ...]

@@ -1,7 +1,7 @@
-"""What a candidate's host code remembers from call to call, as values that can be compared.
+"""Reads what a candidate's host code remembers from call to call, so that it can be compared.
 
-A counter hidden in it lets a candidate behave well for as many calls as are checked. Looks at what
-the file itself can reach: its model, its globals, defaults, closures and class attributes.
+A hidden counter lets a candidate behave well for as many calls as are checked. Inspected is what
+the file itself can reach: its model, globals, defaults, closures and class attributes.
 """
 
 import gc
@@ -16,22 +16,22 @@ import torch
 from torch import nn
 
 _MOST = 50_000
-"""Values that are looked at one by one; of the rest there is one digest (ours)."""
+"""Values that are kept one by one; further ones only enter a digest (ours)."""
 _LONG = 1000
-"""Elements of a list that are looked at one by one; of the rest there is one digest (ours)."""
+"""Elements of a list that are visited one by one; further plain ones become one value (ours)."""
 _SHOWN = 80
-"""Characters of a value that are kept as they are (ours)."""
+"""Characters up to which a value is kept as it is; a longer one is hashed (ours)."""
 _DEEPEST_GRAPH = 256
-"""Steps back that are counted through what autograd keeps of a tensor (ours)."""
+"""Most steps to count back through a tensor's autograd graph (ours)."""
 _MOST_BYTES = 64 << 20
-"""Of tensors that are digested (ours)."""
+"""Most bytes of tensors that are hashed (ours)."""
 _SMALL = 64
-"""Elements of an integer tensor that may be a counter."""
+"""Most elements of an integer tensor that is read as values, since it may be a counter (ours)."""
 _LIBRARIES = ("torch", "triton", "builtins", "workbench", "numpy")
-"""Whose objects change what they keep by themselves."""
+"""Packages whose objects change their own state, which is no memory of the candidate's."""
 _PLAIN = (bool, int, float, str, bytes, complex, range, slice)
 _HIDING = ("builtins", "functools", "itertools", "collections", "contextlib", "types", "_thread")
-"""Whose objects keep what they hold where only the garbage collector finds it."""
+"""Packages whose objects hold things that only the garbage collector can list."""
 
 _GIVEN = frozenset(
     {"base_fn", "configs", "early_config_prune", "fn", "kwargs", "launch_metadata", "perf_model"}
@@ -40,22 +40,26 @@ _GIVEN = frozenset(
 """Members of Triton's objects that hold what the candidate gave: functions, configurations."""
 
 State = dict[str, str]
-"""Values by the path that leads to them."""
+"""Representations of values, by the path that leads to each."""
 WHOLE = "all values together"
-"""The path of the digest of all others."""
+"""The path under which a digest of all values is kept."""
 
 
 def host_state(model: nn.Module, names: Mapping[str, object], own: frozenset[str]) -> State:
-    """Every plain value that a model and its file's globals hold.
+    """Every plain value that a model and its file's globals `names` hold.
 
-    Of a tensor that is its shape and what else is known without its contents; the contents too
-    where it is small and of integers. None of the state called `own`.
+    A tensor counts with its shape, dtype and layout, and a small integer tensor also with its
+    contents. Tensors of the model's state whose names are in `own` are left out: the judge put them
+    there.
     """
     return _looked(model, names, own).state()
 
 
 def kept_tensors(model: nn.Module, names: Mapping[str, object], own: frozenset[str]) -> str:
-    """A digest of every other tensor that they hold; empty where there is none."""
+    """A digest of the tensors whose contents `host_state` leaves out; empty if there are none.
+
+    Arguments as for `host_state`.
+    """
     look = _looked(model, names, own)
     digest, left = hashlib.blake2b(digest_size=16), _MOST_BYTES
     for tensor in look.tensors:
@@ -76,28 +80,28 @@ def _looked(model: nn.Module, names: Mapping[str, object], own: frozenset[str]) 
 
 
 class _Look:
-    """One look at everything that can be reached."""
+    """Collects everything that can be reached from the visited values."""
 
     def __init__(self, skipped: set[int]) -> None:
         self._found: State = {}
         self._rest = hashlib.blake2b(digest_size=16)
-        """Of what is too much to be noted one by one."""
+        """Hashes the values beyond `_MOST`."""
         self.tensors: list[torch.Tensor] = []
-        """Those whose contents are not noted as values."""
+        """Tensors whose contents are not among the values."""
         self._seen: set[int] = set()
         self._alive: list[object] = []
-        """What was made for this look: an address names one object as long as that lives."""
+        """Visited objects, kept alive so that no other object gets the same id."""
         self._skipped = skipped
 
     def state(self) -> State:
-        """What was found, and the whole of it: a number may be spread over many values."""
+        """The values, and under `WHOLE` a digest of all: a counter may be spread over many."""
         whole = hashlib.blake2b(self._rest.digest(), digest_size=16)
         for path in sorted(self._found):
             whole.update(f"{path}={self._found[path]}\n".encode(errors="surrogatepass"))
         return {**self._found, WHOLE: whole.hexdigest()}
 
     def visit(self, path: str, value: object) -> None:
-        """Note a value, or what it holds."""
+        """Note a plain value, or visit what the value holds."""
         waiting = [(path, value)]
         while waiting:
             path, value = waiting.pop()
@@ -135,8 +139,8 @@ class _Look:
 
 
 def _shown(value: object) -> str:
-    """A plain value in few characters, no two values alike."""
-    if type(value) is int and value.bit_length() > 4 * _SHOWN:  # some are too long to be written
+    """A short text for a plain value, different for different values."""
+    if type(value) is int and value.bit_length() > 4 * _SHOWN:  # repr refuses very long numbers
         value = hex(value)
     text = repr(value)
     if len(text) <= _SHOWN:
@@ -145,7 +149,7 @@ def _shown(value: object) -> str:
 
 
 def _kind(tensor: torch.Tensor) -> str:
-    """What is known of a tensor without its contents."""
+    """What is known of a tensor without its contents: shape, dtype, layout, depth of its graph."""
     depth, node = 0, tensor.grad_fn
     while node is not None and depth < _DEEPEST_GRAPH:
         depth += 1
@@ -155,7 +159,7 @@ def _kind(tensor: torch.Tensor) -> str:
 
 
 def _parts(value: object) -> Iterator[tuple[str, object]]:
-    """What a value holds, by how it is reached. Runs none of the candidate's code."""
+    """What a value holds, each with the path to it. Runs none of the candidate's code."""
     if isinstance(value, dict):
         yield ".len()", len(value)
         for key, item in list(dict.items(value)):
@@ -165,7 +169,7 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
     elif isinstance(value, FunctionType | MethodType | GeneratorType):
         yield from _of_code(value)
     elif isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
-        with warnings.catch_warnings(action="ignore"):  # Python 3.14 takes it from itertools
+        with warnings.catch_warnings(action="ignore"):  # deprecated for itertools
             rest = value.__reduce__()
         yield ".rest", rest
     elif type(value).__name__ == "ndarray":
@@ -191,7 +195,7 @@ def _of_elements(elements: list[object]) -> Iterator[tuple[str, object]]:
 def _of_code(
     value: "FunctionType | MethodType | GeneratorType[Any, Any, Any]",
 ) -> Iterator[tuple[str, object]]:
-    """What a function, a method or a running generator carries along."""
+    """What a function, a method or a running generator holds."""
     if isinstance(value, MethodType):
         yield "", value.__func__
         yield ".self", value.__self__
@@ -208,7 +212,7 @@ def _of_code(
 
 
 def _attributes(value: object) -> Iterator[tuple[str, object]]:
-    """Of an object or a class of the candidate's; of a library's objects what may be its own."""
+    """Attributes of the candidate's objects and classes; of a library's, those it may have set."""
     owner = value if isinstance(value, type) else type(value)
     module = str(owner.__module__).split(".", maxsplit=1)[0]
     if module in _LIBRARIES and isinstance(value, type):
@@ -229,7 +233,7 @@ def _attributes(value: object) -> Iterator[tuple[str, object]]:
 
 
 def _slots(value: object) -> Iterator[tuple[str, object]]:
-    """What an object keeps outside of its dictionary."""
+    """What an object holds in `__slots__`."""
     for owner in type(value).__mro__:
         for name, member in vars(owner).items():
             if type(member).__name__ == "member_descriptor":
@@ -247,17 +251,17 @@ def _content(cell: object) -> object:
 
 
 class CallCounter:
-    """Finds values that are new after every call."""
+    """Finds a counter: a value that is new after every call."""
 
     ENOUGH = 8
-    """Calls in a row that each bring a new value (ours): keys by address come up again before."""
+    """Calls in a row that bring a new value (ours). Addresses used as keys repeat sooner."""
 
     def __init__(self) -> None:
         self._values: dict[str, set[str]] = {}
         self._run: dict[str, int] = {}
 
     def after_call(self, state: State) -> str:
-        """Note what is remembered after one more call; the path of a counter, or nothing."""
+        """Note the state after one more call; the path of a counter, or an empty string."""
         for path, value in state.items():
             seen = self._values.setdefault(path, set())
             fresh = value not in seen
@@ -268,6 +272,6 @@ class CallCounter:
 
 
 def changed(before: State, after: State) -> str:
-    """The path of a value that is another one now; what grows shows by its length."""
+    """The path of a value that has changed, or an empty string. Growth shows in a length."""
     found = (path for path, value in before.items() if after.get(path, value) != value)
     return next((path for path in found if path != WHOLE), "")

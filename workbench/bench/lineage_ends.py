@@ -1,4 +1,4 @@
-"""The two ends of a lineage."""
+"""Reads the two ends of a recorded lineage: its naive and its expert kernel."""
 
 from pathlib import Path
 
@@ -14,16 +14,18 @@ from workbench.session.records import Answer
 
 
 class Ends(Struct, frozen=True, kw_only=True):
-    """The two ends of a lineage."""
+    """The two ends of a lineage, and the steps between them."""
 
     problem: str
     target: str
     naive: str
+    """Source of the first kernel."""
     expert: str
+    """Source of the last kernel."""
     report: GateReport
-    """Of the expert."""
+    """The expert's gate report."""
     steps: tuple[Instance, ...]
-    """From the one to the other."""
+    """The steps from naive to expert."""
 
     @property
     def measured(self) -> bool:
@@ -32,7 +34,10 @@ class Ends(Struct, frozen=True, kw_only=True):
 
 
 def ends_of(lineage: Path, store: SessionReader) -> Ends:
-    """Of a recorded lineage. Raises WorkbenchError for what is none, or has no step."""
+    """The ends of a recorded lineage of a shipped problem.
+
+    Raises WorkbenchError for a session of another kind, and for a lineage without steps.
+    """
     settings = store.settings()
     if settings.kind != "lineage":
         raise WorkbenchError(f"session {lineage.name} is no lineage", where=str(lineage))

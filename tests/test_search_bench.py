@@ -11,8 +11,9 @@ from msgspec import structs
 from typer.testing import CliRunner
 
 from workbench.bench.model import RECORDED, modeled, read_recording
+from workbench.bench.search_desk import Desk
 from workbench.bench.search_records import BASE, Looked, keep, read
-from workbench.bench.search_stream import Desk, streams
+from workbench.bench.search_stream import streams
 from workbench.bench.search_table import Row, summary, table
 from workbench.cli.main import app
 from workbench.errors import WorkbenchError
@@ -138,17 +139,68 @@ def test_a_run_asks_smoke_by_what_it_cost_in_that_run(recorded: list[Looked]) ->
     assert row.of("a run").as_fast == 1.0
 
 
-def test_policy_and_compiler_are_paid_for_once_whatever_is_asked(recorded: list[Looked]) -> None:
-    """In recordings whose rungs do not ask them anew."""
+def test_the_next_candidate_is_compiled_beside_the_running_one(recorded: list[Looked]) -> None:
+    """Unless the running one was kept: then it was begun in vain."""
     told = [
         structs.replace(one, begun_seconds=2.0) if one.rung == "static" else one for one in recorded
     ]
-    before, after = table(recorded, 10)[0], table(told, 10)[0]
-    more = {
-        one.policy: one.wall_seconds - before.of(one.policy).wall_seconds for one in after.policies
-    }
-    assert more["full"] == pytest.approx(2.0 * after.candidates)
-    assert more["a run"] == more["the ladder"] == pytest.approx(0.0)
+    stream = streams(told)[0]
+    first, second, third, *_ = stream.candidates
+    desk = Desk(stream, random.Random(0))
+    desk.begin(first)
+    assert desk.cost.wall_seconds == pytest.approx(2.0)
+    desk.looked(first, "bench")
+    ran = desk.cost.wall_seconds
+    desk.begin(second)
+    assert desk.cost.wall_seconds == pytest.approx(ran), "it was compiled by then"
+    desk.kept()
+    desk.begin(third)
+    assert desk.cost.wall_seconds == pytest.approx(ran + 2.0)
+
+
+def priced_apart(recorded: list[Looked]) -> list[Looked]:
+    """The same recording, told what of its top rung were counters."""
+    return [
+        structs.replace(one, counters_seconds=8.0, sanitizer_seconds=12.0)
+        if one.rung == "profile" and one.passed
+        else one
+        for one in recorded
+    ]
+
+
+def test_what_is_no_faster_costs_a_run_its_pairs_and_a_gain_comparing_and_counters(
+    recorded: list[Looked],
+) -> None:
+    """As `engine.halves` asks a GPU."""
+    stream = streams(priced_apart(recorded))[0]
+    named = {one.name: one for one in stream.candidates}
+    desk = Desk(stream, random.Random(0))
+    slow = desk.gated(named["warps 16"], stream.base)
+    assert not slow.gain
+    assert slow.gpu_seconds == pytest.approx(SETUP + 14 * PAIR)
+    kept = desk.gated(named["tile 1"], stream.base)
+    runs = 2 * (SETUP + 14 * PAIR)
+    assert kept.gain
+    assert kept.gpu_seconds == pytest.approx(runs + COSTS["bench"][0] + 8.0)
+    wrong = desk.gated(named["wrong"], stream.base)
+    assert (wrong.passed, wrong.gain) == (False, False)
+    assert wrong.gpu_seconds == pytest.approx(SETUP + 14 * PAIR + COSTS["smoke"][0])
+
+
+def test_the_kernel_that_a_run_ends_with_is_looked_at_at_the_top_once(
+    recorded: list[Looked],
+) -> None:
+    """So that each policy knows as much of its winner; the seed needs no such look."""
+    stream = streams(priced_apart(recorded))[0]
+    desk = Desk(stream, random.Random(0))
+    desk.proven(stream.base)
+    assert desk.cost.gpu_seconds == 0
+    desk.proven(stream.candidates[0])
+    assert desk.cost.gpu_seconds == pytest.approx(COSTS["profile"][0] - 8.0)
+    whole, apart = table(recorded, 20)[0], table(priced_apart(recorded), 20)[0]
+    assert apart.of("a run").gpu_seconds < whole.of("a run").gpu_seconds
+    assert apart.of("full").gpu_seconds == whole.of("full").gpu_seconds
+    assert apart.of("a run").as_fast == 1.0
 
 
 def test_a_run_of_one_length_is_priced_with_the_setup_of_the_others(
@@ -204,12 +256,9 @@ def test_without_the_top_rung_nothing_is_replayed(recorded: list[Looked]) -> Non
     assert table(bare, 5) == []
     assert table([*bare, *(structs.replace(one, problem="gelu") for one in recorded)], 5)[1:] == []
     other = [
-        structs.replace(one, problem="gelu", pairs_seconds=PAIR * len(one.runs[0].us["parent"]))
-        if one.runs
-        else one
+        structs.replace(one, problem="gelu", pairs_seconds=0.1 if one.runs else 0.0)
         for one in recorded
     ]
-    other = [structs.replace(one, problem="gelu") for one in other]
     gelu, softmax = table([*bare, *other], 5)
     assert (gelu.confirmed > 0, softmax.confirmed) == (True, 0)
     assert softmax.of("full").gpu_seconds == pytest.approx(gelu.of("full").gpu_seconds, rel=0.2)

@@ -31,6 +31,7 @@ from workbench.measure.pairs import PairRule
 from workbench.measure.records import Kind
 from workbench.measure.trust import why_not_trusted
 from workbench.problems.records import Problem
+from workbench.search.paying import SMOKE
 from workbench.search.rungs import Ladder, Rung
 
 _SPEED_ONLY = ("profile.not-faster", "profile.slower", "profile.cannot-tell")
@@ -91,7 +92,7 @@ class Looker:
             target=self.place.target,
             device="cpu" if index is None else self.place.device,
             device_index=index,
-            rung=0 if index is not None and rung.spec.pairs_first else rung.spec.gate,
+            rung=0 if index is not None and rung.name == SMOKE else rung.spec.gate,
             seed=self._seed,
         )
         top = rung is self.rungs[-1]

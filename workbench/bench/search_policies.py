@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from workbench.bench.search_stream import Candidate, Desk
+from workbench.bench.search_desk import Desk
+from workbench.bench.search_stream import Candidate
 from workbench.measure.pairs import Answer, PairRule, answer
 from workbench.measure.records import Kind
 from workbench.search.beam import Waiting, beam
@@ -37,6 +38,7 @@ def everything(desk: Desk, order: Sequence[Candidate]) -> Candidate:
         desk.begin(one)
         if desk.looked(one, top) is None and _gains(desk, one, incumbent, top, always=True):
             incumbent = one
+            desk.kept()
     return incumbent
 
 
@@ -57,6 +59,7 @@ def one_rung(desk: Desk, order: Sequence[Candidate]) -> Candidate:
         gains = _gains(desk, one, incumbent, rung, always=False)
         if gains and not (measured and desk.looked(one, rungs[-1])):
             incumbent = one
+            desk.kept()
     return incumbent
 
 
@@ -147,6 +150,22 @@ class Climbing:
         return by_name[first[0].sha256] if first else None
 
 
+def a_run(ladder: Ladder) -> Policy:
+    """`run` on a GPU: candidates as they come, timed before they are compared, smoke where that
+    pays; the kernel that it ends with is looked at at the top rung."""
+
+    def policy(desk: Desk, order: Sequence[Candidate]) -> Candidate:
+        walk = Walk(ladder, desk, every=False)
+        for one in order:
+            bottom = walk.bottom(one)
+            if bottom is not None and walk.standing(one, [bottom]).action is Action.PROMOTE:
+                walk.gate(one)
+        desk.proven(walk.incumbent)
+        return walk.incumbent
+
+    return policy
+
+
 class Beaming:
     """`run --beam N`: so many are looked at, the best of them climbs, the others wait for later."""
 
@@ -166,20 +185,21 @@ class Beaming:
             if beam_:
                 best = max(beam_, key=lambda one: one.score)
                 beam_.remove(best)
-                if walk.climb(best.candidate, *best.results):
+                if walk.gate(best.candidate):
                     held += beam_
                     beam_ = []
             elif not coming:
                 back = self._back(walk, held)
                 if back is None:
+                    desk.proven(walk.incumbent)
                     return walk.incumbent
-                walk.climb(back.candidate, back.results[0])
+                walk.gate(back.candidate)
 
     def _look(
         self, walk: "Walk", one: Candidate, beam_: "list[_Aside]", held: "list[_Aside]"
     ) -> None:
         """Static and smoke, and where they put it."""
-        bottom = walk.bottom(one)
+        bottom = walk.bottom(one, side_by_side=True)
         if bottom is None or walk.standing(one, [bottom]).action is not Action.PROMOTE:
             return
         results = (bottom, walk.result(one, "smoke"))
@@ -233,9 +253,9 @@ class Walk:
         self._seen: list[RungResult] = []
         self._costs: list[RungResult] = []
 
-    def bottom(self, one: Candidate) -> RungResult | None:
+    def bottom(self, one: Candidate, *, side_by_side: bool = False) -> RungResult | None:
         """The lowest rung; None for the same work as an earlier candidate's."""
-        result = self._desk.result(one, self.incumbent, self.ladder.rungs[0].name, _RULE)
+        result = self._desk.bottom(one, self.incumbent, side_by_side=side_by_side)
         known = same_as(result, self._seen) is not None
         self._seen.append(result)
         return None if known else result
@@ -263,12 +283,28 @@ class Walk:
             if standing.action is not Action.PROMOTE:
                 return False
             if not standing.rung:
-                self.incumbent = one
-                self.gains.append(reached[-1])
+                self._keep(one, reached[-1])
                 return True
             if standing.rung not in self._desk.stream.rungs:
                 return False
             reached.append(self.result(one, self._asked(standing.rung)))
+
+    def gate(self, one: Candidate) -> bool:
+        """Whether the whole gate keeps a candidate; then it is the incumbent."""
+        if not self._every and worth(self._costs, self.ladder.file).pays:
+            few = self.result(one, SMOKE)
+            if self.ladder.standing([few]).action is Action.PRUNE:
+                return False
+        found = self._desk.gated(one, self.incumbent)
+        self._costs.append(found)
+        if found.gain:
+            self._keep(one, found)
+        return found.gain
+
+    def _keep(self, one: Candidate, found: RungResult) -> None:
+        self.incumbent = one
+        self.gains.append(found)
+        self._desk.kept()
 
     def _asked(self, rung: str) -> str:
         """The rung, or the one above it where it is smoke and does not pay."""

@@ -1,12 +1,6 @@
-"""New measurements of a recorded stream of candidates, drawn from what was kept of it. Pure.
-
-Whether two candidates differ follows from their pairs with the seed: the log of one's ratio less
-the log of the other's, drawn with replacement. That has the noise of two pairs where a real pair
-has that of one, so the replay asks for more pairs than a GPU would, of every policy alike.
-"""
+"""The candidates of a recording, with what each said and cost at every rung. Pure."""
 
 import math
-import random
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import median
@@ -14,13 +8,12 @@ from statistics import median
 from msgspec import Struct, structs
 
 from workbench.bench.search_records import BASE, Looked
-from workbench.measure.pairs import Answer, PairRule, PairSummary, answer, next_look, summarize
 from workbench.measure.records import Kind
 from workbench.measure.trust import why_not_trusted
 from workbench.search.ladder import shipped_ladder
-from workbench.search.rungs import Ladder, RungResult
+from workbench.search.rungs import Ladder
 
-_RUNGS = [rung.name for rung in Ladder(shipped_ladder()).rungs]
+RUNGS = [rung.name for rung in Ladder(shipped_ladder()).rungs]
 _MODELED = len(Ladder(shipped_ladder()).without_gpu().rungs)
 
 
@@ -41,7 +34,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     @property
     def refused(self) -> Looked | None:
         """The first rung that found something against it."""
-        return next((self.looks[r] for r in _RUNGS if r in self.looks and not self.passed(r)), None)
+        return next((self.looks[r] for r in RUNGS if r in self.looks and not self.passed(r)), None)
 
     @property
     def work(self) -> str:
@@ -74,17 +67,6 @@ class Stream(Struct, frozen=True, kw_only=True):
     came to, because the recording ended before."""
 
 
-class Cost(Struct, frozen=True):
-    """What evaluating cost."""
-
-    gpu_seconds: float = 0.0
-    wall_seconds: float = 0.0
-
-    def plus(self, other: "Cost") -> "Cost":
-        """Both."""
-        return Cost(self.gpu_seconds + other.gpu_seconds, self.wall_seconds + other.wall_seconds)
-
-
 def streams(looked: Sequence[Looked]) -> list[Stream]:
     """A stream for each problem with a seed and two candidates that can be replayed."""
     found = []
@@ -109,7 +91,7 @@ def _lends(one: Looked) -> bool:
 
 def _stream(looked: Sequence[Looked], elsewhere: Sequence[Looked]) -> Stream | None:
     measured = any(one.runs for one in looked)
-    rungs = tuple(_RUNGS if measured else _RUNGS[:_MODELED])
+    rungs = tuple(RUNGS if measured else RUNGS[:_MODELED])
     # The top rung costs much the same for all, so a few stand for the others there.
     needed = rungs[-2] if measured else rungs[-1]
     passed = {one.rung for one in looked if _prices(one)}
@@ -140,7 +122,7 @@ def _stream(looked: Sequence[Looked], elsewhere: Sequence[Looked]) -> Stream | N
 
 def _by_candidate(looked: Sequence[Looked]) -> list[list[Looked]]:
     places = sorted({(one.place, one.candidate) for one in looked})
-    ordered = sorted(looked, key=lambda one: _RUNGS.index(one.rung))
+    ordered = sorted(looked, key=lambda one: RUNGS.index(one.rung))
     return [[one for one in ordered if one.candidate == name] for _, name in places]
 
 
@@ -200,7 +182,7 @@ def _costs_of(own: Sequence[Looked]) -> tuple[float, float]:
     """Seconds of a run before its first pair, and of each pair: as told apart by looks of one run,
     else from runs of different lengths."""
     if told := _told_apart(own):
-        setup = median(_in_runs(one) - one.pairs_seconds for one in told)
+        setup = median(in_runs(one) - one.pairs_seconds for one in told)
         pair = median(one.pairs_seconds / len(one.runs[0].us["candidate"]) for one in told)
         return max(0.0, setup), pair
     runs = [run for one in own for run in one.runs]
@@ -220,104 +202,6 @@ def _run_costs(runs: Sequence[tuple[int, float]]) -> tuple[float, float]:
     return max(0.0, median(t - n * slope for n, t in ordered)), slope
 
 
-class Desk:
-    """Evaluates candidates of one stream, and counts what that costs."""
-
-    def __init__(self, stream: Stream, rng: random.Random) -> None:
-        self.stream = stream
-        self.cost = Cost()
-        self._rng = rng
-
-    def begin(self, one: Candidate) -> None:
-        """Pay for policy and compiler, where no rung is asked that has them in its cost."""
-        bottom = one.looks.get(_RUNGS[0])
-        if bottom is not None:
-            self.cost = self.cost.plus(Cost(0.0, bottom.begun_seconds))
-
-    def looked(self, one: Candidate, rung: str) -> Looked | None:
-        """Pay for everything at a rung but its pairs; what speaks against the candidate there."""
-        refused = one.refused
-        if refused is not None and self._place(refused.rung) <= self._place(rung):
-            self.cost = self.cost.plus(Cost(refused.gpu_seconds, refused.wall_seconds))
-            return refused
-        self.cost = self.cost.plus(self._beside_pairs(one, rung))
-        return None
-
-    def _place(self, rung: str) -> int:
-        return self.stream.rungs.index(rung)
-
-    def _beside_pairs(self, one: Candidate, rung: str) -> Cost:
-        own = one.looks.get(rung)
-        alike = [own] if own is not None else self._others(rung)
-        return Cost(
-            median([_gpu_beside(look) for look in alike]),
-            median([look.wall_seconds - _in_runs(look) for look in alike]),
-        )
-
-    def _others(self, rung: str) -> list[Looked]:
-        found = [
-            c.looks[rung] for c in self.stream.candidates if rung in c.looks and c.passed(rung)
-        ]
-        found = found or [one for one in self.stream.elsewhere if one.rung == rung]
-        if not found:
-            raise KeyError(rung)
-        return found
-
-    def paired(self, one: Candidate, against: Candidate, rule: PairRule) -> PairSummary:
-        """Pairs of two candidates, look by look until they decide."""
-        times: list[tuple[float, float]] = []
-        wanted: int | None = min(rule.first, rule.cap)
-        summary: PairSummary | None = None
-        while wanted is not None:
-            times += [self._pair(one, against) for _ in range(wanted - len(times))]
-            summary = summarize([a for a, _ in times], [b for _, b in times], rule)
-            decided = answer(summary, rule) is not Answer.UNDECIDED
-            wanted = None if decided else next_look(len(times), rule)
-        if summary is None:
-            raise ValueError("a rule without pairs decides nothing")
-        seconds = one.setup_seconds + len(times) * one.pair_seconds
-        self.cost = self.cost.plus(Cost(seconds, seconds))
-        return summary
-
-    def _pair(self, one: Candidate, against: Candidate) -> tuple[float, float]:
-        log = self._rng.choice(one.logs)
-        if against.logs:
-            log -= self._rng.choice(against.logs)
-        return one.us * math.exp(log), one.us
-
-    def modeled(self, one: Candidate, against: Candidate, rung: str) -> float | None:
-        """The modeled speedup as a rung saw it; None where it was not modeled."""
-        here = [c.looks.get(rung) or c.looks.get(_RUNGS[0]) for c in (against, one)]
-        times = [None if look is None else look.modeled_us for look in here]
-        before, after = times
-        return before / after if before and after else None
-
-    def result(self, one: Candidate, against: Candidate, rung: str, rule: PairRule) -> RungResult:
-        """Evaluate a candidate at a rung, as the ladder sees it."""
-        before = self.cost
-        refused = self.looked(one, rung)
-        timed = refused is None and self.stream.kind is Kind.MEASURED and rung != _RUNGS[0]
-        summary = self.paired(one, against, rule) if timed else None
-        modeled = self.modeled(one, against, rung)
-        return RungResult(
-            sha256=one.name,
-            cubin=one.work,
-            technique=one.technique,
-            rung=rung,
-            passed=refused is None,
-            kind=Kind.MODELED if summary is None else Kind.MEASURED,
-            ratio=modeled if summary is None else summary.ratio,
-            low=None if summary is None else summary.low,
-            high=None if summary is None else summary.high,
-            gain=summary is not None and answer(summary, rule) is Answer.FASTER,
-            gpu_seconds=self.cost.gpu_seconds - before.gpu_seconds,
-            wall_seconds=self.cost.wall_seconds - before.wall_seconds,
-        )
-
-
-def _in_runs(look: Looked) -> float:
+def in_runs(look: Looked) -> float:
+    """GPU-seconds of its timing runs."""
     return sum(run.gpu_seconds for run in look.runs)
-
-
-def _gpu_beside(look: Looked) -> float:
-    return max(0.0, look.gpu_seconds - _in_runs(look))

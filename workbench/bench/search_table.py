@@ -7,9 +7,18 @@ from statistics import fmean, median
 
 from msgspec import Struct
 
-from workbench.bench.search_policies import Beaming, Climbing, Policy, everything, halving, one_rung
+from workbench.bench.search_desk import Cost, Desk
+from workbench.bench.search_policies import (
+    Beaming,
+    Climbing,
+    Policy,
+    a_run,
+    everything,
+    halving,
+    one_rung,
+)
 from workbench.bench.search_records import Looked
-from workbench.bench.search_stream import Candidate, Cost, Desk, Stream, streams
+from workbench.bench.search_stream import Candidate, Stream, streams
 from workbench.measure.pairs import PairRule
 from workbench.measure.records import Kind
 from workbench.search.rungs import Ladder
@@ -40,7 +49,7 @@ def _policies(stream: Stream) -> dict[str, Policy]:
     return {
         **found,
         "ladder without smoke": Climbing(ladder.without("smoke")),
-        ENGINE: Climbing(ladder, ahead=1, all_rungs=False),
+        ENGINE: a_run(ladder),
         **{f"a beam of {width}": Beaming(ladder, width) for width in _BEAMS},
     }
 

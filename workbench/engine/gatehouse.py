@@ -6,13 +6,14 @@ from functools import cached_property, partial
 
 from msgspec import Struct, structs
 
+from workbench.engine import halves
 from workbench.engine.climbing import Climb, Cost
 from workbench.engine.completing import Completing
 from workbench.engine.draws import seed_for, session_secret
 from workbench.engine.fleet import Fleet, Station
 from workbench.engine.held import comes_back
 from workbench.engine.history import History
-from workbench.engine.measuring import profiler_of, timer_of
+from workbench.engine.measuring import Question, profiler_of, timer_of
 from workbench.engine.sittings import Ear, Procedure, SessionSitting
 from workbench.gate import profile
 from workbench.gate.candidate import Candidate, candidate_of
@@ -21,7 +22,7 @@ from workbench.gate.counters import NcuProfiler, Profiler
 from workbench.gate.judge import GateSettings, Sitting, Told
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.records import GateReport
-from workbench.measure.records import Time
+from workbench.measure.records import Speed, Time
 from workbench.measure.trust import why_not_trusted
 from workbench.problems.records import Problem
 from workbench.search.paying import Worth, worth
@@ -140,15 +141,33 @@ class Gatehouse:
         return sitting.go_on(parent_time=time)
 
     def _measured(self, asked: _Asked, sitting: Sitting, station: Station) -> GateReport:
-        """The whole gate on one GPU."""
-        parent = asked.parent
+        """The whole gate on one GPU; what is timed against a parent is timed first."""
         settings = structs.replace(asked.settings, device_index=station.index)
+        if asked.parent is None or not self._ladder.rung("bench").spec.pairs_first:
+            return self._gated(asked, sitting, settings, station)
+        return halves.gated(
+            partial(self._first_run, sitting, settings, station, asked.parent),
+            partial(self._gated, asked, sitting, settings, station),
+            settings.rung,
+            asked.ear,
+        )
+
+    def _gated(
+        self,
+        asked: _Asked,
+        sitting: Sitting,
+        settings: GateSettings,
+        station: Station,
+        found: Speed | None = None,
+    ) -> GateReport:
+        parent = asked.parent
         timer = timer_of(
             self._problem,
             self._facts,
             settings,
             station.workshop,
             seed_kernel=None if parent is None else self._kernel(self._root(parent)),
+            ask=Question(found=found),
         )
         return sitting.again(settings, station.workshop, asked.ear).go_on(
             parent=None if parent is None else self._kernel(parent),
@@ -156,6 +175,22 @@ class Gatehouse:
             timer=timer,
             profiler=self._profiler_for(asked.numbered.number, settings),
         )
+
+    def _first_run(
+        self,
+        sitting: Sitting,
+        settings: GateSettings,
+        station: Station,
+        parent: Transition,
+        tell: halves.Tell,
+    ) -> GateReport:
+        """The first of two runs, before anything is compared."""
+        uncompared = structs.replace(settings, rung=0)
+        timer = timer_of(
+            self._problem, self._facts, uncompared, station.workshop, ask=Question(confirms=False)
+        )
+        once = sitting.again(uncompared, station.workshop, tell)
+        return once.go_on(parent=self._kernel(parent), timer=timer)
 
     def _smoke(self, asked: _Asked, sitting: Sitting) -> GateReport:
         """A few pairs, before or after the smallest shape is compared; it accepts nothing."""
@@ -179,7 +214,7 @@ class Gatehouse:
             self._facts,
             settings,
             station.workshop,
-            pairs=int(rung.spec.pairs.value),
+            ask=Question(pairs=int(rung.spec.pairs.value)),
         )
         # What it finds is told as a rung: its stages are none of the gate's verdict.
         few = sitting.again(settings, station.workshop, asked.ear.muted)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from workbench.gate.candidate import Candidate
 from workbench.gate.counters import NcuProfiler
 from workbench.gate.judge import GateSettings
@@ -10,6 +12,7 @@ from workbench.gate.timing.stage import GpuTimer, TimerSettings
 from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop
 from workbench.measure.pairs import PairRule
+from workbench.measure.records import Speed
 from workbench.problems.records import Problem
 
 NEVER_REACHED = 1e3
@@ -22,6 +25,22 @@ def flavors(device_index: int | None) -> tuple[Flavor, ...]:
     return everywhere if device_index is None else (*everywhere, Flavor.CUDA)
 
 
+class Question(Struct, frozen=True, kw_only=True):
+    """What the timer of a step with a parent is asked."""
+
+    decides: bool = True
+    """False: the candidate may be as slow as it likes."""
+    confirms: bool = True
+    found: Speed | None = None
+    """One of a step's two runs: `TimerSettings`."""
+    pairs: int = 0
+    """So many are gathered, whatever they say, and no gain is found: they rank. 0: until they
+    decide."""
+
+
+_WHOLE = Question()
+
+
 def timer_of(
     problem: Problem,
     facts: Callable[[], ProblemReport],
@@ -29,17 +48,12 @@ def timer_of(
     workshop: Workshop,
     *,
     seed_kernel: Candidate | None = None,
-    decides: bool = True,
-    pairs: int = 0,
+    ask: Question = _WHOLE,
 ) -> GpuTimer | None:
-    """A timer on the GPU that `settings` name; None on the CPU, where times are modeled.
-
-    Where it `decides` nothing, a candidate with a parent may be as slow as it likes. With `pairs`
-    so many are gathered against the parent, whatever they say, and no gain is found: they rank.
-    """
+    """A timer on the GPU that `settings` name; None on the CPU, where times are modeled."""
     if settings.device_index is None:
         return None
-    few = PairRule(threshold=NEVER_REACHED, first=pairs, cap=pairs)
+    few = PairRule(threshold=NEVER_REACHED, first=ask.pairs, cap=ask.pairs)
     return GpuTimer(
         problem,
         facts,
@@ -47,8 +61,10 @@ def timer_of(
             target=settings.target,
             device=settings.device,
             device_index=settings.device_index,
-            rule=few if pairs else PairRule(threshold=settings.threshold),
-            decides=decides,
+            rule=few if ask.pairs else PairRule(threshold=settings.threshold),
+            decides=ask.decides,
+            confirms=ask.confirms,
+            found=ask.found,
         ),
         workshop,
         seed_kernel=seed_kernel,

@@ -7,15 +7,16 @@ from workbench.skills.records import Plan
 
 _SPEED = ("profile.not-faster", "profile.slower", "profile.pruned-smoke")
 """Refusals that say how fast it is, and nothing else against it."""
+_WRONG = (Outcome.FAILED, Outcome.UNPROVEN)
 
 
 def twin_of(report: GateReport, plan: Plan | None, history: History) -> Transition | None:
     """The earliest version with the same work whose answer holds for this candidate too.
 
     Only for candidates that an edit made: what else changes beside the work at the full shape may
-    be what a model or a person meant to mend. And only for a version that was right, and that was
-    timed against the line which leads to the incumbent: no kernel gets slower along it, so what
-    was no gain there is none now (ours). Elsewhere, after a branch, say, it may be one.
+    be what a model or a person meant to mend. And only for a version that nothing was found
+    against, and that was timed against the line which leads to the incumbent: no kernel gets slower
+    along it, so what was no gain there is none now (ours). Elsewhere, after a branch, it may be.
     """
     incumbent = history.incumbent
     if not report.work or incumbent is None or plan is None or not plan.edit or plan.method:
@@ -26,12 +27,14 @@ def twin_of(report: GateReport, plan: Plan | None, history: History) -> Transiti
 
 
 def _answered(version: Transition) -> bool:
-    """Whether it was found right, and its speed judged."""
+    """Whether its speed was judged, and nothing was found against it: what was no gain before
+    anything was compared is none whatever it computes."""
     correct = version.gate.report(Stage.CORRECTNESS)
-    if correct is None or correct.outcome is not Outcome.PASSED:
+    outcome = Outcome.SKIPPED if correct is None else correct.outcome
+    if outcome in _WRONG:
         return False
     decided = version.decision.answer in {Answer.ACCEPTED, Answer.VETOED}
-    return decided or version.gate.code in _SPEED
+    return (decided and outcome is Outcome.PASSED) or version.gate.code in _SPEED
 
 
 def same_work(twin: Transition) -> Finding:

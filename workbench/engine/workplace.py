@@ -19,7 +19,7 @@ from workbench.engine.fleet import Fleet, open_fleet
 from workbench.engine.gatehouse import Gatehouse
 from workbench.engine.history import History
 from workbench.engine.laying import problem_of
-from workbench.engine.measuring import flavors, timer_of
+from workbench.engine.measuring import Question, flavors, timer_of
 from workbench.engine.memory import Memory
 from workbench.engine.once import made_once
 from workbench.engine.seeds import find_seed
@@ -278,17 +278,16 @@ class SessionWorkplace:
         )
 
     def _timer(self, settings: GateSettings, *, decides: bool = True) -> GpuTimer | None:
-        return timer_of(self._problem, self._known, settings, self._workshop, decides=decides)
+        ask = Question(decides=decides)
+        return timer_of(self._problem, self._known, settings, self._workshop, ask=ask)
 
     def _known(self) -> ProblemReport:
         """The facts of the problem, asked for when they are needed and not before."""
         return self._facts
 
     def _keep_code(self, told: Told) -> None:
-        """What the compiler made, beside the versions; a session without it is whole all the same.
-
-        Not where somebody only looks on.
-        """
+        """What the compiler made, beside the versions, unless somebody only looks on; a session
+        without it is whole all the same."""
         if not told.code or not self._writes:
             return
         try:

@@ -1,0 +1,56 @@
+"""A step on a GPU is timed before it is compared: what is no faster need not be right.
+
+The first of the timer's two runs comes first. What it finds to be no gain is refused there, and
+costs no comparison; a gain is then asked the whole gate, which has only the second run left.
+"""
+
+from collections.abc import Callable
+
+from msgspec import structs
+
+from workbench.engine.climbing import SLOW
+from workbench.gate.judge import Told
+from workbench.gate.records import GateReport, Outcome, Stage, StageReport
+from workbench.gate.timing.report import FOUND_ONCE
+from workbench.measure.records import Speed
+
+_NOT_ASKED = StageReport(
+    stage=Stage.CORRECTNESS,
+    outcome=Outcome.SKIPPED,
+    says="it is no faster, whatever it computes",
+)
+
+
+Tell = Callable[[Told], None]
+
+
+def gated(
+    first: Callable[[Tell], GateReport],
+    whole: Callable[[Speed | None], GateReport],
+    rung: int,
+    ear: Tell,
+) -> GateReport:
+    """The verdict on a step: `first` asks for the first run alone, `whole` for the gate at `rung`.
+
+    `whole` is given a gain that is only to be found again, None where the first run came to no
+    answer: what it met is then the whole gate's to say. Whatever is refused for another reason than
+    its speed, and all that is accepted, has been through the whole gate.
+    """
+    found = first(lambda told: ear(told) if told.total else None)
+    if found.stage is Stage.PROFILE and found.code in SLOW:
+        return _not_compared(found, rung, ear)
+    report = whole(found.speed if found.code == FOUND_ONCE else None)
+    return structs.replace(
+        report,
+        samples=(*found.samples, *report.samples),
+        gpu_seconds=found.gpu_seconds + report.gpu_seconds,
+    )
+
+
+def _not_compared(first: GateReport, rung: int, ear: Tell) -> GateReport:
+    """The verdict on what the first run refused, told stage by stage."""
+    before = [one for one in first.stages if one.stage is not Stage.PROFILE]
+    last = [one for one in first.stages if one.stage is Stage.PROFILE]
+    for one in (_NOT_ASKED, *last):
+        ear(Told(one.stage, one))
+    return structs.replace(first, stages=(*before, _NOT_ASKED, *last), rung=rung)

@@ -1,9 +1,7 @@
 """Run a candidate's kernels on the CPU: correct, checked and counted, program by program."""
 
 import contextlib
-import random
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +21,7 @@ from workbench.kernels.interpret_arguments import Converter, bind
 from workbench.kernels.interpret_branches import Ways, heeding
 from workbench.kernels.interpret_following import following, most_beside, told_apart
 from workbench.kernels.interpret_language import language
+from workbench.kernels.interpret_order import order, place_of
 from workbench.kernels.records import LaunchTrace
 from workbench.kernels.standin import standing_in
 from workbench.kernels.target import Target, target
@@ -39,8 +38,6 @@ from workbench.kernels.untyped import Untyped
 
 _PROBES = 256
 """Consecutive programs whose first reads show what neighbours share: about one wave."""
-_DRAWS = 16
-"""For a program that is not at the end of an axis, before any will do (ours)."""
 _FEW_WORK = 3
 """Times the work that a launch of few programs may take: each of them does much, and unlike (ours).
 """
@@ -132,25 +129,45 @@ class Trace:
             return 0
         if isinstance(watch, BookWatch):
             watch.book = book
-        if not part:
+        if not part and settings.sample is None:
             ran = self._run(watch, function, values, grid)
             book.end(partial=ran < total)
             return ran
-        chosen = list(_order(grid, settings))
+        # What takes more work than it may is cut short: then too others are stood for.
+        chosen = list(self._order(grid))
         seed = settings.sample_seed + len(self.launches)
         alike = Everywhere(grid, seed, [number_of(program, grid) for program in chosen])
-        book.ways[book.launch] = alike
         with following(alike):
             ran = self._run(watch, function, values, grid)
-            # The tail and the largest offsets are the last program's; what these do is not counted,
-            # since counts are scaled from programs that stand for their like.
-            program: Grid | None = _place(total - 1, grid)
-            most = most_beside(watch, ran, settings.work)
-            while program is not None and most >= 0:
-                _run_one(book, watch, function, values, grid, program)
-                program, most = alike.draw(), most - 1
-        book.end(partial=True)
+            if ran < total:
+                book.ways[book.launch] = alike
+                self._run_beside(book, watch, function, values, grid, ran)
+        book.end(partial=ran < total)
         return ran
+
+    def _order(self, grid: Grid) -> Iterator[Grid]:
+        asked = self._settings
+        return order(grid, asked.sample, asked.sample_seed, asked.shuffle)
+
+    def _run_beside(
+        self,
+        book: Book,
+        watch: LaunchWatch,
+        function: Untyped,
+        values: dict[str, Any],
+        grid: Grid,
+        ran: int,
+    ) -> None:
+        """The last program, and those of which none in a sample goes their way.
+
+        The tail and the largest offsets are the last one's; what these do is not counted, since
+        counts are scaled from programs that stand for their like.
+        """
+        program: Grid | None = place_of(grid[0] * grid[1] * grid[2] - 1, grid)
+        most = most_beside(watch, ran, self._settings.work)
+        while program is not None and most >= 0:
+            _run_one(book, watch, function, values, grid, program)
+            program, most = book.ways[book.launch].draw(), most - 1
 
     def _run_chosen(
         self,
@@ -184,7 +201,7 @@ class Trace:
         with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch), heeded:
             if self._settings.sample is not None and watch.counting:
                 _probe(watch, function, values, grid)
-            for program in _order(grid, self._settings):
+            for program in self._order(grid):
                 builder.grid_idx = program
                 watch.begin_program(program)
                 with told_apart(builder, program):
@@ -310,52 +327,6 @@ def _line_of(error: BaseException) -> int:
     return line
 
 
-def _order(grid: Grid, settings: Settings) -> Iterator[Grid]:
-    """Program ids in the order in which they run; x is fastest, as the hardware numbers them."""
-    total = grid[0] * grid[1] * grid[2]
-    linear: Any = range(total)
-    if settings.sample is not None and settings.sample < total:
-        linear = _spread(grid, settings.sample, settings.sample_seed)
-    if settings.shuffle is not None:
-        linear = list(linear)
-        random.Random(settings.shuffle).shuffle(linear)  # noqa: S311 - an order, not a secret
-    for number in linear:
-        yield _place(number, grid)
-
-
-def _place(number: int, grid: Grid) -> Grid:
-    return number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
-
-
-def _spread(grid: Grid, count: int, seed: int) -> list[int]:
-    """Distinct program numbers, one drawn from each of `count` equal stretches of the grid.
-
-    Far ones follow each other, so that a launch that is cut short was still looked at all over.
-    Where few programs lie at the end of an axis, whose blocks may be masked, none is drawn that one
-    in `count` would stand for too much. The seed is the judge's: a candidate that knew the numbers
-    would do its work elsewhere.
-    """
-    rng = random.Random(seed)  # noqa: S311 - keyed by the judge's secret seed
-    total = grid[0] * grid[1] * grid[2]
-    edges = [part * total // count for part in range(count + 1)]
-    chosen = [_inner(rng, range(low, high), grid, count) for low, high in pairwise(edges)]
-    bits, turn = (count - 1).bit_length(), rng.randrange(count)
-    far = sorted(range(count), key=lambda part: f"{part:0{bits}b}"[::-1])
-    return [chosen[(part + turn) % count] for part in far]
-
-
-def _inner(rng: random.Random, stretch: range, grid: Grid, count: int) -> int:
-    """A program of a stretch; one at the end of an axis only where such are common."""
-    rare = [axis for axis, size in enumerate(grid) if size > 2 * count]
-    number = rng.choice(stretch)
-    for _ in range(_DRAWS):
-        place = _place(number, grid)
-        if not any(place[axis] == grid[axis] - 1 for axis in rare):
-            break
-        number = rng.choice(stretch)
-    return number
-
-
 def _run_one(
     book: Book,
     watch: LaunchWatch,
@@ -385,7 +356,7 @@ def _probe(watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: 
 
     def trips(number: int) -> int | None:
         """Of the first loop of one program, which is left as soon as it reads again."""
-        program = _place(number, grid)
+        program = place_of(number, grid)
         builder.grid_idx = program
         probe.begin_probe(program)
         with contextlib.suppress(ProbeDone):

@@ -180,7 +180,7 @@ def _closed(call: "_TwoCalls", called: Called, book: Book, asked: TraceRequest) 
         if not closure.grew:
             break
         own = Book(call.host.knows, call.host.unwritten)
-        own.closed = closure.closed
+        own.closed, own.changed = closure.closed, book.put_back()
         call.host.touched = own.touched
         with tracing(
             stands_for=target(asked.target),

@@ -24,6 +24,8 @@ Array = NDArray[Any]
 
 _FLAGS = 4096
 """Bytes (ours)."""
+_MOST_KEPT = 1 << 20
+"""Bytes of a storage that can be put back as it was (ours): semaphores, scratch of partial sums."""
 _MOST_SEEN = 64
 """Programs of a launch whose needs and footprints are kept."""
 
@@ -113,9 +115,15 @@ class Book:
         """Offsets that atomics of no other programs than those which run go to."""
         self.ways: dict[int, Everywhere] = {}
         """By launch of this call, of which only some programs run: which others go their way."""
+        self.changed: frozenset[int] = frozenset()
+        """Storages that an earlier call changed and nobody put back."""
+        self._before: dict[int, tuple[torch.Tensor, torch.UntypedStorage | None]] = {}
+        """What storages held before any kernel was handed them; None of what is too large."""
         self.partial = False
         """The launch at hand runs a part of its programs only."""
         self._writable: frozenset[int] = frozenset()
+        self._relied = False
+        """A program of the launch at hand read what others of it may write."""
 
     def stored_in(self, tensor: torch.Tensor) -> list[Stored]:
         """Final values in a tensor's storage, by the program that stored them."""
@@ -177,6 +185,7 @@ class Book:
         """A launch with these arguments begins; `partial` when not all programs will run."""
         self._launches += 1
         self.partial = partial
+        self._relied = False
         writable = stored_parameters(function)
         self._names = {}
         heeds = heeds_updates(function)
@@ -185,8 +194,10 @@ class Book:
             for tensor in _tensors(value):
                 place = _address(tensor)
                 if place not in self._storages:
-                    self._storages[place] = Storage(tensor, known=self._known(tensor))
+                    known = self._known(tensor) and place not in self.changed
+                    self._storages[place] = Storage(tensor, known=known)
                 if name in writable:
+                    self._keep(place, tensor)
                     places.add(place)
                     self._names[place] = name
                     slot = Slot(self.launch, name)
@@ -194,14 +205,26 @@ class Book:
                     self.heeding |= {slot} if heeds else set()
         self._writable = frozenset(places)
 
+    def _keep(self, place: int, tensor: torch.Tensor) -> None:
+        if place not in self._before:
+            held: Untyped = tensor.untyped_storage()
+            self._before[place] = tensor, held.clone() if held.nbytes() <= _MOST_KEPT else None
+
+    def put_back(self) -> frozenset[int]:
+        """Give every storage what it held before any kernel ran, so that another call finds what
+        the first one found; those that are too large for it.
+        """
+        for tensor, held in self._before.values():
+            if held is not None:
+                tensor.untyped_storage().copy_(held)
+        return frozenset(place for place, (_, held) in self._before.items() if held is None)
+
     def end(self, *, partial: bool) -> None:
         """The launch is over; what others of its programs may have written is unknown."""
         for place in self._writable if partial else ():
             storage = self._storages[place]
-            if self.partial:
-                storage.forget(before=self._launches)
-            else:  # cut short: programs read what others were still to write
-                storage.forget(before=self._launches + 1)
+            # Cut short: programs may have read what others were still to write.
+            storage.forget(before=self._launches + self._relied)
             storage.written = True
 
     def reads(self, program: Grid, place: int | None, addresses: Array, own: Array | None) -> bool:
@@ -212,7 +235,9 @@ class Book:
         storage = None if place is None else self._storages.get(place)
         if storage is None:
             return False
-        others_write = storage.written or (self.partial and place in self._writable)
+        beside = place in self._writable
+        self._relied |= beside and not self.partial
+        others_write = storage.written or (self.partial and beside)
         if not others_write and (storage.known or self._unwritten(storage.tensor)):
             return True  # what nobody writes is nobody's answer: it may hold anything
         if own is not None and own.size:

@@ -118,7 +118,7 @@ def _unwritten(
     source, book = source_of(called, tensor), called.book
     if book is None:
         return None
-    index = torch.unravel_index(places, tuple(source.shape))
+    index = torch.unravel_index(places, tuple(source.shape)) if source.dim() else ()
     offsets = torch.full_like(places, int(source.storage_offset()))
     for along, stride in zip(index, source.stride(), strict=True):
         offsets += along * stride

@@ -38,9 +38,10 @@ def final_values(
 ) -> Iterator[Final]:
     """What programs left in a tensor; with `tentative`, what rests on flags beside."""
     rng = random.Random(seed)  # noqa: S311  # keyed by the judge's secret seed
+    tensor = _in_one_dimension(tensor)
     for program, addresses, values in _left(called, tensor, rng, tentative, 0):
         lit, index = _indices(tensor, addresses, rng)
-        if lit.any() and tensor.dim():
+        if lit.any():
             places = np.ravel_multi_index(index, tuple(tensor.shape))
             flat = torch.from_numpy(np.asarray(places, dtype=np.int64))
             yield Final(program, flat, values[torch.from_numpy(lit)].to(tensor.dtype))
@@ -72,6 +73,7 @@ def _left(
     """By program: addresses in a tensor's storage with the values there."""
     if called.book is None or not tensor.numel():
         return
+    tensor = _in_one_dimension(tensor)
     found = called.host.pieces(tensor)
     if found is not None and not called.book.touched(tensor) and depth < _DEEPEST:
         copy, pieces = found
@@ -85,7 +87,7 @@ def _left(
             first = rng.randrange(addresses.size - _MOST + 1)
             addresses = addresses[first : first + _MOST]
         lit, index = _indices(tensor, addresses, rng)
-        if lit.any() and tensor.dim():
+        if lit.any():
             at = tuple(torch.from_numpy(along) for along in index)
             yield stored.program, addresses[lit], tensor[at]
 
@@ -99,10 +101,11 @@ def _through(
     depth: int,
 ) -> Iterator[tuple[Grid, NDArray[Any], torch.Tensor]]:
     """The same for a copy, by what programs left in a piece of it."""
+    copy, source = _in_one_dimension(copy), _in_one_dimension(piece.source)
     strides = [step * copy.element_size() for step in copy.stride()]
-    for program, addresses, values in _left(called, piece.source, rng, tentative, depth + 1):
-        lit, index = _indices(piece.source, addresses, rng)
-        along = list(index)
+    for program, addresses, values in _left(called, source, rng, tentative, depth + 1):
+        lit, index = _indices(source, addresses, rng)
+        along = list(index) if piece.source.dim() or not piece.stacked else []
         if piece.stacked:
             along.insert(piece.dim, np.full(int(lit.sum()), piece.offset, dtype=np.int64))
         elif along:
@@ -111,6 +114,11 @@ def _through(
         if lit.any():
             moved = values[torch.from_numpy(lit)].to(copy.dtype)
             yield program, np.asarray(there, dtype=np.uint64), moved
+
+
+def _in_one_dimension(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor; a single number as a row of one."""
+    return tensor if tensor.dim() else tensor.reshape(1)
 
 
 def _indices(

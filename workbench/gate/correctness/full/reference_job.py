@@ -185,7 +185,7 @@ class _Part:
         self.group = group
         self._output = group.output
         entry = full.message.output_entries[group.output]
-        index = np.unravel_index(places.numpy(), entry.shape)
+        index = np.unravel_index(places.numpy(), entry.shape) if entry.shape else ()
         self._index = [torch.from_numpy(along.copy()) for along in index]
         self._values = values
         self._axes = [axis for axis in full.axes if group.output in axis.outputs]
@@ -202,6 +202,8 @@ class _Part:
     def places(self) -> torch.Tensor:
         """Flat places in the output, row-major, of what is compared."""
         shape = self._full.message.output_entries[self._output].shape
+        if not shape:
+            return torch.zeros(1, dtype=torch.int64)
         flat = np.ravel_multi_index([along.numpy() for along in self._index], shape)
         return torch.from_numpy(np.asarray(flat, dtype=np.int64))
 

@@ -58,6 +58,10 @@ class Ask(Struct, frozen=True, kw_only=True):
     device: str
     target: str
     sessions: Path
+    proposer: str = "skills"
+    """`both`: a model carries out what no edit does, in trials that ask the gate for each step."""
+    usd: float | None = None
+    """For the model, in each trial."""
 
 
 def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
@@ -277,8 +281,8 @@ def _request(
         mode=Mode.AUTO,
         device=device,
         target=ends.target if device == "cpu" else ask.target,
-        budget=Budget(steps=ask.steps),
-        proposer="skills",
+        budget=Budget(steps=ask.steps, usd=ask.usd),
+        proposer=ask.proposer,
         name=name,
         sessions=folder or ask.sessions,
     )

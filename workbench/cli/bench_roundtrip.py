@@ -40,6 +40,10 @@ def roundtrip(  # every choice of one experiment
     wall_seconds: Annotated[
         float | None, typer.Option(min=0, help="Seconds after which no trial starts.")
     ] = None,
+    proposer: Annotated[
+        str, typer.Option(help="both: a model for cards that are sketches; not with --leap.")
+    ] = "skills",
+    usd: options.Usd = None,
     recorded: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Print what was kept before.")
     ] = None,
@@ -69,6 +73,12 @@ def roundtrip(  # every choice of one experiment
         raise WorkbenchError(
             f"cards have no {unknown[0]}", where="--without", todo=f"one of {', '.join(WITHOUT)}"
         )
+    if leap and proposer != "skills":
+        raise WorkbenchError(
+            "a leap is made of edits, and asks no model",
+            where="--leap --proposer",
+            todo="leave --leap out: every step is then asked for",
+        )
     found: list[Trial] = []
     if recorded is not None:
         found = read_trials(recorded)
@@ -91,6 +101,8 @@ def roundtrip(  # every choice of one experiment
             device=device,
             target=target,
             sessions=folder,
+            proposer=proposer,
+            usd=usd,
         )
         for trial in run_trials(ask, lambda event: _hear(tell(event), json=json)):
             found.append(trial)

@@ -202,7 +202,12 @@ def call(
     if message.reset_state:
         loaded.put_state()
     arguments = rebuild(message.inputs, loaded.inputs)
-    log = HostLog(str(loaded.file), loaded.buffers(), loaded.inputs)
+    log = HostLog(
+        str(loaded.file),
+        state=loaded.state().values(),
+        buffers=loaded.buffers(),
+        inputs=loaded.inputs,
+    )
     try:
         with ExitStack() as around:
             around.enter_context(uninitialised(message.poison, loaded.device))
@@ -217,7 +222,7 @@ def call(
                     ways=loaded.ways,
                 )
             )
-            watch = log if message.watched else nullcontext()
+            watch = log.watching() if message.watched else nullcontext()
             run = partial(_forward_in, watch, loaded.model, arguments)
             out, reading = loaded.clock.read(run, bare=message.bare)
         nest, tensors = flatten(out, foreign)

@@ -6,9 +6,14 @@ this log says is the worker's own word, so it can only convict, never clear.
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 
 import torch
+import triton
+from torch.overrides import TorchFunctionMode
 
 from workbench.gate.correctness.protocol import Operator
 from workbench.kernels.operators import OperatorMode
@@ -21,7 +26,7 @@ ALLOWED_OPERATORS = frozenset(
         "new_empty_strided", "new_full", "new_ones", "new_zeros", "ones", "ones_like", "resize_",
         "scalar_tensor", "zero_", "zeros", "zeros_like",
         # views
-        "_conj", "_reshape_alias", "_unsafe_view", "alias", "as_strided", "chunk", "detach",
+        "_reshape_alias", "_unsafe_view", "alias", "as_strided", "chunk", "detach",
         "diagonal", "expand", "flatten", "imag", "movedim", "narrow", "permute", "real", "reshape",
         "select", "set_", "slice", "split", "split_with_sizes", "squeeze", "t", "transpose",
         "unbind", "unfold", "unsqueeze", "view", "view_as", "view_as_complex", "view_as_real",
@@ -44,28 +49,54 @@ MOST_UPDATES = 16
 MOST_READ = 64
 """Single values that the host may read in one call (ours): settings, not a tensor's contents."""
 
-_READS = frozenset({"_local_scalar_dense", "is_nonzero", "item"})
+_SCALARS = frozenset({"_local_scalar_dense", "is_nonzero", "item"})
+_READERS = frozenset(
+    {"__array__", "__dlpack__", "_typed_storage", "numpy", "storage", "tolist", "untyped_storage"}
+)
+"""Methods by which a tensor's contents leave torch, past its dispatcher."""
+_OTHERS = (str(Path(triton.__file__).parent), str(Path(__file__).parents[2]))
+"""Of triton and of ours: what they read is not read by the candidate."""
 
 
 class HostLog(OperatorMode):
-    """Counts the operators of one call and where in the candidate's file they came from."""
+    """Counts the operators of one call and where in the candidate's file they came from.
+
+    `state` are the tensors of its module, whose single values it may read; of them `buffers`, which
+    the reference has too, may be updated in place. `inputs` are the call's.
+    """
 
     def __init__(
         self,
         filename: str,
+        *,
+        state: Iterable[torch.Tensor] = (),
         buffers: Iterable[torch.Tensor] = (),
         inputs: Iterable[torch.Tensor] = (),
     ) -> None:
         super().__init__()
         self._filename = filename
+        self._state = frozenset(map(_storage, state))
         self._buffers = frozenset(map(_storage, buffers))
         self._inputs = frozenset(map(_storage, inputs))
         self._updates: Counter[int] = Counter()
         self._carrying: set[int] = set()
-        """Buffers that the host gave a tensor in this call: their values are data now."""
+        """State that the host gave a tensor in this call: its values are data now."""
         self._read = 0
         self._counts: Counter[tuple[str, bool]] = Counter()
         self._lines: dict[tuple[str, bool], int | None] = {}
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note what the body dispatches, and what it reads past the dispatcher."""
+        with _Readers(self), self:
+            yield
+
+    def note(self, name: str, *, allowed: bool) -> None:
+        """Count one use."""
+        used = name, allowed
+        if used not in self._counts:
+            self._lines[used] = self._line()
+        self._counts[used] += 1
 
     def __torch_dispatch__(
         self,
@@ -75,19 +106,15 @@ class HostLog(OperatorMode):
         kwargs: dict[str, object] | None = None,
     ) -> object:
         name = str(getattr(func, "overloadpacket", func))
-        used = name, self._allows(name.rsplit(".", maxsplit=1)[-1], args)
-        if used not in self._counts:
-            self._lines[used] = self._line()
-        self._counts[used] += 1
+        self.note(name, allowed=self._allows(name.rsplit(".", maxsplit=1)[-1], args))
         return func(*args, **(kwargs or {}))
 
     def _allows(self, operator: str, args: tuple[object, ...]) -> bool:
         tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
         target = _storage(tensors[0]) if tensors else 0
-        if operator in _READS:
-            self._read += 1
-            return target not in self._carrying and self._read <= MOST_READ
-        if target in self._buffers and len(tensors) > 1:
+        if operator in _SCALARS:
+            return self._may_read(target)
+        if target in self._state and len(tensors) > 1:
             self._carrying.add(target)
         if operator not in BOOKKEEPING:
             return operator in ALLOWED_OPERATORS
@@ -98,19 +125,66 @@ class HostLog(OperatorMode):
             and not any(_storage(tensor) in self._inputs for tensor in tensors[1:])
         )
 
+    def _may_read(self, storage: int) -> bool:
+        if not self.asks():
+            return True
+        self._read += 1
+        return (
+            storage in self._state
+            and storage not in self._carrying | self._inputs
+            and self._read <= MOST_READ
+        )
+
+    def asks(self) -> bool:
+        """Whether the candidate's own file wants this, and neither Triton nor we for it."""
+        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  # as below
+        while frame is not None:
+            name, mode = frame.f_code.co_filename, frame.f_code.co_name.startswith("__torch_")
+            if name == self._filename:
+                return True
+            if name.startswith(_OTHERS) and name != __file__ and not mode:
+                return False
+            frame = frame.f_back
+        return False
+
     def operators(self) -> list[Operator]:
         """What was dispatched, in the order of first use."""
         return [
-            Operator(name, times, self._lines[name, allowed], allowed)
+            Operator(name, times, self._lines[name, allowed], allowed, reads=_reads(name))
             for (name, allowed), times in self._counts.items()
         ]
 
     def _line(self) -> int | None:
-        frame = sys._getframe(2)  # noqa: SLF001  # the way to a caller's line without a traceback
+        # The way to a caller's line without a traceback.
+        frame: FrameType | None = sys._getframe(2)  # noqa: SLF001
         while frame is not None and frame.f_code.co_filename != self._filename:
-            frame = frame.f_back  # type: ignore[assignment]  # None ends the walk
+            frame = frame.f_back
         return None if frame is None else frame.f_lineno
 
 
 def _storage(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
+
+
+def _reads(name: str) -> bool:
+    return name.rsplit(".", maxsplit=1)[-1] in _SCALARS | _READERS
+
+
+class _Readers(TorchFunctionMode):
+    """Tells a log which methods are called that the dispatcher does not see."""
+
+    def __init__(self, log: HostLog) -> None:
+        super().__init__()
+        self._log = log
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        name = getattr(func, "__name__", "")
+        if name in _READERS and self._log.asks():
+            self._log.note(f"Tensor.{name}", allowed=False)
+        return func(*args, **(kwargs or {}))

@@ -249,6 +249,8 @@ class Operator(Struct, frozen=True):
     line: int | None
     """Of its first use, in the candidate's file."""
     allowed: bool
+    reads: bool = False
+    """Whether it brings a tensor's values into Python."""
 
 
 class Raised(Struct, frozen=True, kw_only=True):

@@ -62,13 +62,17 @@ def counts(path: str) -> Finding:
 
 def check_operators(operators: Sequence[Operator]) -> list[Finding]:
     """Torch operators in host code that compute something."""
-    return [
-        Finding(
-            code="correctness.torch-compute-at-run-time",
-            says=f"host code runs {op.name}: the kernels have to compute, torch only allocates",
-            line=op.line,
-            evidence={"operator": op.name, "times": op.times},
-        )
-        for op in operators
-        if not op.allowed
-    ]
+    return [_operator(op) for op in operators if not op.allowed]
+
+
+def _operator(op: Operator) -> Finding:
+    does, code = "runs", "torch-compute-at-run-time"
+    todo = "the kernels have to compute, torch only allocates"
+    if op.reads:
+        does, code, todo = "reads values by", "reads-values", "the kernels have to read them"
+    return Finding(
+        code=f"correctness.{code}",
+        says=f"host code {does} {op.name}: {todo}",
+        line=op.line,
+        evidence={"operator": op.name, "times": op.times},
+    )

@@ -142,7 +142,7 @@ def plan_reply(now: Situation, **changes) -> str:
             {"metric": "time", "direction": "down"},
         ],
         "must_not_worsen": ["static.spills"],
-        "headroom": "medium",
+        "headroom": one.record.headroom,
         "earlier": None,
         "difference": "",
     }

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from workbench.agents.claims import quantities, unborne
 from workbench.agents.prompts import Prompt, fill
 from workbench.agents.records import Role
 from workbench.agents.reply_json import read_form
@@ -112,22 +113,53 @@ def _claims(form: PlanForm, situation: Situation) -> Iterator[str]:
     for cited in (*form.evidence, form.ruled_out):
         if cited.fact not in known:
             yield f"there is no known fact {cited.fact!r}"
-        elif not agrees(cited.value, known[cited.fact]):
+        elif not agrees(_bare(cited, form.kernel, situation), known[cited.fact]):
             yield f"{cited.fact} is {_shown(known[cited.fact])}, not {_shown(cited.value)}"
     if form.evidence and not any(is_number(known.get(c.fact)) for c in form.evidence):
         yield "`evidence` needs at least one number"
-    names = bottlenecks(situation, form.kernel)
-    for name, where in (
-        (form.bottleneck, "bottleneck"),
-        (form.ruled_out.bottleneck, "ruled_out.bottleneck"),
-    ):
-        if name not in names:
-            yield f"`{where}` {name!r} is none of {', '.join(sorted(names))}"
-    if form.bottleneck == form.ruled_out.bottleneck:
-        yield f"{form.bottleneck} is claimed and ruled out at once"
+    yield from _read_by_policy(form, situation)
+    yield from _told(form, situation)
     held = _held(situation, form.kernel)
     if held and form.statement not in held:
         yield f"`statement` {form.statement!r} is none of what holds: {', '.join(held)}"
+
+
+def _read_by_policy(form: PlanForm, situation: Situation) -> Iterator[str]:
+    """What the decision policy reads otherwise than the reply does."""
+    names = bottlenecks(situation, form.kernel)
+    record = next(one.record for one in situation.considered if one.kernel == form.kernel)
+    found = {record.bottleneck, record.limit} & names - {"unknown", ""} or names
+    for name, where, among in (
+        (form.bottleneck, "bottleneck", found),
+        (form.ruled_out.bottleneck, "ruled_out.bottleneck", names),
+    ):
+        if name not in among:
+            yield f"`{where}` {name!r} is none of {', '.join(sorted(among))}"
+    if form.bottleneck == form.ruled_out.bottleneck:
+        yield f"{form.bottleneck} is claimed and ruled out at once"
+    if record.headroom in _HEADROOM and form.headroom not in {"", record.headroom}:
+        yield f"`headroom` is {record.headroom}, not {form.headroom!r}"
+
+
+_HEADROOM = {"high", "medium", "low"}
+
+
+def _told(form: PlanForm, situation: Situation) -> Iterator[str]:
+    """Shares, times and speedups in the reply's sentences that stand nowhere in its prompt."""
+    slots = situation_slots(situation)
+    shown = quantities("\n".join(slots[name][0] for name in _NUMBERED))
+    metrics = " ".join([*(e.metric for e in form.expected), *form.must_not_worsen])
+    for name, text in (
+        ("modification", form.modification),
+        ("difference", form.difference),
+        ("expected", metrics),
+    ):
+        for says in unborne(text, shown):
+            yield f"`{name}` says {says!r}, and nothing that you were shown does: leave it out"
+
+
+_NUMBERED = ("time", "facts", "policy", "allowed", "library", "history", "hints")
+"""Slots of the prompt whose numbers a sentence may repeat."""
 
 
 def bottlenecks(situation: Situation, kernel: str) -> set[str]:
@@ -150,8 +182,17 @@ def _held(situation: Situation, kernel: str) -> tuple[str, ...]:
     )
 
 
+def _bare(cited: Cited, kernel: str, situation: Situation) -> Value:
+    """A cited value without the unit that the prompt writes behind it; with any other it stays."""
+    units = (one.facts[cited.fact].unit for one in situation.considered if one.kernel == kernel)
+    unit = next(units, "")
+    if isinstance(cited.value, str) and unit and cited.value.endswith(unit):
+        return cited.value.removesuffix(unit).strip()
+    return cited.value
+
+
 def agrees(said: Value, known: object) -> bool:
-    """Whether a cited value is the fact's, to the digits that were shown (four)."""
+    """Whether a cited value is the fact's: a count exactly, others to the digits shown (four)."""
     if isinstance(known, bool) or isinstance(said, bool):
         return said is known or str(said).lower() == str(known).lower()
     if isinstance(known, int | float):
@@ -159,7 +200,9 @@ def agrees(said: Value, known: object) -> bool:
             number = float(said) if isinstance(said, int | float | str) else math.nan
         except ValueError:
             return False
-        return math.isclose(number, known, rel_tol=5e-4, abs_tol=1e-9)
+        if isinstance(known, int):
+            return number == known
+        return value_text(number) == value_text(known)
     if isinstance(known, tuple):
         return str(said) in known or str(said) == value_text(known)
     return str(said) == str(known)

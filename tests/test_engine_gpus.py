@@ -1,5 +1,9 @@
-"""Whole sessions on real GPUs: with a beam, with smoke asked of all, and on two at once."""
+"""Whole sessions on real GPUs, as small as they can be: pairs first, a beam, and two at once.
 
+Each prints a line a version and what every GPU was used for: `pytest -s tests/test_engine_gpus.py`.
+"""
+
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,21 +13,43 @@ from workbench.engine.create import RunRequest, create_session
 from workbench.engine.serve import serve_session
 from workbench.gate.records import Outcome, Stage, Verdict
 from workbench.measure.gpus import list_gpus
-from workbench.measure.records import Kind
-from workbench.search.ladder import ladder_file
+from workbench.problems.load import load_problem
 from workbench.session.records import Answer, Budget, Mode, Transition
 from workbench.session.store import SessionStore
 
 pytestmark = pytest.mark.gpu
 
-STEPS = 5
+STEPS = 3
+SLOW = ("profile.not-faster", "profile.slower", "profile.cannot-tell")
+SIDECAR = """
+family = "normalization"
+precision = "ieee"
+
+[[shape]]
+name = "tiny"
+values = { ROWS = 3, COLS = 1500 }
+
+[[shape]]
+name = "full"
+"""
+
+
+def small_softmax(folder: Path) -> Path:
+    """The shipped problem at 128 MiB, so that a step takes seconds; its kernel reads two sizes."""
+    shipped = load_problem("softmax")
+    text = shipped.source.replace("ROWS = 4096", "ROWS = 1024").replace("98304", "16384")
+    assert text != shipped.source
+    (folder / "small.py").write_text(text)
+    (folder / "small.toml").write_text(SIDECAR)
+    (folder / "kernel.py").write_text(shipped.seed.read_text())
+    return folder / "small.py"
 
 
 def ran(folder: Path, **request: object) -> tuple[list[Transition], list[ev.AnyEvent]]:
     """A session of a few steps: its transitions, and what was told."""
     known = {
-        "problem": "softmax",
-        "kernel": None,
+        "problem": str(small_softmax(folder)),
+        "kernel": folder / "kernel.py",
         "mode": Mode.AUTO,
         "device": "auto",
         "target": "",
@@ -38,38 +64,53 @@ def ran(folder: Path, **request: object) -> tuple[list[Transition], list[ev.AnyE
     assert ended.how in {"budget", "finished"}, ended.says
     store = SessionStore.open(path)
     found = [store.transition(version.number) for version in store.overview().versions]
-    for one in found:
-        rungs = "; ".join(f"{v.rung} {v.action} {v.gpu}: {v.reason}" for v in one.rungs)
-        print(f"\nv{one.number} {one.decision.answer} {one.gate.says} [{rungs}]")
+    tell(found, heard)
     return found, heard
 
 
-def proven(one: Transition) -> bool:
-    """Whether every stage of the whole gate passed, on a GPU that is named."""
-    passed = all(report.outcome is Outcome.PASSED for report in one.gate.stages)
-    return passed and len(one.gate.stages) == len(Stage) and one.gate.gpu.startswith("cuda:")
-
-
-def test_smoke_that_is_always_asked_ranks_and_keeps_nothing(tmp_path):
-    ladder_file().parent.mkdir(parents=True, exist_ok=True)
-    ladder_file().write_text('[rung.smoke]\nuse = "always"\n')
-    found, _ = ran(tmp_path)
-    smoked = [v for one in found for v in one.rungs if v.rung == "smoke"]
-    assert smoked
-    for visit in smoked:
-        assert visit.gpu_seconds > 0
-        assert visit.speed is None or visit.speed.pairs == 14
-        assert visit.speed is None or visit.speed.kind is Kind.MEASURED
+def tell(found: list[Transition], heard: list[ev.AnyEvent]) -> None:
+    """What matters of a session, for whoever reads the test's output."""
+    seconds: Counter[str] = Counter()
     for one in found:
+        for visit in one.rungs:
+            seconds[visit.gpu.partition(" ")[0] or "no GPU"] += visit.gpu_seconds
+        rungs = "; ".join(f"{v.rung} {v.action} {v.gpu[:6]}: {v.reason}" for v in one.rungs)
+        cost = f"{one.cost.gpu_seconds:.1f} GPU-s, {one.cost.wall_seconds:.1f} s"
+        print(f"\nv{one.number} {one.decision.answer}, {cost}, {one.gate.gpu}: {one.gate.says}")
+        print(f"    {rungs}")
+    used = Counter(type(e).__name__ for e in heard if isinstance(e, ev.AheadUsed | ev.AheadDropped))
+    notes = [e.says for e in heard if isinstance(e, ev.Note)]
+    print(f"\nGPU-seconds {dict(seconds)}; begun ahead {dict(used)}; notes {notes}")
+
+
+def proven(one: Transition) -> bool:
+    """Whether every stage of the whole gate passed, on a GPU that is named, in two timing runs."""
+    passed = all(report.outcome is Outcome.PASSED for report in one.gate.stages)
+    runs = [samples.run for samples in one.gate.samples]
+    twice = one.parent is None or runs[:2] == ["first", "second"]
+    whole = passed and len(one.gate.stages) == len(Stage) and one.gate.rung == 2
+    return whole and twice and one.gate.gpu.startswith("cuda:")
+
+
+def test_a_step_is_timed_before_it_is_compared_and_kept_only_after_both(tmp_path):
+    found, _ = ran(tmp_path)
+    assert len(found) > 1
+    for one in found[1:]:
+        compared = one.gate.report(Stage.CORRECTNESS).outcome
         if one.decision.answer is Answer.ACCEPTED:
             assert proven(one)
-            assert one.gate.rung == 2
+        elif one.gate.code in SLOW and len(one.gate.samples) == 1:
+            assert compared is Outcome.SKIPPED
+            assert one.gate.speed.pairs >= 14
+        assert one.gate.samples or one.gate.stage is not Stage.PROFILE
 
 
 def test_a_beam_on_a_gpu_gates_the_best_of_its_looks(tmp_path):
     found, _ = ran(tmp_path, beam=3)
     looks = [v for one in found[1:] for v in one.rungs if v.rung == "smoke"]
     assert len(looks) >= 2
+    assert all(v.gpu_seconds > 0 for v in looks)
+    assert all(v.speed is None or v.speed.pairs == 14 for v in looks)
     kept = [one for one in found[1:] if one.decision.answer is Answer.ACCEPTED]
     assert kept, "softmax has a gain that the cards find"
     assert all(proven(one) and one.gate.verdict is Verdict.ACCEPTED for one in kept)
@@ -78,7 +119,9 @@ def test_a_beam_on_a_gpu_gates_the_best_of_its_looks(tmp_path):
 @pytest.mark.skipif(len(list_gpus()) < 2, reason="needs two GPUs")
 @pytest.mark.parametrize("beam", [1, 4])
 def test_two_gpus_work_for_one_session_and_every_record_names_its_own(tmp_path, beam):
-    found, heard = ran(tmp_path, device="cuda:0,cuda:1", beam=beam)
+    # What is begun ahead on the other GPU comes to be when the step before it is refused.
+    steps = Budget(steps=STEPS + 2)
+    found, heard = ran(tmp_path, device="cuda:0,cuda:1", beam=beam, budget=steps)
     gpus = {v.gpu.partition(" ")[0] for one in found for v in one.rungs if v.gpu}
     gpus |= {one.gate.gpu.partition(" ")[0] for one in found if one.gate.gpu}
     assert gpus == {"cuda:0", "cuda:1"}

@@ -132,7 +132,7 @@ class FakeClient:
         self.wishes.append(("decide", number, answer, reason))
         if self.refuse or self.now.pending != number:
             raise WorkbenchError(
-                self.refuse or f"v{number} waits for no decision; nothing was changed",
+                self.refuse or f"v{number} does not wait for a decision; nothing was changed",
                 todo="look at the one that waits",
             )
         versions = tuple(

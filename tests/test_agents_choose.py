@@ -83,7 +83,7 @@ def test_what_cannot_be_made_is_told_with_the_reason_and_taken_back(store, tmp_p
     assert made.next(SEEDED) is None
     (note,) = told
     assert note.level == "warning"
-    assert note.says.startswith("row-on-chip, which you chose, is not made: the row in fp32 fits")
+    assert note.says.startswith("row-on-chip, which you chose, could not be made: the row in fp32 fits")
     assert made.next(SEEDED) is None
     assert len(told) == 1
 
@@ -134,7 +134,7 @@ def test_the_command_takes_a_choice_down_and_back(store, monkeypatch, capsys):
 
     assert "online-softmax is the next step" in workbench("choose", "online-softmax")
     assert open_choice(store.state, SEEDED)[1].skill == "online-softmax"
-    assert "taken back" in workbench("choose", "--drop")
+    assert "withdrawn" in workbench("choose", "--drop")
     assert open_choice(store.state, SEEDED) is None
 
 

@@ -115,7 +115,7 @@ def test_the_same_plan_on_the_same_state_is_refused(tmp_path, now):
     memory = remember([transition(0), transition(1, parent=0, plan=plan, report=bad())], {})
     again = situation(tmp_path, memory=memory)
     found = planner.read(plan_reply(again), again)
-    assert "this very plan was tried from v0 as v1" in found.reason
+    assert "exactly this plan was tried from v0 as v1" in found.reason
 
 
 def test_a_method_that_was_tried_must_name_the_attempt_and_a_concrete_difference(tmp_path, now):

@@ -45,7 +45,7 @@ temperature = 0.1
         ('[model]\nmodel = "m"\ntemperature = 9', "temperature"),
         ('[model]\nmodel = "m"\napi_key = "sk-1"', "a key does not belong"),
         ('[model]\nmodel = "m"\nbase_url = "http://u:p@host/v1"', "secret"),
-        ('[model]\nmodel = "m"\nbase_url = "host"', "no http address"),
+        ('[model]\nmodel = "m"\nbase_url = "host"', "not an http address"),
         ('[model]\nmodel = "m"\nreply_tokens = 200000', "leave no room"),
         ('[model]\nmodel = "m"\n[model.roles.poet]\nmodel = "p"', "poet"),
         ("model = 3", "no table"),

@@ -135,5 +135,5 @@ def test_a_limit_that_can_end_nothing_is_told_of(saved, capsys):
     request_run(path, mode=None, budget=Budget(gpu_seconds=5, usd=1))
     tell_idle_limits(path)
     err = capsys.readouterr().err
-    assert "--gpu-seconds ends nothing here: no GPU is used" in err
-    assert "--usd ends nothing here: no model is asked" in err
+    assert "--gpu-seconds has no effect here: no GPU is used" in err
+    assert "--usd has no effect here: no model is asked" in err

@@ -59,7 +59,7 @@ def test_what_is_not_there_is_refused_with_what_is(monkeypatch):
     with pytest.raises(WorkbenchError, match="cuda:3 is not on this machine") as told:
         devices.choose_place("cuda:3", "")
     assert "cuda:0 NVIDIA H200 number 0" in told.value.todo
-    with pytest.raises(WorkbenchError, match="sm80 is not what"):
+    with pytest.raises(WorkbenchError, match="sm80 does not match"):
         devices.choose_place("cuda:0", "sm80")
 
 
@@ -127,8 +127,8 @@ def test_several_gpus_are_named_or_all_taken(monkeypatch):
     ("word", "says"),
     [
         ("cuda:0,cuda:0", "twice"),
-        ("cuda:0,auto", "'auto' is no GPU among several"),
-        ("cuda:0,", "no GPU among several"),
+        ("cuda:0,auto", "'auto' is not one of several GPUs"),
+        ("cuda:0,", "not one of several GPUs"),
         ("cuda:0,cuda:7", "cuda:7 is not on this machine"),
         ("cuda:0,cuda:1", "different models"),
     ],

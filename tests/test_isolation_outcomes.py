@@ -114,7 +114,7 @@ def test_processor_time_runs_out_even_where_its_warning_is_ignored(workshop):
     ("job", "fault"),
     [
         ("close_everything", "closed its channel"),
-        ("answer_garbage", "no frame"),
+        ("answer_garbage", "not a frame"),
         ("claim_terabytes", "beyond the limit"),
         ("answer_nonsense", "does not decode"),
         ("lie_about_shape", "strides reach"),

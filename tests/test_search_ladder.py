@@ -55,15 +55,15 @@ def test_the_settings_folder_is_where_it_is_looked_for(
     ("text", "says"),
     [
         ("rung = ", "cannot be read"),
-        ("[rung.smok]\npairs = 3\n", "`rung.smok` is no part of the ladder"),
-        ("[rung.smoke]\npair = 3\n", "`rung.smoke.pair` is no part of the ladder"),
+        ("[rung.smok]\npairs = 3\n", "`rung.smok` is not a part of the ladder"),
+        ("[rung.smoke]\npair = 3\n", "`rung.smoke.pair` is not a part of the ladder"),
         ("[rung]\nsmoke = 3\n", "`rung.smoke = 3` is no table"),
         ("[rung.smoke]\npairs = -3\n", "`rung.smoke.pairs = -3`: Expected"),
         ('[rung.smoke]\npairs = "many"\n', "`rung.smoke.pairs = 'many'`: Expected"),
         ("[rung.smoke]\npairs = nan\n", "`rung.smoke.pairs = nan`: Expected"),
         ("[rung.smoke]\nshare = 0.9\n", "not 1"),
         ("[rung.smoke]\nprune_below = 1.5\n", "is above `promote_above`"),
-        ('[search]\nlines = { value = 2, because = "x" }\n', "no part of the ladder"),
+        ('[search]\nlines = { value = 2, because = "x" }\n', "not a part of the ladder"),
     ],
 )
 def test_a_wrong_line_is_told_with_file_key_and_value(tmp_path: Path, text: str, says: str) -> None:

@@ -287,7 +287,7 @@ def test_a_version_that_lacks_a_file_is_refused(tmp_path: Path, missing: str) ->
 @pytest.mark.parametrize("mode", ["120000", "100755"])
 def test_a_symlink_or_program_in_place_of_a_kernel_is_refused(tmp_path: Path, mode: str) -> None:
     file = forge(tmp_path, lawful_files(), message=LAWFUL, mode=mode)
-    with pytest.raises(WorkbenchError, match=r"'kernel.py' in .* is no plain file"):
+    with pytest.raises(WorkbenchError, match=r"'kernel.py' in .* is not a plain file"):
         import_bundle(file, tmp_path / "there")
 
 

@@ -209,9 +209,9 @@ def test_a_tree_with_anything_but_plain_files_is_refused(tmp_path: Path, mode: s
         write_object(store.folder, item.type, item.data)
     git(store.folder, "update-ref", "refs/attempts/0000", node.id)
     for read in (store.source, store.transition):
-        with pytest.raises(WorkbenchError, match="no plain file"):
+        with pytest.raises(WorkbenchError, match="not a plain file"):
             read(0)
-    assert any("no plain file" in fault.says for fault in check_session(store)) or mode == "40000"
+    assert any("not a plain file" in fault.says for fault in check_session(store)) or mode == "40000"
 
 
 def message(store: SessionStore) -> str:

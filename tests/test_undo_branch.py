@@ -351,7 +351,7 @@ def test_a_forged_move_is_a_fault_of_the_session(tmp_path: Path, parent: str, sa
 def test_main_goes_only_to_accepted_versions_and_only_from_where_it_is(tmp_path: Path) -> None:
     store = three(tmp_path)
     store.record(transition(3, 2, Answer.REJECTED), kernel(3))
-    with pytest.raises(WorkbenchError, match="attempts/0003 is no accepted version"):
+    with pytest.raises(WorkbenchError, match="attempts/0003 is not an accepted version"):
         store.move_main(Move(kind="branch", before=2, to=3, best=2))
     with pytest.raises(WorkbenchError, match="main is not at v1"):
         store.move_main(Move(kind="branch", before=1, to=0, best=2))

@@ -73,7 +73,7 @@ class Memory(Struct, frozen=True, kw_only=True):
         before = self.of(skill, kernel)
         for attempt in before:
             if attempt.base == base and words(attempt.what) == words(what):
-                return f"this very plan was tried from v{base} as v{attempt.number}"
+                return f"exactly this plan was tried from v{base} as v{attempt.number}"
         if not before:
             return ""
         numbers = ", ".join(f"v{a.number}" for a in before)

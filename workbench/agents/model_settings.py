@@ -169,7 +169,7 @@ def _checked(settings: ModelSettings, file: Path) -> ModelSettings:
     parts = urlsplit(settings.base_url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise WorkbenchError(
-            "the model's base_url is no http address", where=f"{file} or OPENAI_BASE_URL"
+            "the model's base_url is not an http address", where=f"{file} or OPENAI_BASE_URL"
         )
     if parts.username or parts.password or parts.query:
         raise WorkbenchError(

@@ -215,7 +215,7 @@ def _untabbed(code: str) -> str:
 _QUOTED = Repair(code="quoting", says="a mark before every line was removed")
 _CHANGES: tuple[tuple[Repair, Callable[[str], str]], ...] = (
     (
-        Repair(code="invisible", says="characters that nobody sees were removed"),
+        Repair(code="invisible", says="invisible characters were removed"),
         lambda code: _INVISIBLE.sub("", code),
     ),
     (

@@ -57,7 +57,7 @@ def _wrong(claimed: object, messages: tuple[Message, ...], written: str, reply_l
         return "the provider gave no token counts"
     prompt, reply = _number(claimed, "prompt_tokens"), _number(claimed, "completion_tokens")
     if prompt is None or reply is None:
-        return "the provider's token counts are no numbers"
+        return "the provider's token counts are not numbers"
     sent = sum(_bytes(m.content) for m in messages)
     most = sent + 64 * len(messages) + 64
     if not sent // _LONGEST_TOKEN <= prompt <= most:

@@ -38,9 +38,9 @@ def trouble(gpu: Gpu) -> str:
     if gpu.mig:
         return "it is split into slices (MIG): have that switched off, or use another GPU"
     if gpu.ecc_errors:
-        return "memory errors: let an administrator look at it before you trust a number of it"
+        return "memory errors: have an administrator check it before you trust its numbers"
     if gpu.processes:
-        return "times are only good alone: wait for the others, or use another GPU"
+        return "times need the GPU alone: wait for the other processes, or use another GPU"
     return ""
 
 
@@ -48,7 +48,7 @@ def reached(ceilings: "Ceilings") -> str:
     """`copy 4271 GB/s, read 4400 GB/s; TFLOP/s: bfloat16 790, ...; measured 2026-11-29`."""
     rates = ", ".join(f"{name} {rate:.4g}" for name, rate in ceilings.matrix_tflops.items())
     missing = ", ".join(ceilings.missing)
-    without = f"; not multiplied by this torch: {missing}" if missing else ""
+    without = f"; this torch cannot multiply: {missing}" if missing else ""
     raised = "".join(f"; ceiling raised by {says}" for says in ceilings.raised.values())
     return (
         f"copy {ceilings.copy_gbps:.4g} GB/s, read {ceilings.read_gbps:.4g} GB/s; "

@@ -13,7 +13,7 @@ from workbench.errors import WorkbenchError
 from workbench.session.names import spoken
 from workbench.session.records import Budget, Mode
 
-_HEADLESS = "add --headless; `workbench status` and `workbench watch` tell how a run goes"
+_HEADLESS = "add --headless; `workbench status` and `workbench watch` show how a run is going"
 
 
 def register(app: typer.Typer) -> None:
@@ -176,9 +176,9 @@ def tell_idle_limits(path: Path) -> None:
     settings = SessionReader(path).settings()
     budget = settings.budget
     if budget.gpu_seconds is not None and settings.device == "cpu":
-        note("--gpu-seconds ends nothing here: no GPU is used; --steps and --wall-seconds count")
+        note("--gpu-seconds has no effect here: no GPU is used; use --steps or --wall-seconds")
     if budget.usd is not None and settings.proposer == "skills":
-        note("--usd ends nothing here: no model is asked; --proposer llm or both asks one")
+        note("--usd has no effect here: no model is asked; --proposer llm or both asks one")
 
 
 def _folder(sessions: Path | None) -> Path:

@@ -67,7 +67,7 @@ def admit(
 
     if not on and not lineage:
         raise WorkbenchError(
-            "a card is tried somewhere",
+            "there is nothing to try the card on",
             where="--on, --lineage",
             todo="workbench skills admit ID --on softmax --on gelu",
         )

@@ -93,7 +93,7 @@ def choose(state: Path, settings: SessionSettings, wish: Choose) -> str:
     """Take a wish down; what is done about it. Raises WorkbenchError for one that cannot be."""
     if not wish.skill:
         keep(state, Choice(says="by whoever chose"))
-        return "what was chosen is taken back; the run chooses by itself"
+        return "your choice is withdrawn; the run chooses by itself"
     check_skill(wish.skill)
     change = wish.change.strip()
     if change and settings.proposer == "skills":
@@ -103,7 +103,7 @@ def choose(state: Path, settings: SessionSettings, wish: Choose) -> str:
         )
     if len(change) > LONGEST:
         raise WorkbenchError(
-            f"that plan has {len(change)} characters, and {LONGEST} are read",
+            f"that plan has {len(change)} characters; at most {LONGEST} are read",
             todo="say it in four sentences; code belongs into `workbench submit`",
         )
     keep(state, Choice(skill=wish.skill, kernel=wish.kernel, change=change))
@@ -151,7 +151,7 @@ class Chooser:
             return structs.replace(made, plan=plan)
         if isinstance(made, NoProposal):
             keep(self._state, Choice(says=made.reason))
-            says = f"{choice.skill}, which you chose, is not made: {made.reason}"
+            says = f"{choice.skill}, which you chose, could not be made: {made.reason}"
             self._emit(ev.Note(level="warning", says=says))
             return None
         return made

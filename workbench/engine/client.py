@@ -248,15 +248,15 @@ class SessionClient:
             raise WorkbenchError(
                 "the engine hung up before it answered",
                 where=f"session {self.name}",
-                todo=f"workbench status {spoken(self._opened.path)} tells what became of it",
+                todo=f"workbench status {spoken(self._opened.path)} shows how it ended",
             )
         try:
             reply = msgspec.json.decode(line, type=AnyReply)
         except msgspec.DecodeError as fault:
             raise WorkbenchError(
-                "the engine's answer is none that this workbench knows: another version runs it",
+                "this workbench does not know the engine's answer: another version runs it",
                 where=f"session {self.name}",
-                todo=f"workbench status {spoken(self._opened.path)} tells what became of it",
+                todo=f"workbench status {spoken(self._opened.path)} shows how it ended",
             ) from fault
         if isinstance(reply, Granted):
             return reply.says

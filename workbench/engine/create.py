@@ -107,7 +107,7 @@ def _baselines(word: str) -> Baselined:
         if word == known:
             return cast("Baselined", known)
     raise WorkbenchError(
-        f"{word!r} is no choice of baselines", where="--baselines", todo="use eager or both"
+        f"{word!r} is not a choice of baselines", where="--baselines", todo="use eager or both"
     )
 
 

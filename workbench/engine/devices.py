@@ -36,7 +36,7 @@ def choose_places(device: str, target: str) -> tuple[Place, ...]:
     odd = [name for name in names if name in {"auto", "cpu", _ALL, ""}]
     if odd:
         raise WorkbenchError(
-            f"{odd[0]!r} is no GPU among several",
+            f"{odd[0]!r} is not one of several GPUs",
             where=f"--device {device}",
             todo="name GPUs as cuda:0,cuda:1, or take all of them: cuda:all",
         )
@@ -95,7 +95,7 @@ def choose_place(device: str, target: str) -> Place:
             raise _taken_out(f"{device} was taken out", device, [sick])
     if target and target != gpu.target:
         raise WorkbenchError(
-            f"target {target} is not what {gpu.name} is ({gpu.target})",
+            f"target {target} does not match {gpu.name} ({gpu.target})",
             where=f"--device {device}",
             todo=f"leave --target out, or use --device cpu to model {target}",
         )

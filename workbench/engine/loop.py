@@ -144,7 +144,7 @@ class Engine:
         if wish.answer is Answer.VETOED and not wish.reason.strip():
             return Refused(what="a veto needs a reason", todo="say why; the next step reads it")
         if self._deciding is None:
-            return Refused(what=f"v{wish.number} waits for no decision; nothing was changed")
+            return Refused(what=f"v{wish.number} does not wait for a decision; nothing was changed")
         if self._deciding != wish.number or self._answer is not None:
             return Refused(
                 what=f"v{wish.number} is not the one that waits; nothing was changed",

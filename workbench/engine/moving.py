@@ -90,7 +90,7 @@ def move_of(history: History, wish: AnyMove, at: str) -> Move:
     """What a wish would do to `main`. Raises WorkbenchError where it cannot be done."""
     main = history.main
     if main is None:
-        raise WorkbenchError("the session has no accepted kernel to go from")
+        raise WorkbenchError("the session has no accepted kernel to start from")
     if wish.number not in {t.number for t in history.transitions}:
         raise WorkbenchError(
             f"the session has no version v{wish.number}", todo="`workbench log` lists its versions"
@@ -141,7 +141,8 @@ def _not_accepted(target: Transition) -> WorkbenchError:
             "then `workbench submit SESSION k.py` gates it again",
         )
     return WorkbenchError(
-        f"v{number} failed in the gate ({target.gate.stage}); main only moves to accepted versions",
+        f"v{number} did not pass the gate ({target.gate.stage}), "
+        "and main only moves to accepted versions",
         todo="`workbench log` says which versions were accepted",
     )
 

@@ -94,7 +94,7 @@ class Opened:
             state = snapshot.state if snapshot.state in _LIVE else State.STARTING
             return structs.replace(snapshot, engine_pid=pid, state=state)
         if snapshot.state in _LIVE:
-            says = f"it left no word; workbench resume {spoken(self.path)} goes on"
+            says = f"it left no message; workbench resume {spoken(self.path)} goes on"
             return structs.replace(snapshot, state=State.LOST, says=says, engine_pid=None)
         return structs.replace(snapshot, engine_pid=None)
 

@@ -42,9 +42,9 @@ def reply_submission(path: Path, file: Path, skill: str, hint: str) -> Submit:
     found = read_reply(wish.source, base=base, signature=signature_of(reader.problem().source))
     if isinstance(found, HandedBack):
         raise WorkbenchError(
-            f"the reply holds no candidate that is certain: {found.reason}",
+            f"the reply has no unambiguous candidate: {found.reason}",
             where=str(file),
-            todo="hand that back to whoever wrote it",
+            todo="return this message to the author of the reply",
         )
     repairs = ", ".join(dict.fromkeys(repair.code for repair in found.repairs))
     origin = f"{wish.origin} (repaired: {repairs})" if repairs else wish.origin

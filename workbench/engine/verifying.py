@@ -172,7 +172,7 @@ def _static(claimed: Transition, now: GateReport) -> Claim:
     )
     if same:
         return _claim(claimed, "static", Standing.HOLDS, "the same machine code, by its profile")
-    return _claim(claimed, "static", Standing.DIFFERS, "the compiler's profile is another")
+    return _claim(claimed, "static", Standing.DIFFERS, "the compiler's profile differs")
 
 
 def _versions(report: GateReport) -> str:

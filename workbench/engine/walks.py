@@ -112,7 +112,7 @@ def finish(path: Path) -> Ended | None:
             Journal(walk_path(store)) as journal,
         ):
             store.recover()
-            return close_walk(store, journal, unheard, "its process left no word")
+            return close_walk(store, journal, unheard, "its process left no message")
     except SessionBusyError as busy:
         raise WorkbenchError(
             f"the walk of {path.name} is running{_who(busy)}, and its chain is written when it "

@@ -28,7 +28,7 @@ def _arguments(
     if nest is None:
         raise NoSpec(shape.unseen or f"shape {shape.shape} was not seen")
     if not isinstance(nest, Branch) or nest.kind == "dict":
-        raise NoSpec("the arguments are no list")
+        raise NoSpec("the arguments are not a list")
     return tuple(_spec(item, entries) for item in nest.items)
 
 

@@ -174,7 +174,7 @@ def read_header(raw: bytes, nonce: bytes, data_cap: int) -> tuple[int, int]:
     """Lengths of head and data. WireFault on a wrong mark, a wrong turn or too many bytes."""
     magic, echoed, head_bytes, data_bytes = HEADER.unpack(raw)
     if magic != MAGIC:
-        raise WireFault("bytes that are no frame")
+        raise WireFault("bytes that are not a frame")
     if echoed != nonce:
         raise WireFault("a frame that answers no question of this turn")
     if head_bytes > HEAD_CAP or data_bytes > data_cap:

@@ -99,7 +99,7 @@ class _Kernel(triton_interpreter.InterpretedFunction):  # type: ignore[misc]
 
     def warmup(self, *_: object, **__: object) -> None:
         """What host code may go by, such as registers: nothing is compiled here."""
-        what = "host code that goes by what compiling gives (warmup)"
+        what = "host code that depends on the result of compiling (warmup)"
         raise CannotJudge(what, kernel=self.fn.__name__, line=candidate_line())
 
 

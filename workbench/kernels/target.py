@@ -223,7 +223,7 @@ def target(name: str) -> Target:
     found = TARGETS.get(name)
     if found is None:
         raise WorkbenchError(
-            f"{name!r} is no target we can compile for",
+            f"{name!r} is not a target we can compile for",
             where="--target",
             todo=f"use one of {', '.join(TARGETS)}",
         )

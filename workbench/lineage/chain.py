@@ -101,7 +101,7 @@ def _forward(
 
 def _kept(attempt: Attempt) -> str:
     if attempt.same_text:
-        says = "taken out and put back: the very kernel"
+        says = "removed and restored: exactly the same kernel"
     elif attempt.same_work:
         says = "taken out and put back: the same machine code, launched alike, so not timed"
     else:

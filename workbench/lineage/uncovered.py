@@ -114,7 +114,7 @@ def failed_gate(report: GateReport, origin: str) -> WorkbenchError:
         )
     todo = "mend it and see `workbench gate`"
     if report.verdict is Verdict.UNPROVEN:
-        todo = "nothing speaks against it, so let it be judged where it can be"
+        todo = "nothing is wrong with it so far; have it judged where that is possible"
         todo += " (a GPU runs what the interpreter cannot)" if report.device == "cpu" else ""
     return WorkbenchError(
         f"the expert is {report.verdict} at {report.stage}: {report.says} [{report.code}]",

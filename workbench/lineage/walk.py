@@ -129,7 +129,7 @@ class Walk:
         says = f"no inverse finds anything more to take out{asked}"
         says = f"{says}; {len(kept)} steps, {rejected} rejections"
         if left := uncovered(state):
-            says = f"{says}; left, since no inverse covers it: {_words(left)}"
+            says = f"{says}; not removed, since no inverse edit applies: {_words(left)}"
         return self._end(how, says)
 
     def _by_idea(
@@ -274,7 +274,7 @@ class Walk:
             why = f"the edit {said.edit} does not put it back: {refused.why}"
             return _rejected(said, "lineage.forward-refused", why)
         except NoWayBackError as none:
-            return _rejected(said, "lineage.no-way-back", f"nobody puts it back: {none}")
+            return _rejected(said, "lineage.no-way-back", f"nothing restores it: {none}")
         return self._forward(said, state, before, began)
 
     def _forward(self, said: Attempt, state: str, before: GateReport, began: float) -> Attempt:

@@ -121,7 +121,7 @@ def _over(shipped: dict[str, Any], own: dict[str, Any], path: Path, at: str = ""
         if key not in shipped and not (at.startswith("rung.") and key in _MAY_STAND):
             near = difflib.get_close_matches(key, shipped, n=1, cutoff=0.0)
             raise WorkbenchError(
-                f"`{here}` is no part of the ladder",
+                f"`{here}` is not a part of the ladder",
                 where=str(path),
                 todo=f"the nearest is `{at}{near[0]}`" if near else "",
             )

@@ -239,7 +239,7 @@ class Plumbing:
         for entry in entries:
             if entry.mode != FILE_MODE:
                 raise DamagedError(
-                    self.folder, f"{entry.name!r} in {found.id[:10]} is no plain file"
+                    self.folder, f"{entry.name!r} in {found.id[:10]} is not a plain file"
                 )
         return {entry.name: entry.id for entry in entries}
 

@@ -164,7 +164,7 @@ def _check_circles(skills: dict[str, Skill]) -> None:
             raise CardFault(
                 f"`requires` runs in a circle: {' -> '.join(circle)}",
                 where=str(skills[circle[0]].path),
-                todo="let one of these cards do without the other",
+                todo="remove the requirement from one of these cards",
             )
 
 

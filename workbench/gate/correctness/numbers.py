@@ -14,7 +14,7 @@ def check_numbers(compared: Compared) -> list[Finding]:
     findings = [
         Finding(
             code="correctness.out-of-bounds",
-            says=f"the call wrote to bytes beside input {number}, outside of every tensor",
+            says=f"the call wrote next to input {number}, outside of every tensor",
             evidence={"input": number},
         )
         for number in compared.overrun

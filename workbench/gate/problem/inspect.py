@@ -137,7 +137,7 @@ def _odd(problem: Problem, examined: Examined) -> Iterator[Finding]:
     for name in examined.ignored_state:
         yield _odd_finding("ignores-state", f"{name} changes nothing in the outputs")
     if examined.why_not_fp64:
-        says = "the reference cannot run in float64, so its native answer stands for the exact one"
+        says = "the reference cannot run in float64, so its native answer is used as the exact one"
         yield _odd_finding("no-fp64", f"{says}: {examined.why_not_fp64}")
     if examined.own_ratio > ILL_CONDITIONED:
         says = f"the reference's own error is {examined.own_ratio:.3g} times the bound of rounding"

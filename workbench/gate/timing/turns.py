@@ -129,7 +129,7 @@ def implausible(turn: Turn) -> str:
     reading = turn.reading
     numbers = [reading.us, reading.host_us, reading.wall_us, reading.ahead_us]
     if not all(math.isfinite(number) and number >= 0 for number in numbers) or reading.us <= 0:
-        return "its clock's readings are no times"
+        return "its clock's readings are not times"
     if reading.ahead_us > _MOST_AHEAD_US:
         return f"it claims that the GPU was busy for {reading.ahead_us:.0f} us before the call"
     if reading.wall_us > turn.judge_us:

@@ -41,7 +41,7 @@ def answer(asked: LiftRequest) -> LiftedSeed | Refusal:
         text = str(fault).strip().partition("\n")[0][:300]
         refused = LiftRefused(
             f"the reference cannot be traced: {type(fault).__name__}: {text}",
-            todo="call Model in plain PyTorch, and mend the file if it raises there too",
+            todo="call Model in plain PyTorch, and correct the file if it raises there too",
         )
         return Refusal(what=refused.what, todo=refused.todo)
 

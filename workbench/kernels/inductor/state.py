@@ -101,7 +101,7 @@ def _numbered(names: Mapping[str, Any]) -> bool:
 
 def _attribute(name: str) -> str:
     if not name.isidentifier():
-        raise LiftRefused(f"a part of the reference is called {name!r}, which is no Python name")
+        raise LiftRefused(f"a part of the reference is called {name!r}, which is not a Python name")
     return name
 
 

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from workbench.errors import WorkbenchError
+
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -15,27 +17,45 @@ def shipped(folder: str) -> Path:
     return inside if inside.is_dir() else _PACKAGE.parent / folder
 
 
-def _xdg(variable: str, fallback: Path) -> Path:
+def _named(variable: str) -> Path | None:
+    """The folder that a variable names; a relative one is ignored, as XDG's specification says."""
     value = os.environ.get(variable, "")
-    # The XDG specification says that a relative path is to be ignored.
-    return Path(value) if value.startswith("/") else fallback
+    return Path(value) if value.startswith("/") else None
+
+
+def _xdg(variable: str, fallback: str) -> Path:
+    """The folder that a variable names, else one in the person's home.
+
+    Raises WorkbenchError where neither is known, as in a container that runs as nobody's number.
+    """
+    named = _named(variable)
+    if named is not None:
+        return named
+    try:
+        return Path.home() / fallback
+    except RuntimeError as fault:
+        raise WorkbenchError(
+            "it is not known where your home folder is",
+            where="environment variable HOME",
+            todo=f"set HOME, or {variable} to a folder of yours",
+        ) from fault
 
 
 def config_home() -> Path:
     """Folder of the user's settings, cards, themes and key overrides."""
-    return _xdg("XDG_CONFIG_HOME", Path.home() / ".config") / "workbench"
+    return _xdg("XDG_CONFIG_HOME", ".config") / "workbench"
 
 
 def data_home() -> Path:
     """Folder that holds `sessions/`, unless `--sessions` names another."""
-    return _xdg("XDG_DATA_HOME", Path.home() / ".local" / "share") / "workbench"
+    return _xdg("XDG_DATA_HOME", ".local/share") / "workbench"
 
 
 def cache_home() -> Path:
     """Folder of files that can be rebuilt: compiled kernels, device ceilings, baselines."""
-    return _xdg("XDG_CACHE_HOME", Path.home() / ".cache") / "workbench"
+    return _xdg("XDG_CACHE_HOME", ".cache") / "workbench"
 
 
 def runtime_home() -> Path:
     """Folder of sockets. Short, because a Unix socket's path may not exceed 107 bytes."""
-    return _xdg("XDG_RUNTIME_DIR", Path("/tmp")) / f"workbench-{os.getuid()}"  # noqa: S108
+    return (_named("XDG_RUNTIME_DIR") or Path("/tmp")) / f"workbench-{os.getuid()}"  # noqa: S108

@@ -7,6 +7,7 @@ from workbench.cli.say import note
 from workbench.engine import events as ev
 from workbench.engine.budget import left
 from workbench.engine.telling import tell
+from workbench.errors import WorkbenchError
 from workbench.session.records import Budget, Cost
 
 
@@ -15,13 +16,22 @@ class Progress:
 
     def __init__(self, *, json: bool) -> None:
         self._json = json
+        self._unheard = False
         self._began = time.monotonic()
         self._budget = Budget()
         self._steps = 0
         self._spent = Cost()
 
     def show(self, event: ev.AnyEvent) -> None:
-        """Print one event, if it is news."""
+        """Print one event, if it is news. A reader that left, or a full disk, ends no run."""
+        if self._unheard:
+            return
+        try:
+            self._print(event)
+        except (OSError, WorkbenchError):
+            self._unheard = True
+
+    def _print(self, event: ev.AnyEvent) -> None:
         if self._json:
             if not isinstance(event, ev.StageProgress | ev.ModelSaid):
                 emit.json(event)

@@ -35,7 +35,9 @@ _OUTSIDE = {
 
 def note(text: str) -> None:
     """Something a person should know, on stderr, so that stdout stays the result."""
-    print(visible(text), file=sys.stderr, flush=True)
+    # Where stderr is closed `print` would take stdout.
+    if sys.stderr is not None:
+        print(visible(text), file=sys.stderr, flush=True)
 
 
 def explain(fault: BaseException, *, debug: bool, json: bool = False) -> Exit:

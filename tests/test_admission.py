@@ -179,10 +179,32 @@ def test_a_card_is_held_out_on_kernels_of_problems_that_it_has_no_evidence_from(
     names = {ground.name for ground in found}
     assert {"linear_relu_div", "conv2d/expert-without-pipelined-loads"} <= names
     assert not any(ground.problem == "top_k_unsorted" for ground in found)
-    assert held_out_grounds(LOOKS) == ()  # only the kernel that it was learned from has that search
+    # One more kernel has that search, and none the counts that it is made of.
+    assert [one.name for one in held_out_grounds(LOOKS)] == ["top_k/select_then_order"]
+    assert held_out_grounds(card("packed", "pack-counts")) == ()
     for ground in found[:4]:
         assert ground_of(ground.name) == ground
         assert step_of(piped, ground, "") is not None
+
+
+def test_a_value_that_goes_another_way_than_every_recorded_one_is_not_tried():
+    row = EvidenceRow(
+        session="s",
+        commit="c",
+        device="sm90",
+        kind="measured",
+        verdict="accepted",
+        problem="top_k_unsorted",
+        parameters={"value": 3},
+        was={"value": 1},
+    )
+    piped = card("pipelined", "num-stages", grid="value = [2, 3]")
+    deeper = structs.replace(piped, card=structs.replace(piped.card, evidence=(row,)))
+    ground = ground_of("group_conv")
+    assert EDITS["num-stages"].anchors(ground.source, "group_conv_kernel")[0].current["value"] == 3
+    assert step_of(piped, ground, "").plan.parameters == {"value": 2}
+    assert step_of(deeper, ground, "") is None
+    assert step_of(deeper, ground_of("linear_relu_div"), "").plan.parameters == {"value": 3}
 
 
 def test_a_ground_that_is_not_shipped_is_refused_by_name():

@@ -103,7 +103,7 @@ def test_an_induced_card_passes_where_it_was_not_learned_and_a_gpu_admits_it(tmp
     again = read_card(file)
     assert again.standing == "tried", "modeled times prove no gain"
     assert again.card.admission == (one,)
-    add_evidence(file, [], [structs.replace(one, kind="measured")])
+    add_evidence(file, [], [structs.replace(one, kind="measured", commit="d" * 40)])
     assert read_card(file).standing == "admitted"
     session = SessionReader(Path(tmp_path / "sessions") / one.session)
     assert "BLOCK=1024" in session.source(1)

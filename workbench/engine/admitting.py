@@ -18,7 +18,7 @@ from msgspec import Struct
 from workbench.engine.choosing import Choice, keep
 from workbench.engine.create import RunRequest, check_models, create_session
 from workbench.engine.devices import choose_place
-from workbench.engine.grounds import Ground, alone, ground_of, outlooks
+from workbench.engine.grounds import Ground, alone, ground_of, narrowed, outlooks
 from workbench.engine.holding import FLOOR
 from workbench.engine.roundtrips import roundtrips
 from workbench.engine.serve import serve_session
@@ -119,7 +119,7 @@ def held_out(skill: Skill, ground: Ground, where: Where, tell: Tell) -> Trial:
         kernel = Path(scratch) / "kernel.py"
         kernel.write_text(ground.source, encoding="utf-8")
         path = _session(skill, ground, kernel, where)
-    library = alone(skill, where.providers)
+    library = alone(narrowed(skill, ground, where.providers), where.providers)
     ended = serve_session(
         path,
         listen=tell,

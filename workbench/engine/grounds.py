@@ -25,6 +25,7 @@ from workbench.search.proposer import propose
 from workbench.search.records import NoProposal, Proposal, ProposerState, Tried
 from workbench.skills.card import Skill
 from workbench.skills.library import Library
+from workbench.skills.records import Carrier, Parameter, Plan
 
 MOST = 2
 """Grounds that a card is tried on where nobody names any; ours."""
@@ -125,10 +126,58 @@ def _anywhere(skill: Skill) -> Skill:
     return structs.replace(skill, card=structs.replace(skill.card, scope=scope))
 
 
+def narrowed(skill: Skill, ground: Ground, providers: Iterable[Skill] = ()) -> Skill:
+    """The card without values that would go another way than in every recorded step: a trial of
+    fewer stages is none of a card that was seen to need more. A card that has no other value left
+    there has no edit either."""
+    providers = tuple(providers)
+    while (made := _proposed(skill, ground, "", providers)) is not None:
+        wrong = _another_way(skill, made.plan)
+        if not wrong:
+            break
+        name, value = wrong
+        usual = {one.name: one.grid for one in skill.edit.parameters} if skill.edit else {}
+        grid = dict(skill.card.carrier.grid)
+        grid[name] = tuple(one for one in grid.get(name, usual.get(name, ())) if one != value)
+        # What is worked out from facts is no value of the grid that could be left out.
+        kept = grid[name] and grid != skill.card.carrier.grid
+        carrier = structs.replace(skill.card.carrier, grid=grid) if kept else Carrier()
+        skill = structs.replace(skill, card=structs.replace(skill.card, carrier=carrier))
+    return skill
+
+
+def _another_way(skill: Skill, plan: Plan) -> tuple[str, Parameter] | None:
+    """The first number of a step that goes up where every recorded one went down, or the reverse,
+    with its value."""
+    for name, value in plan.parameters.items():
+        seen = {
+            _way(row.was.get(name), row.parameters.get(name))
+            for row in skill.card.evidence
+            if row.verdict == "accepted"
+        } - {0}
+        if seen and (way := _way(plan.was.get(name), value)) and way not in seen:
+            return name, value
+    return None
+
+
+def _way(before: Parameter | None, after: Parameter | None) -> int:
+    """1 for up, -1 for down, 0 where it is neither or not known."""
+    if not isinstance(before, int | float) or not isinstance(after, int | float):
+        return 0
+    return (after > before) - (after < before)
+
+
 def step_of(
     skill: Skill, ground: Ground, family: str, providers: Iterable[Skill] = ()
 ) -> Proposal | None:
     """What a card would do to a kernel, as far as its text tells; None where that is nothing."""
+    providers = tuple(providers)
+    return _proposed(narrowed(skill, ground, providers), ground, family, providers)
+
+
+def _proposed(
+    skill: Skill, ground: Ground, family: str, providers: Iterable[Skill]
+) -> Proposal | None:
     platforms = [one for one in skill.card.scope.platforms if one != "*"]
     start = Tried(number=0, parent=None, sha256=normalized_sha256(ground.source), accepted=True)
     made = propose(

@@ -260,5 +260,6 @@ def _evidence(one: Instance) -> EvidenceRow:
         target=one.target,
         says="" if one.helped else one.says,
         parameters=one.parameters,
+        was=one.was,
         kernel=one.kernel,
     )

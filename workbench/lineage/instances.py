@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct, structs
 
 from workbench.gate.records import GateReport
+from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.facts import read_facts
 from workbench.kernels.records import Fact
 from workbench.kernels.source import read_source
@@ -32,6 +33,8 @@ class Instance(Struct, frozen=True, kw_only=True):
     """Empty where a model wrote both ways."""
     kernel: str
     parameters: dict[str, Parameter]
+    was: dict[str, Parameter] = {}
+    """What the code said for them before, where it said it."""
     helped: bool
     """Of a run: right, kept, and faster by more than `LEAST_GAIN`. Of a lineage: a step of the
     accepted chain, which leads to the expert whatever it gains by itself."""
@@ -134,7 +137,17 @@ def steps_of(store: SessionReader) -> Iterator[Instance]:
         )
         at = number / steps if lineage and steps > 0 else None
         change = None if plan.edit else (parent[1], source)
-        yield structs.replace(one, position=at, change=change)
+        was = plan.was or _was(plan, parent[1])
+        yield structs.replace(one, position=at, change=change, was=was)
+
+
+def _was(plan: Plan, before: str) -> dict[str, Parameter]:
+    """What an edit found in a kernel at the place that its parameters name."""
+    edit = EDITS.get(plan.edit)
+    for anchor in edit.anchors(before, plan.kernel) if edit is not None else ():
+        if anchor.parameters.items() <= plan.parameters.items():
+            return dict(anchor.current)
+    return {}
 
 
 def _not_put_back(store: SessionReader) -> Iterator[Instance]:

@@ -90,6 +90,8 @@ class EvidenceRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """What the gate said of it, where it was not accepted."""
     parameters: dict[str, int | float | str | bool] = {}
     """Of the edit, in that step; empty in rows from before they were kept."""
+    was: dict[str, int | float | str | bool] = {}
+    """What the code said for them before, where it said it; empty in rows from before that."""
     kernel: str = ""
     """GPU function that the edit was made in; empty in such rows."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from workbench.kernels.source_flow import Flow, names_in, stored_names
-from workbench.kernels.source_kernel import JitKernel
+from workbench.kernels.source_kernel import JitKernel, keyword_argument
 from workbench.kernels.source_names import Names
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -48,7 +48,7 @@ class LaunchSite:
 
     def keyword(self, name: str) -> ast.expr | None:
         """The argument given by that keyword."""
-        return next((k.value for k in self.call.keywords if k.arg == name), None)
+        return keyword_argument(self.call, name)
 
     @property
     def starred(self) -> bool:

@@ -78,16 +78,21 @@ class Access:
 
     def option(self, name: str) -> ast.expr | None:
         """A keyword argument such as `eviction_policy`."""
-        return next((k.value for k in self.call.keywords if k.arg == name), None)
+        return keyword_argument(self.call, name)
+
+
+def keyword_argument(call: ast.Call, name: str) -> ast.expr | None:
+    """An argument given by keyword; None when there is none."""
+    return next((k.value for k in call.keywords if k.arg == name), None)
 
 
 def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
-    """An argument given by position or by keyword."""
+    """An argument given by position or by keyword; None when absent or hidden behind `*`."""
     if any(isinstance(a, ast.Starred) for a in call.args):
         return None
     if position < len(call.args):
         return call.args[position]
-    return next((k.value for k in call.keywords if k.arg == name), None)
+    return keyword_argument(call, name)
 
 
 class JitKernel:

@@ -201,9 +201,8 @@ class SessionStore(SessionReader):
             for name in (to, best):
                 summary = self._summary(refs[name]) if name in refs else None
                 if summary is None or summary.answer is not Answer.ACCEPTED:
-                    raise moves.unmoved(
-                        move, f"{name} is not an accepted version", str(self.folder)
-                    )
+                    why = f"{name} is not an accepted version"
+                    raise moves.unmoved(move, why, str(self.folder))
             if MAIN not in refs or before not in refs or refs[MAIN].id != refs[before].id:
                 raise moves.unmoved(move, f"main is not at v{move.before}", str(self.folder))
             stamp = self._person.stamp(int(time.time()))

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.engine.inducing import save
+from workbench.errors import WorkbenchError
 from workbench.kernels.facts import read_facts
 from workbench.kernels.facts_catalogue import CATALOGUE
 from workbench.kernels.records import Fact
@@ -15,9 +17,10 @@ from workbench.lineage.instances import Instance, by_mechanism, leaps
 from workbench.lineage.leaping import PAYS, leap
 from workbench.lineage.predicates import conditions
 from workbench.measure.records import Kind, Speed
-from workbench.skills.card import parse_card
+from workbench.skills.card import parse_card, read_card
 from workbench.skills.conditions import check, parse
-from workbench.skills.records import Truth
+from workbench.skills.records import Admission, Truth
+from workbench.skills.writing import add_evidence
 
 KNOWN = {name: read_facts("", "")[name] for name in CATALOGUE}
 
@@ -136,6 +139,18 @@ def test_a_card_is_read_back_as_it_was_written_and_is_a_draft_at_most_tried(tmp_
     assert skill.card == card
     assert not skill.admitted
     assert len(card.evidence) == len(group)
+
+
+def test_a_card_that_is_lifted_again_keeps_its_trials_where_that_is_asked_for(tmp_path):
+    path = save(induce("num-stages", [step()]), tmp_path)
+    trial = Admission(target="gelu on x", held_out=True, accepted=True, effect_observed=True)
+    add_evidence(path, [], [trial])
+    more = induce("num-stages", [step(was={"value": 1}), step(session="t")])
+    with pytest.raises(WorkbenchError, match="there is a card learned-pipelined-loads already"):
+        save(more, tmp_path)
+    card = read_card(save(more, tmp_path, renew=True)).card
+    assert card.admission == (trial,)
+    assert [row.was for row in card.evidence] == [{"value": 1}, {}]
 
 
 def test_steps_of_lineages_and_runs_meet_in_their_edit():

@@ -28,14 +28,18 @@ def induce(
     out: Annotated[
         Path | None, typer.Option(help="Write the drafts as TOML files into this folder.")
     ] = None,
+    renew: Annotated[
+        bool, typer.Option("--renew", help="Write cards that are there again; keep their trials.")
+    ] = False,
     folder: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
-    """Lift one draft card from the recorded steps of each edit that helped.
+    """Lift one draft card from the recorded steps of each edit that helped, and from those of each
+    mechanism that a model took out of an expert and put back.
 
     Parameters are those that worked, conditions what tells success from failure, risks the
     failures that no condition tells apart. A card has nothing that no recorded step supports. Exits
-    with 1 when no edit helped.
+    with 1 when none helped.
     """
     from workbench.engine.inducing import induced_from, save
     from workbench.engine.sessions import find_session, sessions_folder
@@ -46,7 +50,7 @@ def induce(
     ]
     found = induced_from(places)
     for one in found:
-        where = None if out is None else save(one, out)
+        where = None if out is None else save(one, out, renew=renew)
         if json:
             emit.json({"card": one.card, "path": None if where is None else str(where)})
         else:
@@ -55,15 +59,17 @@ def induce(
         emit.text("nothing is written; --out DIR writes the drafts")
     if not found:
         if not json:
-            emit.text("no step by an edit was kept and faster: there is nothing to lift")
+            emit.text("no step was kept and faster: there is nothing to lift")
         raise typer.Exit(Exit.NO)
 
 
 def _told(one: "Induced", where: Path | None) -> str:
     card = one.card
+    sketch = f"a sketch of {len(card.carrier.sketch.splitlines())} lines"
     grid = "; ".join(f"{k} = {', '.join(map(str, v))}" for k, v in card.carrier.grid.items())
     steps = f"{one.helped} {'step' if one.helped == 1 else 'steps'} for it, {one.failed} against"
-    lines = [f"{card.id}: {steps}; {grid or 'no parameters'}"]
+    told = sketch if card.carrier.sketch else grid or "no parameters"
+    lines = [f"{card.id}: {steps}; {told}"]
     lines += [f"  if {p.when}  ({p.says})" for p in card.precondition]
     lines += [f"  risk: {r.says}  ({r.seen})" for r in card.risk]
     lines += [f"  -> {where}"] if where is not None else []

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from msgspec import structs
+
 from workbench.errors import WorkbenchError
 from workbench.lineage.induce import Induced, card_text, induce
 from workbench.lineage.instances import by_mechanism, instances
 from workbench.session.bundle import recorded
+from workbench.skills.card import read_card
 
 
 def induced_from(places: Sequence[Path]) -> list[Induced]:
@@ -23,21 +26,25 @@ def induced_from(places: Sequence[Path]) -> list[Induced]:
     ]
 
 
-def save(found: Induced, folder: Path) -> Path:
-    """Write a draft; a card that is there already keeps its place.
+def save(found: Induced, folder: Path, *, renew: bool = False) -> Path:
+    """Write a draft; a card that is there already keeps its place or, to `renew` it, its trials.
 
-    Raises WorkbenchError when a card of that id is there, or the folder cannot be written.
+    Raises WorkbenchError when a card of that id is there, or the folder cannot be read or written.
     """
     path = folder / f"{found.card.id}.toml"
+    card = found.card
+    if renew and path.exists():
+        card = structs.replace(card, admission=read_card(path).card.admission)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(card_text(found.card))
+        with path.open("w" if renew else "x", encoding="utf-8") as file:
+            file.write(card_text(card))
     except FileExistsError as fault:
         raise WorkbenchError(
-            f"there is a card {found.card.id} already",
+            f"there is a card {card.id} already",
             where=str(path),
-            todo="move it away, or write to another folder with --out",
+            todo="`--renew` writes it again and keeps its trials; or write to another folder "
+            "with --out",
         ) from fault
     except OSError as fault:
         raise WorkbenchError(

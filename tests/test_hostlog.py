@@ -67,7 +67,7 @@ def test_what_is_computed_is_seen(body):
 HONEST = {
     "scratch and views": "torch.empty_like(x).copy_(x.t().contiguous().t())\nx[1:, ::2].shape",
     "settings": "eps.item()\nfloat(eps)",
-    "running statistics": "m = torch.ones(3)\nmean.mul_(0.9).add_(m, alpha=0.1)\nmean.lerp_(m, 0.1)",
+    "statistics": "m = torch.ones(3)\nmean.mul_(0.9).add_(m, alpha=0.1)\nmean.lerp_(m, 0.1)",
     "casts": "x.to(torch.float16).float()\nx.data_ptr() % 16",
     "a cat of pieces": "torch.cat(x.chunk(2) + y.split(2))",
 }

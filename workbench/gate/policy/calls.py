@@ -1,8 +1,9 @@
 """What calling a value does: the candidate's functions, its classes, and kernel launches."""
 
 import ast
+from collections.abc import Iterable
 
-from workbench.gate.policy.containers import field_names
+from workbench.gate.policy.fields import dataclasses_in_order, ordered_fields
 from workbench.gate.policy.refusals import spelled
 from workbench.gate.policy.state import Activation, Frame, TooTangledError
 from workbench.gate.policy.stories import Stories
@@ -51,7 +52,8 @@ _SIZES = (Plain, Tuple, Items, Nothing, Unknown)
 _PASSED = (Plain, Nothing, Kernel, Tuple, Items, Unknown)
 """What a kernel may get beside tensors and names of Triton's language."""
 _IMPLIED = ("__contains__", "__eq__", "__hash__", "__len__", "__repr__", "__str__")
-_HANDED = ("__enter__", "__exit__", "__getitem__", "__iter__", "__next__")
+_HANDED = ("__enter__", "__exit__", "__getitem__", "__iter__", "__next__", "keys")
+_CONSTRUCTORS = ("__init__", "__post_init__")
 _CONTEXT: Value = frozenset({Known("torch.autograd.function.FunctionCtx")})
 
 
@@ -97,8 +99,11 @@ class Calls(Stories):
                 return self._call_object(atom, given, node, frame)
             case Descriptor():
                 return self.call(atom.function, given, node, frame)
-            case Nothing() | Kernel():  # both raise
+            case Nothing():  # it raises
                 return EMPTY
+            case Kernel():  # it raises, but for the function within it
+                self.refuse("policy.unresolved", node)
+                return UNKNOWN
             case Unknown():
                 return UNKNOWN
             case Plain(setting=True):
@@ -106,6 +111,8 @@ class Calls(Stories):
                 return UNKNOWN
             case Plain() if not self.may_hold_tensor(given.all()):
                 self.hand_over(given.all(), node)
+                for instance in self.instances_in(given.all()):
+                    self._call_special(instance, self.own_names(instance.node), node)
                 return PLAIN
         self.refuse("policy.unresolved", node)
         return UNKNOWN
@@ -265,21 +272,42 @@ class Calls(Stories):
             initialiser = self.read_member(receiver, "__init__", node, frame)
             self.call(initialiser, given, node, frame)
             return receiver
-        for place, name in enumerate(field_names(atom.node)):
-            value = given.get(place, name)
+        lineage = self._lineage(atom.node)
+        named = "typing.NamedTuple" in self.library_bases(atom.node) and len(lineage) == 1
+        fields, rest = ordered_fields(lineage), Arguments(rest=given.all())
+        # What cannot be told apart may be any of what is given.
+        known = not given.all() or named or dataclasses_in_order(lineage, self.tree)
+        for place, name in enumerate(fields):
+            value = given.get(place, name) if known else rest.rest
             if value:
                 self.set_member(atom.node, name, value)
         if self.find_member(atom.node, "__post_init__"):
             after = self.read_member(receiver, "__post_init__", node, frame)
-            self.call(after, Arguments(), node, frame)
+            self.call(after, Arguments() if known else rest, node, frame)
         return receiver
 
-    def _call_special(self, atom: Instance, names: tuple[str, ...], node: ast.AST) -> None:
-        """Follow the methods that Python calls by itself."""
+    def _lineage(self, owner: ast.ClassDef) -> list[ast.ClassDef]:
+        """A class of the file and those that it derives from, one that is met twice included."""
+        found = [owner]
+        for base in join(self.bases.get(owner, ())):
+            if isinstance(base, Class) and base.node is not owner:
+                found += self._lineage(base.node)
+        return found
+
+    def _call_special(self, atom: Instance, names: Iterable[str], node: ast.AST) -> None:
+        """Follow the methods and properties that Python or a library asks for by itself."""
+        receiver: Value = frozenset({atom})
         for name in names:
-            for method in self.find_member(atom.node, name):
-                if isinstance(method, Function):
-                    self.call_anyhow(Bound(method, frozenset({atom})), ANYTHING, node)
+            for member in self.find_member(atom.node, name):
+                functions = member.function if isinstance(member, Descriptor) else {member}
+                for function in functions:
+                    if isinstance(function, Function):
+                        self.call_anyhow(Bound(function, receiver), ANYTHING, node)
+
+    def own_names(self, owner: ast.ClassDef) -> list[str]:
+        """Every member of a class and of its bases in the file, constructors apart."""
+        every = (name for one in self._lineage(owner) for name in self.members.get(one, {}))
+        return [name for name in dict.fromkeys(every) if name not in _CONSTRUCTORS]
 
     def hand_over(self, value: Value, node: ast.AST) -> None:
         """Follow functions and objects that are given to a library."""

@@ -2,6 +2,7 @@
 
 import ast
 
+from workbench.gate.policy.fields import field_names
 from workbench.gate.policy.members import Members
 from workbench.gate.policy.refusals import spelled
 from workbench.gate.policy.state import Frame
@@ -99,6 +100,16 @@ class Containers(Members):
         getter = self.read_member(receiver, "__getitem__", node, frame)
         return self.call(getter, Arguments((PLAIN,)), node, frame)
 
+    def spread(self, atom: Atom, node: ast.AST, frame: Frame) -> Value:
+        """What a dict or `**` takes out of an object: what `keys` names, or its elements."""
+        receiver: Value = frozenset({atom})
+        if not isinstance(atom, Instance) or not self.find_member(atom.node, "keys"):
+            return self._iterate_atom(atom, node, frame)
+        names = self.call(self.read_member(receiver, "keys", node, frame), Arguments(), node, frame)
+        getter = self.read_member(receiver, "__getitem__", node, frame)
+        keys = self.iterate(names, node, frame)
+        return self.call(getter, Arguments((keys,)), node, frame)
+
     def fields(self, owner: ast.ClassDef) -> list[Value]:
         """The annotated fields of a record class, in order."""
         return [self.member(owner, name) for name in field_names(owner)]
@@ -109,7 +120,11 @@ class Containers(Members):
         for atom in value:
             if isinstance(atom, Tuple) and len(atom.items) == count:
                 parts = [part | item for part, item in zip(parts, atom.items, strict=True)]
-            elif isinstance(atom, Instance) and len(field_names(atom.node)) == count:
+            elif (
+                isinstance(atom, Instance)
+                and "typing.NamedTuple" in self.library_bases(atom.node)
+                and len(field_names(atom.node)) == count
+            ):
                 fields = self.fields(atom.node)
                 parts = [part | field for part, field in zip(parts, fields, strict=True)]
             else:
@@ -128,7 +143,8 @@ class Containers(Members):
 
     def check_key(self, key: Value, containers: Value, new: Value, node: ast.AST) -> None:
         """Refuse a container that keeps tensors, `new` among them, under addresses."""
-        if Plain(address=True) not in self._parts(key):
+        parts = self._parts(key)
+        if Plain(address=True) not in parts and not has_tensor(parts):
             return
         held = (self.contents(atom).all() for atom in containers if isinstance(atom, Items))
         if has_tensor(join([new, *held])):
@@ -247,13 +263,23 @@ class Containers(Members):
             case "keys":
                 return self.make_list(node, self.contents(atom).keys | PLAIN)
             case "sort":
-                keyer = dict(arguments.keywords).get("key", EMPTY)
-                self.call(keyer, Arguments((self.contents(atom).all(),)), node, frame)
+                self.order(self.contents(atom).all(), arguments, node, frame)
                 return NOTHING
+            case "count" | "index" | "remove" if frame.phase is Phase.CALL:
+                if self.may_hold_tensor(self.contents(atom).all() | arguments.all()):
+                    self.refuse("policy.operator-on-tensor", node)
+                return PLAIN
             case "copy" | "intersection" | "difference":
                 return frozenset({atom})
             case _:
                 return PLAIN
+
+    def order(self, elements: Value, given: Arguments, node: ast.AST, frame: Frame) -> None:
+        """Sorting: it compares the elements, or what `key` makes of them."""
+        keyer = dict(given.keywords).get("key", EMPTY)
+        keys = self.call(keyer, Arguments((elements,)), node, frame) if keyer else elements
+        if has_tensor(keys) and frame.phase is Phase.CALL:
+            self.refuse("policy.operator-on-tensor", node)
 
     def _merge(self, atom: Items, arguments: Arguments, node: ast.AST, frame: Frame) -> None:
         for value in arguments.positional:
@@ -264,18 +290,9 @@ class Containers(Members):
                     for key, held in contents.keyed.items():
                         self.put(atom, held, key if atom.kind != "list" else None)
                 else:
-                    self.put(atom, self._iterate_atom(source, node, frame))
+                    self.put(atom, self.spread(source, node, frame))
         for key, held in arguments.keywords:
             self.put(atom, held, key)
-
-
-def field_names(owner: ast.ClassDef) -> list[str]:
-    """Annotated names in a class body: the fields of a dataclass or NamedTuple."""
-    return [
-        field.target.id
-        for field in owner.body
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-    ]
 
 
 def _literal(node: ast.expr | None) -> int | str | None:

@@ -77,7 +77,8 @@ class Expressions(Scopes):
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 value = self.evaluate(part.value, frame)
-                if has_tensor(value) and frame.phase is Phase.CALL and not self.telling:
+                reads = frame.phase is Phase.CALL and not self.telling
+                if reads and self.may_hold_tensor(value):
                     self.refuse("policy.reads-values", part.value)
                 if part.format_spec is not None:
                     self.evaluate(part.format_spec, frame)
@@ -274,7 +275,7 @@ class Expressions(Scopes):
                     keywords += [(k, v) for k, v in contents.keyed.items() if isinstance(k, str)]
                     rest |= contents.elements
                 else:
-                    rest |= self.iterate(frozenset({atom}), keyword.value, frame)
+                    rest |= self.spread(atom, keyword.value, frame)
         return Arguments(tuple(positional), tuple(keywords), rest)
 
     def lambda_of(self, node: ast.Lambda, frame: Frame) -> Value:

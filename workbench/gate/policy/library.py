@@ -17,6 +17,7 @@ from workbench.gate.policy.values import (
     STATE,
     UNKNOWN,
     Arguments,
+    Atom,
     Bound,
     Class,
     Decorator,
@@ -60,6 +61,10 @@ class Library(Containers):
         if held and frame.phase is Phase.CALL:
             self.refuse(_code_of_argument(path), node)
             return UNKNOWN
+        if group.returns in ("state", "type") and frame.phase is Phase.CALL:
+            kept = self._kept(group, path, arguments, node)
+            if kept is not None:
+                return kept
         return self._result(group, path, arguments, node) | (
             FRESH if held and path.rsplit(".", 1)[-1] in _ARITHMETIC else EMPTY
         )
@@ -72,27 +77,38 @@ class Library(Containers):
         """Follow functions that are given to a library, which may call them with anything."""
         for atom in self.functions_in(value):
             self.call_anyhow(atom, ANYTHING, node)
+        if any(isinstance(atom, Kernel) and atom.bare for atom in self._within(value)):
+            self.refuse("policy.unresolved", node)
 
     def functions_in(self, value: Value) -> Value:
         """The candidate's functions within a value and the containers it holds."""
         found: set[Function | Bound | Partial] = set()
-        waiting, seen = list(value), set[object]()
-        while waiting:
-            atom = waiting.pop()
-            if atom in seen:
-                continue
-            seen.add(atom)
+        for atom in self._within(value):
             if isinstance(atom, _CALLABLE):
                 found.add(atom)
             elif isinstance(atom, Instance):
                 receiver: Value = frozenset({atom})
                 called = self.find_member(atom.node, "__call__")
                 found |= {Bound(f, receiver) for f in called if isinstance(f, Function)}
-            elif isinstance(atom, Tuple):
+        return frozenset(found)
+
+    def instances_in(self, value: Value) -> list[Instance]:
+        """The candidate's objects within a value and the containers it holds."""
+        return [atom for atom in self._within(value) if isinstance(atom, Instance)]
+
+    def _within(self, value: Value) -> set[Atom]:
+        """Everything in a value and in the containers it holds."""
+        waiting, seen = list(value), set[Atom]()
+        while waiting:
+            atom = waiting.pop()
+            if atom in seen:
+                continue
+            seen.add(atom)
+            if isinstance(atom, Tuple):
                 waiting.extend(join(atom.items))
             elif isinstance(atom, Items):
                 waiting.extend(self.contents(atom).all())
-        return frozenset(found)
+        return seen
 
     def call_anyhow(
         self, atom: object, each: Value, node: ast.AST, phase: Phase = Phase.CALL
@@ -143,6 +159,17 @@ class Library(Containers):
             case _:
                 return PLAIN
 
+    def _kept(self, group: Group, path: str, arguments: Arguments, node: ast.Call) -> Value | None:
+        """What a type makes of tensors while ModelNew is called; None where it is given none."""
+        given = arguments.all()
+        if group.returns == "state":  # a tensor that is called a parameter stays what it was
+            return frozenset(a for a in given if isinstance(a, Tensor)) or None
+        words = path.startswith("builtins.") and path != "builtins.object"
+        if words or path.endswith("Tensor") or not self.may_hold_tensor(given):
+            return None
+        self.refuse("policy.unresolved", node)
+        return UNKNOWN
+
     def decorate(self, path: str, arguments: Arguments) -> Value:
         """A decorator used bare gives the function back; one with settings waits for it."""
         match arguments.positional:
@@ -157,6 +184,9 @@ class Library(Containers):
         if decorator.path.endswith(".jit"):
             return frozenset(self._kernel(a) if isinstance(a, Function) else a for a in value)
         hooks = self.functions_in(decorator.arguments)
+        bare = (a for a in self._within(decorator.arguments) if isinstance(a, Kernel) and a.bare)
+        for function in bare:
+            self.refuse("policy.unresolved", function.node)
         for atom in value:
             if isinstance(atom, Kernel) and not hooks <= self.hooks.get(atom.node, EMPTY):
                 self.hooks[atom.node] = self.hooks.get(atom.node, EMPTY) | hooks
@@ -231,6 +261,8 @@ class Library(Containers):
     ) -> Value:
         """A method that every nn module has."""
         group = self.allowed.module_methods[name][0]
+        if isinstance(atom, Instance) and frame.phase is Phase.CALL:
+            self._call_overrides(atom, node, frame)
         if group.returns == "self":
             return frozenset({atom})
         if isinstance(atom, Instance) and name in ("register_buffer", "register_parameter"):
@@ -250,6 +282,14 @@ class Library(Containers):
                 self.call_anyhow(function, each, node, frame.phase)
             return frozenset({atom})
         return self._list_module(atom, name, node)
+
+    def _call_overrides(self, atom: Instance, node: ast.AST, frame: Frame) -> None:
+        """One method of a module calls others: whichever of them the candidate's class has."""
+        for name in self.allowed.module_methods:
+            for method in self.find_member(atom.node, name):
+                if isinstance(method, Function):
+                    bound = Bound(method, frozenset({atom}))
+                    self.call_anyhow(bound, PLAIN, node, frame.phase)
 
     def _list_module(self, atom: Holder | Instance | Items, name: str, node: ast.AST) -> Value:
         kind = STATE if "parameter" in name else BUFFER if "buffer" in name else STATE | BUFFER

@@ -182,9 +182,14 @@ class Members(State):
             return frozenset({Bound(found, receiver)})
         return frozenset({found})
 
-    def _inherited(self, atom: Instance | Class, path: str, name: str, node: ast.AST) -> Value:
+    def _inherited(  # noqa: PLR0911 - one case per library class
+        self, atom: Instance | Class, path: str, name: str, node: ast.AST
+    ) -> Value:
         if path == "torch.autograd.Function":
             return frozenset({Method(atom, name)}) if name == "apply" else EMPTY
+        if path.startswith("enum.") and name == "value":
+            # `Kind["a"].value` is the class's here: any of its members may be meant.
+            return PLAIN | join(self.members.get(atom.node, {}).values())
         if path == "typing.NamedTuple" or path.startswith("enum."):
             return EMPTY if name.startswith("_") else PLAIN
         if not path.startswith("torch.nn."):
@@ -266,7 +271,7 @@ class Members(State):
         if name in _KERNEL_SETTINGS:
             return PLAIN
         if name == "fn":
-            return frozenset({atom})
+            return frozenset({Kernel(atom.node, bare=True)})
         return frozenset({Method(atom, name)}) if name == "warmup" else self._no_member(name, node)
 
     def _plain_member(self, name: str, node: ast.AST) -> Value:

@@ -4,7 +4,7 @@ import ast
 
 from workbench.gate.policy.expressions import Expressions
 from workbench.gate.policy.state import Frame
-from workbench.gate.policy.tree import children
+from workbench.gate.policy.tree import children, walk
 from workbench.gate.policy.values import (
     Atom,
     Holder,
@@ -76,11 +76,15 @@ class Patterns(Expressions):
                 self.capture(child, inner, frame)
 
     def assume(self, test: ast.expr, frame: Frame) -> None:
-        """Drop what `isinstance` rules out where it holds."""
+        """Drop what `isinstance` rules out where it holds; nothing where the test binds names."""
+        if not any(isinstance(node, ast.NamedExpr) for node in walk(test)):
+            self._assume(test, frame)
+
+    def _assume(self, test: ast.expr, frame: Frame) -> None:
         match test:
             case ast.BoolOp(op=ast.And(), values=parts):
                 for part in parts:
-                    self.assume(part, frame)
+                    self._assume(part, frame)
             case ast.Call(
                 func=ast.Name(id="isinstance") as called, args=[ast.Name(id=name), kinds]
             ):

@@ -9,7 +9,17 @@ from workbench.gate.policy.names import Allowed
 from workbench.gate.policy.refusals import code_of_name
 from workbench.gate.policy.state import Frame, Names
 from workbench.gate.policy.tree import own_nodes, survey
-from workbench.gate.policy.values import EMPTY, UNKNOWN, Atom, Function, Known, Scope, Value, join
+from workbench.gate.policy.values import (
+    EMPTY,
+    UNKNOWN,
+    Atom,
+    Function,
+    Known,
+    Scope,
+    Value,
+    has_tensor,
+    join,
+)
 
 _SUNDER = re.compile(r"_[a-z0-9]\w*_")
 """Hooks of `enum`, which nobody is seen to call."""
@@ -142,6 +152,8 @@ class Scopes(Calls):
         if frame.class_body is not None:
             if _SUNDER.fullmatch(name) and any(map(_of_enum, self.library_bases(frame.class_body))):
                 self.refuse("policy.special-method", node, name)
+            if has_tensor(value) and any(map(_of_enum, self.library_bases(frame.class_body))):
+                self.refuse("policy.unresolved", node, name)
             owned = frozenset(_owned(atom, frame.class_body) for atom in value)
             self.set_member(frame.class_body, name, owned)
             value = owned

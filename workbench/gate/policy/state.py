@@ -64,6 +64,9 @@ class Activation:
 class State:
     """The facts of one check. They only grow, so evaluating until nothing changes ends."""
 
+    tree: ast.Module
+    """The file."""
+
     def __init__(self, allowed: Allowed) -> None:
         self.allowed = allowed
         self.refused: dict[tuple[str, int, str], Finding] = {}

@@ -83,10 +83,14 @@ def _dict(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) 
                     items, "update", Arguments((frozenset({atom}),)), node, frame
                 )
             else:
-                library.put(items, library.iterate(frozenset({atom}), node, frame))
+                library.put(items, library.spread(atom, node, frame))
     for name, value in arguments.keywords:
         library.put(items, value, name)
-    library.put(items, library.iterate_containers(library.contents(items).elements))
+    pairs = library.contents(items).all()
+    library.put(items, library.iterate_containers(pairs))
+    for atom in pairs:
+        if isinstance(atom, Instance):
+            library.put(items, library.iterate(frozenset({atom}), node, frame))
     return frozenset({items})
 
 
@@ -109,16 +113,16 @@ def _map(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -
 
 def _filter(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     element = library.iterate(arguments.get(1, "iterable"), node, frame)
-    library.call(arguments.get(0, "f"), Arguments((element,)), node, frame)
+    chooser = arguments.get(0, "f")
+    chosen = library.call(chooser - NOTHING, Arguments((element,)), node, frame)
+    if has_tensor(chosen | (element if chooser & NOTHING else EMPTY)) and frame.phase is Phase.CALL:
+        library.refuse("policy.reads-values", node)
     return library.make_list(node, element)
 
 
 def _sorted(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     element = library.iterate(arguments.get(0, "iterable"), node, frame)
-    keyer = dict(arguments.keywords).get("key", EMPTY)
-    library.call(keyer, Arguments((element,)), node, frame)
-    if not keyer and has_tensor(element) and frame.phase is Phase.CALL:
-        library.refuse("policy.operator-on-tensor", node)
+    library.order(element, arguments, node, frame)
     return library.make_list(node, element)
 
 
@@ -153,8 +157,10 @@ def _setattr(library: Library, arguments: Arguments, node: ast.Call, frame: Fram
 
 
 def _hasattr(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    del frame
     name = _name_of_member(node)
+    for atom in arguments.get(0, "object"):
+        if isinstance(atom, Instance | Class) and name and library.find_member(atom.node, name):
+            library.read_member(frozenset({atom}), name, node, frame)  # it may be a property
     if name.startswith("__"):
         library.refuse("policy.private-name", node)
     kernels = any(isinstance(atom, Kernel) for atom in arguments.get(0, "object"))
@@ -302,6 +308,11 @@ def _set_allocator(library: Library, arguments: Arguments, node: ast.Call, _: Fr
     return NOTHING
 
 
+def _logger(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    del arguments, node, frame
+    return frozenset({Known("logging.Logger")})
+
+
 def _default(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     items = Items(node, "dict")
     library.hand_over(arguments.get(0, "factory"), node)
@@ -343,5 +354,6 @@ _STORIES: dict[str, Story] = {
     "typing.cast": _cast,
     **dict.fromkeys(("triton.Config", "triton.runtime.Config"), _config),
     "triton.set_allocator": _set_allocator,
+    "logging.getLogger": _logger,
     "collections.defaultdict": _default,
 }

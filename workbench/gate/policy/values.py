@@ -71,6 +71,8 @@ class Kernel:
     """A function that Triton compiles."""
 
     node: ast.FunctionDef
+    bare: bool = False
+    """`kernel.fn`: what a decorator wraps, down to the Python function itself."""
 
 
 @dataclass(frozen=True, slots=True)

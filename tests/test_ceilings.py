@@ -127,7 +127,7 @@ def test_bandwidth_is_raised_by_the_bytes_that_surely_passed_dram():
     found, before = shown(us, work=small, dtypes=("float32",), written=small.bytes / 2)
     assert found is None
     took = Time(kind=Kind.MEASURED, microseconds=us, device="NVIDIA H200")
-    assert "what an L2 holds need not pass DRAM" in before.words(took)
+    assert "bytes that L2 holds need not pass through DRAM" in before.words(took)
     read, _ = shown(870.0, work=COPY, dtypes=("float32",))
     assert read.read_gbps > REACHED.read_gbps
     assert read.copy_gbps == REACHED.copy_gbps

@@ -8,6 +8,7 @@ falsify the reply: it is evidence, not proof.
 import importlib.util
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -136,22 +137,18 @@ def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) 
     if book is not None:
         host.touched = book.touched
 
+    trace_with = partial(
+        tracing, stands_for=wanted, configs=asked.configs, book=book, source=str(file)
+    )
+
     def preparing(call: Callable[[], None]) -> None:
-        with tracing(
-            ghost=True, stands_for=wanted, configs=asked.configs, book=book, source=str(file)
-        ) as made:
+        with trace_with(ghost=True) as made:
             traces.append(made)
             call()
 
     def counting(call: Callable[[], None]) -> None:
-        with tracing(
-            sample=asked.sample,
-            sample_seed=asked.sample_seed,
-            work=asked.work,
-            stands_for=wanted,
-            configs=asked.configs,
-            book=book,
-            source=str(file),
+        with trace_with(
+            sample=asked.sample, sample_seed=asked.sample_seed, work=asked.work
         ) as made:
             traces.append(made)
             if book is not None:

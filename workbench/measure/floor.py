@@ -80,33 +80,39 @@ def limit(  # the work, where it runs, and what is known of either
     if work is None:
         return None
     at = target if ceilings is None else ceilings.applied(target)
-    gbps, reads = at.dram_peak_gbps, written <= HARDLY * work.bytes
-    if ceilings is not None and reads:
-        gbps = max(gbps, ceilings.read_gbps)
-    memory = work.bytes / gbps / 1e3
     tflops = peak_tflops(dtypes, precision, at) if dtypes else at.fp32_tflops
-    arithmetic = work.flops / tflops / 1e6
-    if max(memory, arithmetic) <= 0:
-        return None
-    if memory >= arithmetic:
-        used = ["read_gbps"] if gbps > at.dram_peak_gbps else ["copy_gbps"]
-        return Limit(
-            us=memory,
-            says=f"{work.bytes:.4g} bytes at {gbps:.4g} GB/s",
-            bound="memory",
-            source="datasheet" if ceilings is None else ceilings.source_of(*used),
-            above="what an L2 holds need not pass DRAM",
-        )
-    rates = at.tensor_tflops.items()
-    used = [name for name, rate in rates if tflops in (rate, rate / _SPLIT)]
+    memory = _memory_limit(work, at, ceilings, written)
+    arithmetic = _arithmetic_limit(work, at, ceilings, tflops, counted=counted)
+    longer = memory if memory.us >= arithmetic.us else arithmetic
+    return longer if longer.us > 0 else None
+
+
+def _memory_limit(work: WorkFloor, at: Target, ceilings: Ceilings | None, written: float) -> Limit:
+    gbps, used = at.dram_peak_gbps, "copy_gbps"
+    reads = written <= HARDLY * work.bytes
+    if ceilings is not None and reads and ceilings.read_gbps > gbps:
+        gbps, used = ceilings.read_gbps, "read_gbps"
     return Limit(
-        us=arithmetic,
+        us=work.bytes / gbps / 1e3,
+        says=f"{work.bytes:.4g} bytes at {gbps:.4g} GB/s",
+        bound="memory",
+        source="datasheet" if ceilings is None else ceilings.source_of(used),
+        above="bytes that L2 holds need not pass through DRAM",
+    )
+
+
+def _arithmetic_limit(
+    work: WorkFloor, at: Target, ceilings: Ceilings | None, tflops: float, *, counted: bool
+) -> Limit:
+    used = [name for name, rate in at.tensor_tflops.items() if tflops in (rate, rate / _SPLIT)]
+    return Limit(
+        us=work.flops / tflops / 1e6,
         says=f"{work.flops:.4g} operations at {tflops:.4g} TFLOP/s",
         bound="arithmetic",
         source="datasheet" if ceilings is None else ceilings.source_of(*used),
-        above="the operations were counted off the reference: algebra can save some"
+        above="the operations were counted on the reference: algebra can save some"
         if counted
-        else "it computes in another way than this rate is of",
+        else "it computes in another way than this rate assumes",
     )
 
 

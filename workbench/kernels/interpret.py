@@ -19,7 +19,12 @@ from workbench.kernels.everywhere import Everywhere, number_of
 from workbench.kernels.faults import CannotJudge, KernelFault, KernelRaised
 from workbench.kernels.interpret_arguments import Converter, bind
 from workbench.kernels.interpret_branches import Ways, heeding
-from workbench.kernels.interpret_following import following, most_beside, told_apart
+from workbench.kernels.interpret_following import (
+    following,
+    most_beside,
+    told_apart,
+    unfollowed,
+)
 from workbench.kernels.interpret_language import language
 from workbench.kernels.interpret_order import order, place_of
 from workbench.kernels.records import LaunchTrace
@@ -38,6 +43,8 @@ from workbench.kernels.untyped import Untyped
 
 _PROBES = 256
 """Consecutive programs whose first reads show what neighbours share: about one wave."""
+_PROBES_WORK = 16_000_000
+"""What they may compute before they read again (ours): about 3 s. No further one begins then."""
 _FEW_WORK = 3
 """Times the work that a launch of few programs may take: each of them does much, and unlike (ours).
 """
@@ -363,6 +370,9 @@ def _probe(watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: 
             function(**values)
         return probe.trips[-1]
 
-    first = [trips(number) for number in range(min(_PROBES, total))]
-    watch.mean_trips = mean_trips(first, total, trips)
+    first: list[int | None] = []
+    with unfollowed():
+        while len(first) < min(_PROBES, total) and probe.work <= _PROBES_WORK:
+            first.append(trips(len(first)))
+        watch.mean_trips = mean_trips(first, total, trips)
     builder.watch = watch

@@ -120,6 +120,18 @@ def following(everywhere: Everywhere) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def unfollowed() -> Iterator[None]:
+    """Programs that run in the body say nothing about others."""
+    builder = triton_interpreter.interpreter_builder
+    before = builder.__class__
+    builder.__class__ = TracedBuilder
+    try:
+        yield
+    finally:
+        builder.__class__ = before
+
+
+@contextlib.contextmanager
 def told_apart(builder: Untyped, program: Grid) -> Iterator[None]:
     """One program, with all others that go its way, where programs are told apart."""
     if not isinstance(builder, EverywhereBuilder):

@@ -159,7 +159,7 @@ def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) 
     fault = call.make(preparing, counting)
     answer = Traced(traces=tuple(traces[-1].launches), fault=fault)
     called = Called(answer, host, call.out, book, call.given(), call.changing)
-    if book is None or fault is not None or not book.wants:
+    if book is None or fault is not None or not book.wanting:
         return called
     return structs.replace(called, later=_closed(call, called, book, asked))
 

@@ -40,10 +40,11 @@ class Closure:
         self.programs: Programs = {}
         self.closed: dict[Slot, Array] = {}
         self._mins: dict[Slot, tuple[Array, Array] | None] = {}
-        for launch, wants in book.wants.items():
-            readers = list(dict.fromkeys(want.program for want in wants))[:_READERS]
+        wants = book.wants
+        for launch, several in wants.items():
+            readers = list(dict.fromkeys(want.program for want in several))[:_READERS]
             self.programs[launch] = readers
-        self.grew = self._meet(book.wants)
+        self.grew = self._meet(wants)
 
     def grow(self, book: Book) -> bool:
         """Take in what the programs that ran still wanted; whether there is more to run."""

@@ -159,6 +159,11 @@ class Book:
         return storage is not None and (storage.written or bool(storage.stored))
 
     @property
+    def wanting(self) -> bool:
+        """Whether a program of this call needs anything of others."""
+        return bool(self._wants)
+
+    @property
     def wants(self) -> dict[int, list[Want]]:
         """What programs of each launch of this call need of others, in the order they ran."""
         return {

@@ -1,4 +1,4 @@
-"""A kernel held against one that passed its gate before, perhaps on another machine."""
+"""Compares a kernel with one that passed its gate earlier, perhaps on another machine."""
 
 from functools import cached_property
 
@@ -9,43 +9,45 @@ from workbench.gate.records import GateReport, Verdict
 from workbench.measure.records import Kind
 
 FLOOR = 0.99
-"""Least ratio against what is to be reached (KLineage, roundtrip admission)."""
+"""Least ratio to the kernel that is to be reached (KLineage, roundtrip admission)."""
 
 
 class Held(Struct, frozen=True, kw_only=True):
-    """What the gate said of a kernel beside another."""
+    """The gate's report on a kernel in comparison with another."""
 
     report: GateReport
     identical: bool
-    """Its work is the other's, so it was compared and not timed."""
+    """Whether it does the same work as the other, so that it was not timed."""
 
     @property
     def reached(self) -> bool:
-        """Whether it passed beside the other."""
+        """Whether it passed the comparison."""
         return self.report.verdict is Verdict.ACCEPTED
 
     @property
     def ratio(self) -> float | None:
-        """The other's time over its own; 1.0 by identity."""
+        """The other's time over its own; 1.0 if identical, None if not timed."""
         if self.identical and self.reached:
             return 1.0
         return None if self.report.speed is None else self.report.speed.ratio
 
     @property
     def kind(self) -> Kind | None:
-        """Of the ratio; None where nothing was timed."""
+        """Kind of the ratio; None if nothing was timed."""
         return None if self.report.speed is None else self.report.speed.kind
 
 
 class Yardstick:
-    """A kernel with its own report, which others are held against: no slower than `FLOOR` of it, or
-    doing its very work, which is as fast by identity."""
+    """A kernel with its report, with which others are compared.
+
+    They must reach `FLOOR` of its speed, or do exactly the same work.
+    """
 
     def __init__(
         self, there: SessionWorkplace, source: str, report: GateReport, *, elsewhere: bool
     ) -> None:
-        """`elsewhere`: it was timed on a GPU that is not here, so that it is compiled again, and
-        timed again where it must be: a modeled time beside a measured one says nothing."""
+        """`elsewhere`: the report is from a GPU that is not here, so the kernel is compiled again
+        and, if needed, timed again: a modeled and a measured time cannot be compared."""
         self._there = there
         self._source = source
         self._report = report
@@ -62,7 +64,7 @@ class Yardstick:
         return self._there.gate_alone(self._source) if self._elsewhere else self._report
 
     def hold(self, source: str) -> Held:
-        """What the gate says of a kernel beside it."""
+        """Gate a kernel in comparison with this one."""
         beside = self._there.beside(source, self._source, self._report, FLOOR)
         # Pairs of two equal kernels of 15 us differ by more than 0.99 allows.
         work = self._compiled.work

@@ -1,7 +1,7 @@
-"""Steps of a lineage made again, from the kernel before them and a card alone.
+"""Repeats steps of a lineage from the preceding kernel and a card alone.
 
-Writes nothing to the lineage. By the card's edit where it has one, else by a model that gets the
-predecessor, the problem and the card (KLineage's `verify_decompose`).
+A step is made by the card's edit if it has one, else by a model that gets the preceding kernel, the
+problem and the card (KLineage's `verify_decompose`). The lineage itself is not changed.
 """
 
 import tempfile
@@ -35,11 +35,11 @@ from workbench.skills.records import Admission
 def roundtrips(
     skill: Skill, lineage: Path, tell: Tell, usd: float | None = None
 ) -> Iterator[Trial]:
-    """Every step of a lineage that the card carries, made again from its predecessor; by a model,
-    for at most `usd` dollars a step, where the card is a sketch.
+    """Repeat every step of a lineage that the card can make, from the kernel before it.
 
-    What was timed on a GPU that is not here is held against the original by modeled times. Raises
-    WorkbenchError for a session that cannot be read, and where a model is needed and none named.
+    A card that is a sketch is carried out by a model, for at most `usd` dollars a step. A step
+    that was timed on a GPU that is not here is compared by modeled times. Raises WorkbenchError for
+    a session that cannot be read, and when a model is needed but none is configured.
     """
     store = SessionStore.open(lineage)
     again = _Again(skill=skill, store=store, tell=tell, usd=usd)
@@ -58,7 +58,7 @@ def roundtrips(
 
 
 def here(settings: SessionSettings) -> SessionSettings:
-    """A session's settings for this machine: on its own kind of GPU, else on the CPU."""
+    """A session's settings for this machine: on a GPU of the same model, else on the CPU."""
     if settings.device_index is not None:
         try:
             place = choose_place("auto", "")
@@ -71,7 +71,7 @@ def here(settings: SessionSettings) -> SessionSettings:
 
 
 class _Again(Struct, frozen=True, kw_only=True):
-    """Makes the steps of one card in one lineage again."""
+    """Repeats the steps of one card in one lineage."""
 
     skill: Skill
     store: SessionStore
@@ -79,7 +79,7 @@ class _Again(Struct, frozen=True, kw_only=True):
     usd: float | None
 
     def steps(self) -> list[Transition]:
-        """Those that the card carries."""
+        """The steps that the card can make."""
         card, name = self.skill.card, self.store.settings().name
         lifted = {row.commit for row in card.evidence if row.session == name}
         versions = self.store.overview().versions
@@ -87,7 +87,7 @@ class _Again(Struct, frozen=True, kw_only=True):
         return [step for step, commit in found if self._made_by(step, lifted=commit in lifted)]
 
     def _made_by(self, transition: Transition, *, lifted: bool) -> bool:
-        """Whether a step is one of the card's; `lifted`: the card has it for evidence."""
+        """Whether the card can make a step; `lifted` says that the card was lifted from it."""
         plan, carrier = transition.plan, self.skill.card.carrier
         accepted = transition.decision.answer is Answer.ACCEPTED
         if plan is None or not accepted or plan.edit != carrier.edit:
@@ -100,7 +100,7 @@ class _Again(Struct, frozen=True, kw_only=True):
     def trial(
         self, workplace: SessionWorkplace, settings: SessionSettings, step: Transition
     ) -> Trial:
-        """One step made again; who makes it sees only what was there before it, and the card."""
+        """Repeat one step, given only the kernel before it and the card."""
         store, kept = self.store, self.store.settings()
         commit = next(v.commit for v in store.overview().versions if v.number == step.number)
         place = f"v{step.number} of {settings.name} on {settings.device}"
@@ -114,8 +114,8 @@ class _Again(Struct, frozen=True, kw_only=True):
             return nothing(self.skill, place, settings.name, held_out=False)
         elsewhere = settings.device_index is None and kept.device_index is not None
         if normalized_sha256(made) == normalized_sha256(original):
-            # The original passed its gate when it was committed; timed beside itself it says
-            # nothing.
+            # The original passed its gate when it was committed; timing it against itself would
+            # say nothing.
             accepted, told = True, "the very kernel again"
         else:
             yardstick = Yardstick(workplace, original, step.gate, elsewhere=elsewhere)
@@ -137,7 +137,7 @@ class _Again(Struct, frozen=True, kw_only=True):
         )
 
     def _made(self, workplace: SessionWorkplace, before: str, step: Transition) -> str:
-        """The kernel that the card makes of the predecessor; empty where it finds no place."""
+        """The kernel that the card makes of the preceding one; empty if it finds no place."""
         if self.skill.edit is None:
             return self._by_model(before, step)
         versions = self.store.overview().versions
@@ -161,8 +161,11 @@ class _Again(Struct, frozen=True, kw_only=True):
         )
 
     def _has_mechanism(self, before: str, made: str) -> bool:
-        """Whether an inverse of the card's edit finds something to take out again; of a sketch,
-        whether what it puts in is there."""
+        """Whether the new kernel has the card's mechanism.
+
+        For an edit, one of its inverses must find something to remove; for a sketch, what it adds
+        must be there.
+        """
         carrier = self.skill.card.carrier
         if not carrier.edit:
             return carried_out(carrier.sketch, before, made)

@@ -1,4 +1,4 @@
-"""Carries out a card that is a sketch: a model is given the kernel, the problem and the card."""
+"""Has a model carry out a card that is a sketch, given the kernel, the problem and the card."""
 
 import tempfile
 from collections.abc import Callable
@@ -26,10 +26,11 @@ def by_model(
     usd: float | None,
     warn: Callable[[str], None],
 ) -> str:
-    """What a model makes of a kernel by the card alone; `wanted` says how fast that is to be.
+    """The kernel that a model makes with the card alone; `wanted` is its time, for the prompt.
 
-    The talk is not kept, as the kernel is not: a trial's verdict is. Raises NoWayBackError where
-    its replies are of no use or dollars are spent, and WorkbenchError where no model is named.
+    Neither the exchange nor the kernel is kept, only the trial's verdict. Raises NoWayBackError
+    when the replies cannot be used or the dollars are spent, and WorkbenchError when no model is
+    configured.
     """
     card = skill.card
     library = Library({card.id: skill})
@@ -57,7 +58,7 @@ def by_model(
 
 
 def present(skill: Skill, step: Instance) -> bool:
-    """Whether a step put in what the card's sketch says; of an edit's step that is known."""
+    """Whether a step added what the card's sketch describes; always true for an edit's step."""
     if step.change is None or not skill.card.carrier.sketch:
         return True
     return carried_out(skill.card.carrier.sketch, *step.change)

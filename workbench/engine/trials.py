@@ -1,4 +1,4 @@
-"""One try of a card, wherever it is made, and what came of it."""
+"""Records of trials of cards: where they are made, and their results."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,31 +13,32 @@ Tell = Callable[[ev.AnyEvent], None]
 
 
 class Where(Struct, frozen=True, kw_only=True):
-    """Where cards are tried, and with what."""
+    """Where cards are tried, and with what means."""
 
     device: str
     target: str
-    """`sm90`; empty for the device's own."""
+    """`sm90`; empty for the device's own target."""
     sessions: Path
-    """Folder of the lineages, and of the sessions that trials leave."""
+    """Folder of the lineages, and of the sessions that trials create."""
     providers: tuple[Skill, ...] = ()
-    """Cards at hand that may provide what a tried one requires."""
+    """Cards that may provide what a tried card requires."""
     usd: float | None = None
-    """For a model, in each trial of a card that is a sketch."""
+    """Dollars for a model in each trial of a card that is a sketch; None for no limit."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """One try of a card, and what came of it."""
+    """One trial of a card, and its result."""
 
     admission: Admission
-    """As the card's file keeps it."""
+    """The result as the card's file records it."""
     applied: bool
-    """Whether the card had anything to do there; a trial that did not is none."""
+    """Whether the card could be applied there; if not, the trial does not count."""
     says: str
+    """The result in words."""
 
 
 def nothing(skill: Skill, target: str, session: str, *, held_out: bool, why: str = "") -> Trial:
-    """A card that had nothing to do, or of which nobody made anything."""
+    """The trial of a card that could not be applied; `why` defaults to that it has no place."""
     return Trial(
         admission=Admission(
             target=target,

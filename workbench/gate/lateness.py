@@ -1,13 +1,14 @@
-"""What it means when a candidate's worker gives no answer in time."""
+"""Turns the timeout of a candidate's worker into a finding, and decides whom it blames."""
 
 from workbench.gate.records import Blame, Evidence, Finding
 from workbench.isolation.outcome import WorkerTimedOut
 
 
 def late(stage: str, fault: WorkerTimedOut, did: str) -> Finding:
-    """A finding against a candidate that computed on and on; else nobody knows whose fault it is.
+    """The finding for a timeout. It blames the candidate only if that was computing all the time.
 
-    `did` says what it has not done, as in `the candidate gave no answer`.
+    Otherwise the machine may have been too busy. `did` says what is missing, for example `the
+    candidate gave no answer`.
     """
     says = f"{did} within {fault.seconds:g} s"
     if fault.busy:

@@ -1,4 +1,4 @@
-"""How long a worker is waited for: by its own time, of which a busy machine takes none away."""
+"""Deadlines in a worker's own time, so that a busy machine does not shorten them."""
 
 import contextlib
 import time
@@ -8,21 +8,21 @@ from pathlib import Path
 from workbench.isolation.processes import work_each
 
 STRETCH = 5.0
-"""Times its deadline that a worker is waited for, however little of it was its own (ours)."""
+"""Longest wait, as a multiple of the deadline, however little of it was the worker's own (ours)."""
 _FIRST_SECONDS = 1.0
-"""Before the first look at its processes: most calls are over, and are not disturbed."""
+"""Delay before the processes are first inspected: most calls have ended by then."""
 _LOOK_SECONDS = 0.5
-"""Between two looks: what starts and ends in between is not seen."""
+"""Interval of the inspections; processes that start and end in between are not seen."""
 _BUSY = 0.5
-"""Share of its deadline that a worker has computed for which is said to run on and on (ours)."""
+"""Share of the deadline that a worker must have computed to count as running endlessly (ours)."""
 
 
 class Patience:
-    """One call's deadline, `seconds` of the worker's own time.
+    """The deadline of one call: `seconds` of the worker's own time.
 
-    Own is what passes while none of its threads waits for a processor, as the kernel's scheduler
-    counts it (`/proc/PID/schedstat`); where it does not, what its processes compute. After
-    `stretch` times `seconds` it is over in any case.
+    Its own time passes while none of its threads waits for a processor, as counted by the kernel's
+    scheduler (`/proc/PID/schedstat`); without these counts, it is the CPU time of its processes.
+    After `stretch` times `seconds` the deadline has passed in any case.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Patience:
         self.seconds = seconds
         self._most = seconds * stretch
         self.cpu_seconds = 0.0
-        """What the worker has computed since the first look."""
+        """CPU time of the worker since the first inspection."""
         self._pids = pids
         self._began = self._at = time.monotonic()
         self._stalled = 0.0
@@ -41,7 +41,7 @@ class Patience:
 
     @property
     def busy(self) -> bool:
-        """Whether the time went into computing, for the most part."""
+        """Whether the worker has been computing for most of the time."""
         return self.cpu_seconds >= _BUSY * (self.seconds - self._first)
 
     @property
@@ -49,7 +49,7 @@ class Patience:
         return min(_FIRST_SECONDS, self.seconds / 4)
 
     def left(self) -> float:
-        """Seconds until it is to be asked again; 0 once the deadline has passed."""
+        """Seconds to wait before calling this again; 0 once the deadline has passed."""
         now = time.monotonic()
         if not self._looked and now - self._began < self._first:
             return self._began + self._first - now
@@ -70,7 +70,7 @@ class Patience:
 
 
 def _waited(pids: list[int]) -> dict[str, float] | None:
-    """Seconds that each thread has waited for a processor; None where the kernel does not count."""
+    """Seconds that each thread has waited for a processor; None if the kernel does not count."""
     found: dict[str, float] = {}
     for pid in pids:
         with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
-"""A change that no edit makes, as a sketch that other kernels can follow.
+"""Generalizes a change that no edit makes to a sketch that can be followed in other kernels.
 
-KLineage's carriers are diffs that a model lifts from transitions. Ours is computed: the changed
-lines of every instance, in one spelling, are laid beside each other; what all of them share stays,
-what differs is left open, and the names of a kernel are told by their role. A name, or number, of
-the sketch stands for one and the same in each instance (anti-unification, Plotkin 1970).
+KLineage's carriers are diffs that a model lifts from transitions. Ours are computed: the changed
+lines of all instances, in a normalized form, are aligned; what they share stays, what differs is
+left open, and a kernel's names are replaced by their roles. A name or number of the sketch stands
+for the same thing throughout an instance (anti-unification, Plotkin 1970).
 """
 
 import ast
@@ -23,7 +23,7 @@ from workbench.kernels.source import Source, read_source
 from workbench.kernels.source_kernel import JitKernel
 
 MOST_LINES = 60
-"""Of a sketch; ours: what is longer is another kernel and no step."""
+"""Longest sketch (ours): a longer one describes another kernel rather than a step."""
 
 _ROLES = {
     "kernel": "a GPU function",
@@ -36,21 +36,21 @@ _ROLES = {
 }
 _HOLE = re.compile(rf"({'|'.join(_ROLES)})\d+")
 _FORM = frozenset({"ModelNew", "forward", "self", "__init__", "Model"})
-"""Names that the problem's form gives."""
+"""Names that the problem's form prescribes."""
 _GAP = "..."
 _SIGNS = {"+", "-"}
 _ALIKE = 0.6
-"""Share of their words that two lines have in common to be told as one; ours."""
+"""Least share of words that two lines must have in common to be merged (ours)."""
 
 
 class Sketch(Struct, frozen=True, kw_only=True):
     """The generalized change."""
 
     text: str
-    """Lines that begin with `+`, `-` or a blank; `...` where instances differ."""
+    """Lines that begin with `+`, `-` or a space; `...` where instances differ."""
     of: int
-    """Instances that it is shared by. Those that have no changed line in common with the others
-    are left out."""
+    """Number of instances that share it. Instances without a changed line in common with the
+    others are left out."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class _Word:
 @dataclass(frozen=True)
 class _Line:
     sign: str
-    """`+`, `-`, a blank, or `@` where a hunk begins."""
+    """`+`, `-`, a space, or `@` where a hunk begins."""
     indent: int = 0
     words: tuple[_Word, ...] = ()
 
@@ -78,13 +78,13 @@ class _Line:
 
 
 Row = tuple[_Line, ...]
-"""One line as every instance has it, the best first."""
+"""One line in all instances, the best instance first."""
 
 
 def generalized(changes: Sequence[tuple[str, str]]) -> Sketch:
-    """The sketch of (before, after) sources, the best instance first.
+    """The sketch of changes, each a pair of sources (before, after), the best instance first.
 
-    Raises ValueError for no change, or one whose texts are alike.
+    Raises ValueError without changes, or when the first one changes nothing.
     """
     first, *others = ([*_changed(*one)] for one in changes)
     if not first:
@@ -99,7 +99,7 @@ def generalized(changes: Sequence[tuple[str, str]]) -> Sketch:
 
 
 def _changed(before: str, after: str) -> Iterator[_Line]:
-    """The hunks of a change in one spelling, with a line around each."""
+    """The hunks of a change in normalized form, with one line of context."""
     old, new = _lines(before), _lines(after)
     one, other = ([line.indent * " " + _plain(line) for line in side] for side in (old, new))
     matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
@@ -114,7 +114,7 @@ def _changed(before: str, after: str) -> Iterator[_Line]:
 
 
 def _lines(source: str) -> list[_Line]:
-    """A source without comments and docstrings, a statement a line, its words by their role."""
+    """The lines of a source in normalized form: no comments or docstrings, words with roles."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -137,7 +137,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 
 def _parameters(view: Source) -> dict[str, str]:
-    """The roles of names that launches share with kernels: parameters, and kernels themselves."""
+    """Roles of the names that launches share with kernels: kernels and their parameters."""
     found = {kernel.name: "kernel" for kernel in view.kernels}
     for kernel in view.kernels:
         found = {**_parameters_of(kernel), **found}
@@ -153,7 +153,7 @@ def _parameters_of(kernel: JitKernel) -> dict[str, str]:
 
 
 def _roles(view: Source) -> list[tuple[range, dict[str, str]]]:
-    """The lines of every function, and what the names are there for that it defines."""
+    """The lines of every function, with the roles of the names that it defines."""
     kernels = {id(kernel.node): kernel for kernel in view.kernels}
     found = []
     for node in ast.walk(view.tree):
@@ -205,8 +205,7 @@ def _plain(line: _Line) -> str:
 
 
 def _shared(rows: Sequence[Row], other: Sequence[_Line]) -> list[Row]:
-    """The lines that another instance has too, in the same order; where it has not, what is alike
-    in them, or a gap."""
+    """The rows extended by another instance; lines that differ are merged or left open."""
     matcher = difflib.SequenceMatcher(
         None, [row[0].shape for row in rows], [line.shape for line in other], autojunk=False
     )
@@ -221,7 +220,7 @@ def _shared(rows: Sequence[Row], other: Sequence[_Line]) -> list[Row]:
 
 
 def _between(rows: Sequence[Row], other: Sequence[_Line], width: int) -> Iterator[Row]:
-    """What two stretches without an equal line have in common."""
+    """What two sections without an equal line have in common."""
     left = list(other)
     for row in rows:
         met = ((place, _unified(row, line)) for place, line in enumerate(left))
@@ -237,7 +236,7 @@ def _between(rows: Sequence[Row], other: Sequence[_Line], width: int) -> Iterato
 
 
 def _unified(row: Row, line: _Line) -> Row | None:
-    """Two lines as one in which what differs is left open; None where they are little alike."""
+    """A row merged with a line, with differences left open; None if they are too different."""
     ours, theirs = row[0], line
     matcher = difflib.SequenceMatcher(None, ours.shape, theirs.shape, autojunk=False)
     if ours.sign != theirs.sign or not ours.words or matcher.ratio() < _ALIKE:
@@ -256,7 +255,7 @@ def _unified(row: Row, line: _Line) -> Row | None:
 
 
 def _whole_hunks(rows: Sequence[Row]) -> list[Row]:
-    """The hunks in which something is changed."""
+    """The rows of those hunks in which something is changed."""
     found: list[Row] = []
     hunk: list[Row] = []
     for row in [*rows, (_Line("@"),)]:
@@ -295,7 +294,7 @@ def _is_gap(row: Row) -> bool:
 
 
 def _named(word: tuple[_Word, ...], names: dict[tuple[str, ...], str], taken: Counter[str]) -> str:
-    """One word of all instances: itself, or the hole that stands for it."""
+    """A word that all instances share, or the name of the hole that stands for it."""
     first = word[0]
     blank = " " if first.spaced else ""
     quote = first.text[0] if first.text[0] in "'\"" else ""
@@ -309,7 +308,7 @@ def _named(word: tuple[_Word, ...], names: dict[tuple[str, ...], str], taken: Co
     return f"{blank}{quote}{names[key]}{quote}"
 
 
-# What a kernel has of a sketch.
+# -- matching a kernel against a sketch ------------------------------------------------------------
 
 
 def operations(source: str) -> Counter[str]:
@@ -327,7 +326,7 @@ def _operations(words: Sequence[_Word]) -> Iterator[str]:
 
 
 def _read(sketch: str, sign: str) -> list[tuple[_Word, ...]]:
-    """The lines of a sketch that begin with a sign, without those that are left open."""
+    """The lines of a sketch that begin with a sign, except those with gaps."""
     found = []
     for text in sketch.splitlines():
         if not text.startswith(f"{sign} ") or _GAP in text:
@@ -339,7 +338,7 @@ def _read(sketch: str, sign: str) -> list[tuple[_Word, ...]]:
 
 
 def _line_tokens(text: str) -> Iterator[tokenize.TokenInfo]:
-    """As `_tokens`, of one line, which need not be a whole statement."""
+    """As `_tokens`, for one line that need not be a complete statement."""
     try:
         yield from _tokens(text)
     except (tokenize.TokenError, IndentationError):
@@ -347,7 +346,7 @@ def _line_tokens(text: str) -> Iterator[tokenize.TokenInfo]:
 
 
 def added(sketch: str) -> Counter[str]:
-    """Operations that a sketch puts in, beyond those it takes away."""
+    """Operations that a sketch adds, beyond those that it removes."""
     put, gone = (
         Counter(name for words in _read(sketch, sign) for name in _operations(words))
         for sign in ("+", "-")
@@ -356,16 +355,16 @@ def added(sketch: str) -> Counter[str]:
 
 
 def needed(sketch: str) -> Counter[str]:
-    """Operations that stand where a sketch begins: what it takes away, or leaves beside it."""
+    """Operations that must be there before a sketch: those that it removes or keeps."""
     return Counter(
         name for sign in ("-", " ") for words in _read(sketch, sign) for name in _operations(words)
     )
 
 
 def carried_out(sketch: str, before: str, after: str) -> bool:
-    """Whether a kernel has what a sketch puts in, and the one before it had less of it.
+    """Whether a change from `before` to `after` added what a sketch adds.
 
-    By at least half of its operations; where it adds none, of the forms of its lines (ours).
+    At least half of the added operations must be new; if it adds none, of its lines' forms (ours).
     """
     if put := added(sketch):
         grown = operations(after) - operations(before)

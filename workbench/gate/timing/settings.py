@@ -1,4 +1,4 @@
-"""Where and how strictly is measured."""
+"""The settings of a timer: the GPU, the rule that decides, and how often it is asked."""
 
 from msgspec import Struct
 
@@ -7,19 +7,18 @@ from workbench.measure.records import Speed
 
 
 class TimerSettings(Struct, frozen=True, kw_only=True):
-    """Where and how strictly is measured."""
+    """The GPU on which a timer measures, and how it decides."""
 
     target: str
-    """`sm90`."""
+    """Compile target: `sm90`."""
     device: str
     """Name of the GPU."""
     device_index: int | None
-    """None rehearses the protocol on the CPU: its times mean nothing."""
+    """None rehearses the protocol on the CPU, where the times mean nothing."""
     rule: PairRule = PairRule()
     decides: bool = True
-    """False: a step may be as slow as it likes, so one run of 30 pairs tells how fast it is, and
-    no second one confirms it."""
+    """False if a step may be slower: a single run of 30 pairs then measures its speed."""
     confirms: bool = True
-    """False: a step's gain is left unproven after one run, for whoever asks on to find it again."""
+    """False to stop after one run: a gain is then left unproven, to be confirmed later."""
     found: Speed | None = None
-    """A gain of an earlier first run of the judge's, which is only to be found again."""
+    """A gain of an earlier first run, which only has to be confirmed."""

@@ -1,4 +1,4 @@
-"""What a running maximum starts from: minus infinity, or the lowest finite float32."""
+"""Recognises the start value of a running maximum: minus infinity or the lowest float32."""
 
 import ast
 
@@ -6,11 +6,11 @@ from workbench.kernels.edits.sites import literal
 from workbench.kernels.source_kernel import JitKernel, argument
 
 LOWEST_FLOAT32 = "-3.4028234663852886e38"
-"""-(2 - 2**-23) * 2**127, written so that Triton still takes it for a float32."""
+"""-(2 - 2**-23) * 2**127, written so that Triton still makes a float32 of it."""
 
 
 def is_minus_infinity(node: ast.AST | None) -> bool:
-    """`float("-inf")` or `-float("inf")`."""
+    """Whether an expression is `float("-inf")` or `-float("inf")`."""
     match node:
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="-inf")]):
             return True
@@ -24,7 +24,7 @@ def is_minus_infinity(node: ast.AST | None) -> bool:
 
 
 def is_least(node: ast.AST | None) -> bool:
-    """Minus infinity or the lowest finite float32: no element is below it."""
+    """Whether an expression is minus infinity or the lowest finite float32."""
     return is_minus_infinity(node) or literal(node) == float(LOWEST_FLOAT32)
 
 

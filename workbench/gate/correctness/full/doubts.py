@@ -1,4 +1,4 @@
-"""What is doubtful at the full shape although nothing that was compared is wrong."""
+"""Finds what is doubtful at the full shape although nothing that was compared is wrong."""
 
 from msgspec import structs
 
@@ -10,17 +10,18 @@ from workbench.gate.records import Blame, Evidence, Finding
 
 _WRITTEN = 0.4
 _WRITTEN_OR_FILLED = 0.6
-"""Share of an output that kernels must write, or write and zeros make right (ours)."""
+"""Least share of an output that kernels must write; second, the same with zeros that are right,
+where host code filled it (ours)."""
 _WRITTEN_SURELY = 0.999
-"""The same where every program that was drawn goes the way of one that ran (ours)."""
+"""The same where every drawn program takes the same way as one that ran (ours)."""
 _WRITTEN_EXACTLY = 1.0 - 1e-9
-"""The same where all programs were asked, or all that were drawn do the same: counts are exact."""
+"""The same where all programs were followed, or all drawn ones do the same: counts are exact."""
 
 
 def doubts(
     full: ShapeReport, answer: TracedFull, compared: ComparedStored, seed: bytes
 ) -> list[Finding]:
-    """What keeps the full shape from being called right; nothing in most cases."""
+    """Reasons not to call the full shape right; empty in most cases."""
     found = _unwritten(full, answer, compared, seed)
     if compared.tentative and not sum(compared.elements) and not found:
         found = _flagged(full, compared, seed)
@@ -30,20 +31,20 @@ def doubts(
 
 
 def placed(finding: Finding, full: ShapeReport, seed: bytes) -> Finding:
-    """A finding with what it takes to look again."""
+    """The finding with the evidence needed to repeat it: case, shape and seed."""
     place: Evidence = {"case": "a sample of programs", "shape": full.shape, "seed": seed.hex()}
     return structs.replace(finding, evidence={**finding.evidence, **place})
 
 
 def _percent(share: float) -> str:
-    """Never rounded up to all of it."""
+    """A share as text; it is never rounded up to `all`."""
     if share == 1.0:
         return "all"
     return f"{100 * share:.2g} %" if share < 0.99 else f"all but {100 * (1 - share):.2g} %"
 
 
 def _flagged(full: ShapeReport, compared: ComparedStored, seed: bytes) -> list[Finding]:
-    """Doubt where nothing could be compared for the sake of a flag, and nothing looks right."""
+    """A doubt if stores depend on a flag, so that nothing could be compared, and look wrong."""
     wrong = check_numbers(Compared(measured=compared.tentative))
     if not wrong:
         return []
@@ -59,9 +60,9 @@ def _flagged(full: ShapeReport, compared: ComparedStored, seed: bytes) -> list[F
 def _unwritten(
     full: ShapeReport, answer: TracedFull, compared: ComparedStored, seed: bytes
 ) -> list[Finding]:
-    """Doubt where the kernels of a call do not write an output that they should make.
+    """A doubt if the kernels of a call leave parts of an output unwritten.
 
-    Zeros that host code put there count where the reference has zeros.
+    Zeros from host code count as written where the reference has zeros.
     """
     for number, share in enumerate(answer.written):
         says = "" if share is None else _says_unwritten(number, share, answer, compared)
@@ -75,7 +76,7 @@ def _unwritten(
 
 
 def _says_unwritten(number: int, share: float, answer: TracedFull, compared: ComparedStored) -> str:
-    """What is missing of one output; empty where nothing is, as far as it could be compared."""
+    """What is missing in one output; empty if nothing is, as far as that can be told."""
     filled = compared.right_as_filled.get(number)
     unwritten = compared.right_unwritten.get(number)
     if unwritten is not None:

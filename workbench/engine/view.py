@@ -1,4 +1,4 @@
-"""One moment of a session as screens and printers need it; built from git and the event log."""
+"""Snapshots of a session for screens and printers, built from git and the event log."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -20,16 +20,16 @@ class State(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     WAITING = "your review"
-    """A decision is wanted."""
+    """A version waits for a person's decision."""
     PAUSED = "paused"
     FINISHED = "finished"
     STOPPED = "stopped"
     BUDGET = "budget spent"
     FAILED = "failed"
     SAVED = "saved"
-    """No engine runs; opened from git."""
+    """No engine runs; the session was opened from git."""
     LOST = "interrupted"
-    """The engine died without saying so; `resume` goes on."""
+    """The engine died without a message; `resume` continues."""
 
 
 class Version(Struct, frozen=True, kw_only=True):
@@ -50,11 +50,11 @@ class Version(Struct, frozen=True, kw_only=True):
     card: str = ""
     best: bool = False
     accepted_line: bool = False
-    """On `main`."""
+    """Whether it is on `main`."""
     ladder: str = ""
-    """`static promote, smoke prune`: how far it came, and what became of it there."""
+    """Its visits to the rungs of the ladder: `static promote, smoke prune`."""
     undone: bool = False
-    """Accepted once, and taken back by a person; its answer reads `vetoed`."""
+    """Whether it was accepted and then taken back by a person; its answer is then `vetoed`."""
 
 
 class StripStage(Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class StripStage(Struct, frozen=True, kw_only=True):
 
     stage: Stage
     outcome: Outcome | None
-    """None: not begun, or running when `running`."""
+    """None if it has not begun or is running."""
     running: bool = False
     seconds: float = 0.0
     says: str = ""
@@ -81,14 +81,16 @@ class LogLine(Struct, frozen=True, kw_only=True):
     """One line of the log of events, for a person."""
 
     at: str
+    """UTC, ISO 8601."""
     level: str
+    """`info`, `warning` or `error`."""
     says: str
     news: bool = False
-    """Worth more than a line: a screen shows it once where the person looks."""
+    """Whether a screen should also show it as a message."""
 
 
 class Talk(Struct, frozen=True, kw_only=True):
-    """The request to a model that is running, or the newest."""
+    """The running request to a model, or else the last one."""
 
     number: int
     role: str
@@ -103,61 +105,62 @@ class Talk(Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """One moment of a session."""
+    """The state of a session at one moment."""
 
     revision: int
-    """Goes up with every change."""
+    """Increases with every change."""
     name: str
     path: str
     kind: str = "run"
-    """`lineage`: an expert taken apart by `learn`."""
+    """`run`, or `lineage` for an expert taken apart by `learn`."""
     unwritten: int = 0
-    """Of a lineage whose chain is not whole in git: removals that its walk has judged."""
+    """Number of removals judged by a lineage's walk whose chain is not in git yet."""
     unread: tuple[str, ...] = ()
-    """What git has under the session's names and cannot be used, a sentence each."""
+    """Sentences about parts of the session in git that cannot be read."""
     problem: str
     size: str = ""
-    """Where the problem was made smaller than its file: the values it is judged at."""
+    """The values at which the problem is judged, if smaller than in its file; else empty."""
     device: str
     target: str
     mode: str
     state: State
     says: str = ""
-    """Why it is in this state, where there is something to say."""
+    """Why it is in this state; empty if there is nothing to say."""
     engine_pid: int | None = None
     versions: tuple[Version, ...] = ()
-    """By number, ascending."""
+    """Committed versions in order of number."""
     current: int | None = None
-    """The transition the strip is about."""
+    """Number of the transition that the strip shows."""
     strip: tuple[StripStage, ...] = ()
     plan: Plan | None = None
-    """Of `current`."""
+    """The plan of `current`."""
     pending: int | None = None
-    """The transition that waits for a decision."""
+    """Number of the transition that waits for a decision."""
     baselines: Baselines | None = None
-    """What there is to beat, as the first kernel's report has it."""
+    """The baselines in the first kernel's report."""
     best: int | None = None
     incumbent: int | None = None
     budget: Budget = Budget()
     steps: int = 0
+    """Steps done, the seed not counted."""
     spent: Cost = Cost()
     elapsed_seconds: float = 0.0
-    """Wall time over all runs of the session."""
+    """Seconds of work over all runs of the session."""
     climbers: tuple[Climber, ...] = ()
-    """The newest candidates that came to a rung, by number."""
+    """The latest candidates that visited a rung, in order of number."""
     talk: Talk | None = None
-    """None while no model was asked."""
+    """None if no model has been asked."""
     log: tuple[LogLine, ...] = ()
-    """The newest 200."""
+    """The latest 200 lines."""
 
     @property
     def bottom(self) -> str:
-        """What a lineage's first kernel is: `naive` where its walk was complete, else `start`."""
+        """The kind of a lineage's first kernel: `naive` if its walk was complete, else `start`."""
         return bottom(self.versions[0].title if self.versions else "")
 
 
 def unwritten_lines(snapshot: Snapshot) -> list[str]:
-    """Of a walk whose chain is not in git: what it judged, and the command that builds the chain.
+    """Lines about a walk whose chain is not in git: what it judged, and how to write the chain.
 
     Empty for every other session.
     """

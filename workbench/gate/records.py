@@ -1,4 +1,4 @@
-"""What the gate says of a candidate: findings, stage reports and the verdict, as data."""
+"""Records of the gate's answer on a candidate: findings, stage reports and the verdict."""
 
 from enum import StrEnum
 
@@ -12,11 +12,11 @@ from workbench.measure.records import Limit, PairSamples, Speed, Time
 Evidence = dict[str, str | int | float | bool | None]
 
 NO_CODE_RAN = "no candidate code ran"
-"""Isolation of a stage that only looked."""
+"""Value of `StageReport.isolation` for a stage that runs no candidate code."""
 
 
 class Stage(StrEnum):
-    """The four questions, in the order they are asked."""
+    """The four stages of the gate, in their order."""
 
     POLICY = "policy"
     COMPILE = "compile"
@@ -25,22 +25,22 @@ class Stage(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What the whole gate says."""
+    """The answer of the whole gate."""
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     UNPROVEN = "unproven"
-    """A claim needed a GPU or a tool that is not there; not a fault of the kernel."""
+    """A claim could not be shown, often for want of a GPU or a tool; no fault of the kernel."""
 
 
 class Outcome(StrEnum):
-    """What one stage says."""
+    """The answer of one stage."""
 
     PASSED = "passed"
     FAILED = "failed"
     UNPROVEN = "unproven"
     SKIPPED = "skipped"
-    """Not asked, because an earlier stage failed or the rung does not ask it."""
+    """Not run, because an earlier stage failed or the rung does not include it."""
 
 
 class Blame(StrEnum):
@@ -52,46 +52,47 @@ class Blame(StrEnum):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One thing a stage found."""
+    """One thing that a stage found."""
 
     code: str
-    """Stable, `stage.reason`: `policy.torch-compute`, `correctness.error-above-bound`."""
+    """A stable name, `stage.reason`: `policy.torch-compute`, `correctness.error-above-bound`."""
     says: str
     """One sentence for a person."""
     line: int | None = None
-    """In the candidate's file."""
+    """Line in the candidate's file; None if there is none to name."""
     blame: Blame = Blame.CANDIDATE
     evidence: Evidence = {}
-    """Value, bound, case, seed to replay, ..."""
+    """Values that support it: value, bound, case, seed to replay, ..."""
 
 
 class StageReport(Struct, frozen=True, kw_only=True):
-    """One stage of one candidate."""
+    """The report of one stage on one candidate."""
 
     stage: Stage
     outcome: Outcome
     says: str
     """One line: `9 calls over 3 shapes, worst error 0.12 of the bound`."""
     findings: tuple[Finding, ...] = ()
-    """Empty when passed, unless something deserves a look."""
+    """Empty when passed, except for notes."""
     seconds: float = 0.0
     parts: dict[str, float] = {}
-    """Where the seconds went; parts that ran side by side add up to more than `seconds`."""
+    """Seconds by part; parts that ran in parallel add up to more than `seconds`."""
     margin: float | None = None
-    """The worst error of all calls over its bound; None where nothing was held to one."""
+    """The worst error of all calls divided by its bound; None if nothing was compared."""
     isolation: str = NO_CODE_RAN
-    """In force while candidate code ran: `bubblewrap`, `landlock+seccomp` or `process only`."""
+    """Isolation of the candidate code: `bubblewrap`, `landlock+seccomp` or `process only`."""
 
 
 class GateReport(Struct, frozen=True, kw_only=True):
-    """The gate's whole answer on one candidate. Reads the same next year."""
+    """The gate's whole answer on one candidate."""
 
     verdict: Verdict
     stage: Stage
-    """Where it ended: the failing or unproven stage, or the last one asked."""
+    """Where it ended: the failing or unproven stage, or the last one that ran."""
     code: str
-    """Reason code of the decisive finding; empty when accepted."""
+    """Code of the decisive finding; empty when accepted."""
     says: str
+    """The answer in one line."""
     stages: tuple[StageReport, ...]
     rung: int
     kernel_sha256: str
@@ -100,36 +101,37 @@ class GateReport(Struct, frozen=True, kw_only=True):
     device: str
     """Name of the GPU that measured, or `cpu`."""
     gpu: str = ""
-    """Which one of that name: `cuda:1 GPU-5f3c...`; empty where nothing was asked of a GPU."""
+    """Which GPU of that name: `cuda:1 GPU-5f3c...`; empty if no GPU was used."""
     toolchain: dict[str, str] = {}
-    """Versions of torch, triton and ptxas that the numbers hold for."""
+    """Versions of torch, triton and ptxas for which the numbers hold."""
     replay_seed: str = ""
-    """Hex; feeds `gate --seed` to repeat the same inputs."""
+    """Hex seed for `gate --seed`, which repeats the same inputs."""
     time: Time | None = None
-    """Of the candidate at the full shape."""
+    """Time of the candidate at the full shape."""
     against: Time | None = None
-    """Of what it was compared with, in the same run."""
+    """Time of the kernel that it was compared with, from the same run."""
     reference: Time | None = None
-    """Of the PyTorch reference, where known."""
+    """Time of the PyTorch reference, where known."""
     limit: Limit | None = None
-    """What `time` is measured against, where it was measured and the work is known."""
+    """The roofline for `time`, if that was measured and the problem's work is known."""
     baselines: Baselines | None = None
-    """Eager and compiled PyTorch on this GPU, where they were timed within the day."""
+    """Times of eager and compiled PyTorch on this GPU, if measured within a day."""
     speed: Speed | None = None
-    """Against the parent."""
+    """Speed against the parent."""
     versus_seed: Speed | None = None
     versus_reference: Speed | None = None
     work: str = ""
-    """What it makes a GPU do, as a digest: two texts with the same one are the same work."""
+    """Digest of what the candidate makes a GPU do: candidates with equal digests do equal work."""
     launches: tuple[Launch, ...] = ()
     traces: tuple[LaunchTrace, ...] = ()
     samples: tuple[PairSamples, ...] = ()
-    """Of every timing run; empty when nothing was measured."""
+    """Samples of all timing runs; empty when nothing was measured."""
     gpu_seconds: float = 0.0
+    """How long the GPU was held alone."""
     ncu: NcuRecord | None = None
-    """What the GPU's counters said of an accepted candidate, or why nothing; None when not asked,
-    as without a GPU."""
+    """The GPU's counters for an accepted candidate, or why there are none; None when they were not
+    read, for example without a GPU."""
 
     def report(self, stage: Stage) -> StageReport | None:
-        """The report of one stage, or None when the gate never came to it."""
+        """The report of one stage; None if the gate did not get that far."""
         return next((r for r in self.stages if r.stage is stage), None)

@@ -1,4 +1,4 @@
-"""What a worker is allowed, which environment it was born with, and what confines it."""
+"""Records of a worker's environment, its limits, and the layers that confine it."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Flavor(StrEnum):
-    """The environment that has to be settled before torch or triton is imported."""
+    """The environment of a worker, which must be set before torch or triton is imported."""
 
     INTERPRET = "interpret"
     """TRITON_INTERPRET=1, no CUDA device visible, no new processes, no exec."""
@@ -17,39 +17,39 @@ class Flavor(StrEnum):
     REFERENCE = "reference"
     """Runs the problem file: no TRITON_INTERPRET; the GPU (and exec) only where there is one."""
     BARE = "bare"
-    """Nothing preloaded, otherwise confined like INTERPRET: for jobs that need no torch."""
+    """Nothing preloaded, but confined like INTERPRET; for jobs that do not need torch."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What one worker may use. Going past any of them ends the worker with a typed outcome."""
+    """What one worker may use. Exceeding any limit ends the worker with a typed outcome."""
 
     wall_seconds: float = 120.0
-    """For one call, unless the call names its own deadline."""
+    """Deadline of one call, unless the call names its own."""
     cpu_seconds: int = 600
-    """Of each process, over its whole life (RLIMIT_CPU)."""
+    """CPU time of each process over its whole life (RLIMIT_CPU)."""
     memory_bytes: int = 8 << 30
-    """Private memory of each process (RLIMIT_DATA) and resident memory of all together."""
+    """Private memory of each process (RLIMIT_DATA), and resident memory of all together."""
     output_bytes: int = 64 << 10
-    """Kept of stdout and of stderr, counted from the end; the rest is read and dropped."""
+    """Bytes kept from the end of stdout and of stderr; the rest is read and dropped."""
     file_bytes: int = 512 << 20
-    """Of one file (RLIMIT_FSIZE) and of the whole scratch folder."""
+    """Size of one file (RLIMIT_FSIZE), and of the whole scratch folder."""
     reply_bytes: int = 1 << 30
-    """Of the blobs of one reply."""
+    """Size of all blobs of one reply."""
     tasks: int = 256
-    """Threads and processes together."""
+    """Number of threads and processes together."""
     open_files: int = 512
     threads: int = 1
-    """Of torch's own thread pool on the CPU."""
+    """Size of torch's thread pool on the CPU."""
     device_bytes: int | None = None
-    """GPU memory: of torch's allocator, and of all its processes (their CUDA contexts apart) where
-    NVML tells; None: no cap. `Worker.allow_device_bytes` moves it."""
+    """GPU memory of torch's allocator and, where NVML reports it, of all its processes without
+    their CUDA contexts; None for no limit. `Worker.allow_device_bytes` changes it."""
 
 
 class Layer(Struct, frozen=True, kw_only=True):
-    """One layer of a sandbox and whether it holds."""
+    """One layer of a sandbox, and whether it is in force."""
 
     name: str
     """`pid namespace`, `landlock`, `seccomp`, ..."""
     ok: bool
     detail: str = ""
-    """Version or extent where it holds; the reason where it does not."""
+    """Version or extent if it is in force; otherwise the reason."""

@@ -1,4 +1,4 @@
-"""What a backward walk leaves: the expert, every attempt to take a mechanism out, and its end."""
+"""Records of a backward walk: the expert, every attempt to remove a mechanism, and the end."""
 
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ from workbench.skills.records import Parameter
 
 
 class Expert(Struct, frozen=True, kw_only=True, tag="expert"):
-    """Where a walk starts: a kernel that has passed its own gate."""
+    """The kernel from which a walk starts; it has passed its own gate."""
 
     source: str
     origin: str
@@ -21,65 +21,65 @@ class Expert(Struct, frozen=True, kw_only=True, tag="expert"):
 
 
 class Removal(Struct, frozen=True, kw_only=True):
-    """What is to be taken out of one state, before anybody has judged it."""
+    """A removal that is proposed for one state and not judged yet."""
 
     state: int
-    """How many mechanisms were out before it: 0 is the expert."""
+    """Number of mechanisms that were removed before: 0 is the expert."""
     category: str
     locus: str
     kernel: str
     says: str
     edit: str
-    """Of the forward step; empty where a model wrote both ways."""
+    """Id of the forward step's edit; empty if a model wrote both directions."""
     by: str = ""
-    """The model that proposed it; empty for an inverse."""
+    """The model that proposed it; empty for an inverse edit."""
     parameters: dict[str, Parameter] = {}
     source: str
     """The kernel without the mechanism: the predecessor."""
 
 
 class Attempt(Removal, frozen=True, kw_only=True, tag="attempt"):
-    """One mechanism taken out of one state, and what both gates said."""
+    """A removal with both of its gate reports."""
 
     predecessor: GateReport
-    """Of the predecessor, which must be right and may be slower; `speed` is against the state, in
-    one run of pairs. Of policy and compile alone where those speak against the removal."""
+    """Report on the predecessor, which must be right but may be slower. `speed` is against the
+    state, from one run of pairs. Only policy and compile if those refuse the removal."""
     forward: str = ""
-    """What the edit made of the predecessor; empty where it was not asked or refused."""
+    """Source that the edit made of the predecessor; empty if it was not tried or was refused."""
     roundtrip: GateReport | None = None
-    """Of `forward` beside the state; None where its text is the state's, or was not asked."""
+    """Report on `forward`, compared with the state; None if the texts are equal or not asked."""
     same_text: bool = False
-    """Whether `forward` means the very text of the state."""
+    """Whether `forward` is the state's text, except for layout and comments."""
     same_work: bool = False
-    """Whether `forward` is another text that does the very work of the state: the same machine
-    code, launched alike. It was compared, and not timed."""
+    """Whether `forward` is a different text that does the same work as the state: equal machine
+    code, launched alike. It was then compared but not timed."""
     ratio: float | None = None
-    """Time of the state over time of `forward`; 1.0 where the text or the work is the same."""
+    """Time of the state divided by that of `forward`; 1.0 if text or work is the same."""
     blocks: tuple[float, ...] = ()
-    """The same in each run of pairs, which has workers of its own; empty when modeled."""
+    """The ratio in each run of pairs, which has its own workers; empty when modeled."""
     generated: dict[str, tuple[int, int]] = {}
-    """What is not the same in the compiler's code: (with, without) the mechanism."""
+    """Counts that differ in the compiler's code: (with, without) the mechanism."""
     leap: int = 1
-    """Steps, from its forward one on, that pay only together; see `BackwardStep`."""
+    """Number of steps, from its forward one on, that pay only together; see `BackwardStep`."""
     leap_speed: Speed | None = None
     accepted: bool
     why: str = ""
     """Why it was rejected, in a sentence; empty when accepted."""
     code: str = ""
-    """`lineage.same-code`, ..., or the gate's own; empty when accepted."""
+    """Code of the reason: `lineage.same-code`, ..., or the gate's; empty when accepted."""
     cost: Cost = Cost()
 
 
 class Termination(StrEnum):
-    """How a walk ended. Only the first counts as having reached a naive kernel."""
+    """How a walk ended. Only a complete walk has reached a naive kernel."""
 
     COMPLETE = "complete"
     STEP_LIMIT = "step limit"
     REJECTION_LIMIT = "rejection limit"
     BUDGET = "budget"
-    """Of GPU-seconds, seconds or dollars."""
+    """The limit of GPU-seconds, seconds or dollars was reached."""
     INTERRUPTED = "interrupted"
-    """By a signal, by a fault, or by the death of its process."""
+    """Ended by a signal, by a fault, or by the death of its process."""
 
 
 class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
@@ -88,8 +88,8 @@ class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
     how: Termination
     says: str
     speed: Speed | None = None
-    """Of the expert against the simplest kernel, in one run of pairs; None when modeled, and where
-    the walk's limits had no room for it."""
+    """Speed of the expert against the simplest kernel, from one run of pairs; None when modeled, or
+    when the walk's limits left no room for it."""
 
 
 Line = Expert | Attempt | Ended
@@ -97,28 +97,28 @@ Line = Expert | Attempt | Ended
 
 
 class WalkLimits(Struct, frozen=True, kw_only=True):
-    """When a walk stops before there is nothing left to take out."""
+    """When a walk stops although something is left to remove."""
 
     steps: int = 15
-    """Accepted removals (KLineage's default)."""
+    """Most accepted removals (KLineage's default)."""
     rejections: int = 12
-    """In all. KLineage stops at 4, but each of its attempts is paid for; ours are edits."""
+    """Most rejections in all. KLineage stops at 4, but it pays for each attempt; ours are edits."""
     ideas: int = 4
-    """Proposals of a model that fail before it is asked no more (KLineage's limit)."""
+    """Failed proposals after which a model is not asked any more (KLineage's limit)."""
     gpu_seconds: float | None = None
-    """No attempt begins that would go beyond them, by the price of the newest verdicts, with room
-    for the pairs at the end; those of earlier processes count."""
+    """Limit for the walk, including earlier processes. No attempt starts that would exceed it at
+    the price of recent verdicts, with room for the pairs at the end."""
     wall_seconds: float | None = None
-    """The same, of this process."""
+    """The same for the seconds of this process."""
     floor: float = 0.99
-    """Least ratio of the forward step against the state it leads to, over all pairs and in every
-    run of them (KLineage asks it overall and in every trial)."""
+    """Least speed of the forward step's kernel relative to its state, over all pairs and in each
+    run (KLineage requires it overall and in every trial)."""
 
 
 NAIVE, START = "naive", "start"
-"""What the first kernel of a chain is, as its origin begins."""
+"""How the origin of a chain's first kernel begins: a naive kernel, or where the walk stopped."""
 
 
 def bottom(origin: str) -> str:
-    """`naive` where an origin or title says that nothing was left to take out, else `start`."""
+    """`naive` if an origin or title says that nothing was left to remove, else `start`."""
     return NAIVE if origin.startswith(f"{NAIVE}:") else START

@@ -1,4 +1,4 @@
-"""What a proposer looks at, and what it answers."""
+"""Records of a proposer's input and its answers."""
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ from workbench.skills.records import Parameter, Plan
 
 
 class Tried(Struct, frozen=True, kw_only=True):
-    """One earlier transition of the session, as far as the choice of the next one needs it."""
+    """An earlier transition of the session, as far as the next choice depends on it."""
 
     number: int
     parent: int | None
@@ -20,15 +20,15 @@ class Tried(Struct, frozen=True, kw_only=True):
     sha256: str
     """`normalized_sha256` of its source."""
     accepted: bool
-    """By whoever decided; a veto is a no."""
+    """Whether it was accepted in the end; a vetoed one was not."""
     card: str = ""
     first: tuple[str, ...] = ()
-    """Cards that were carried out before it in the same step."""
+    """Cards that were carried out before `card` in the same step."""
     kernel: str = ""
     parameters: dict[str, Parameter] = {}
     was: dict[str, Parameter] = {}
     speed: float | None = None
-    """Against its parent; None where nothing was timed."""
+    """Speed ratio against its parent; None if it was not timed."""
 
 
 class ProposerState(Struct, frozen=True, kw_only=True):
@@ -41,30 +41,31 @@ class ProposerState(Struct, frozen=True, kw_only=True):
     library: Library
     target: Target
     launches: tuple[Launch, ...] = ()
-    """Of the incumbent, at the shape whose speed counts."""
+    """Launches of the incumbent at the full shape."""
     traces: tuple[LaunchTrace, ...] = ()
     ncu: NcuRecord | None = None
-    """What the GPU's counters said of the incumbent."""
+    """The GPU's counters for the incumbent; None if they were not read."""
     time: Time | None = None
+    """Time of the incumbent at the full shape."""
     family: str = ""
     precision: str = ""
-    """What the reference promises of fp32 products: `ieee` or `tf32`; empty when nobody said."""
+    """The reference's promise about fp32 products: `ieee` or `tf32`; empty if unknown."""
     flops: float | None = None
     bytes: float | None = None
-    """Least work and compulsory traffic at the shape whose speed counts."""
+    """Least work and compulsory traffic at the full shape; None if unknown."""
     history: tuple[Tried, ...] = ()
-    """Every transition of the session, by rising number; the seed and the incumbent are in it."""
+    """All transitions of the session in order of number, including seed and incumbent."""
     search: SearchSpec | None = None
-    """When a phase has come to rest; as shipped when None."""
+    """The rules of the search; None for the shipped ones."""
 
 
 def search_of(state: ProposerState) -> SearchSpec:
-    """The rules of the search that a state belongs to."""
+    """The rules of the search for a state."""
     return shipped_ladder().search if state.search is None else state.search
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """The next step: what is planned, and the text that came of it."""
+    """The next step: its plan and the resulting source."""
 
     plan: Plan
     source: str
@@ -76,4 +77,4 @@ class NoProposal(Struct, frozen=True, kw_only=True):
     reason: str
     """One sentence without a full stop."""
     trail: tuple[str, ...] = ()
-    """What became of every card, a line each."""
+    """A line for each card that says why it was not proposed."""

@@ -1,4 +1,4 @@
-"""What a session repository holds: its settings, its transitions and what they cost."""
+"""Records in a session's repository: its settings, transitions, decisions and costs."""
 
 from enum import StrEnum
 from typing import Literal
@@ -10,19 +10,19 @@ from workbench.measure.records import Speed, Time
 from workbench.skills.records import Plan
 
 FORMAT = 1
-"""Of the session repository; a reader refuses a newer one by name."""
+"""Version of the repository's format; a reader refuses a newer one and names it."""
 
 
 Baselined = Literal["eager", "both"]
-"""What a measured kernel is told against: `both` also times torch.compile, once a day."""
+"""Baselines that are timed on a GPU: only eager PyTorch, or `both` it and torch.compile."""
 
 
 Proposer = Literal["skills", "llm", "both"]
-"""Who proposes steps: edits from cards, a model, or a model where no edit is left."""
+"""Who proposes steps: edits from cards, a model, or a model when no edit is left."""
 
 
 class Mode(StrEnum):
-    """Who says yes."""
+    """Who starts and who decides steps."""
 
     MANUAL = "manual"
     """A person starts every step and decides every candidate that the gate accepted."""
@@ -40,19 +40,20 @@ class Budget(Struct, frozen=True, kw_only=True):
     gpu_seconds: float | None = None
     wall_seconds: float | None = None
     goal: str | None = None
-    """What ends the run as well: `1.5x` against the seed, or a time like `900us`; empty: none."""
+    """Also ends the run: `1.5x` against the seed, or a time like `900us`; empty for none."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What something cost."""
+    """What a step or a run cost."""
 
     usd: float = 0.0
     gpu_seconds: float = 0.0
+    """Seconds for which a GPU was held."""
     wall_seconds: float = 0.0
-    """That the run worked; what was done side by side counts once."""
+    """Seconds of work; parallel work counts once, and waiting for a person not at all."""
     ahead_seconds: float = 0.0
-    """That workers spent on candidates begun before their turn and thrown away. Beside other work,
-    so `wall_seconds` holds them already, and they count towards no limit a second time."""
+    """Seconds of workers spent on candidates that were begun ahead and thrown away. They passed
+    beside other work, so no limit counts them again."""
 
     def plus(self, other: "Cost") -> "Cost":
         """The sum of both."""
@@ -65,24 +66,24 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 class Answer(StrEnum):
-    """What became of a candidate."""
+    """The decision on a candidate."""
 
     PENDING = "pending"
     ACCEPTED = "accepted"
     REJECTED = "rejected"
-    """By the gate."""
+    """Refused by the gate."""
     VETOED = "vetoed"
-    """By a person, although the gate accepted it."""
+    """Refused by a person although the gate accepted it."""
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """Who answered what, and why."""
+    """Who decided what about a candidate, and why."""
 
     answer: Answer
     by: Literal["gate", "person", "nobody"]
     reason: str = ""
     at: str = ""
-    """UTC, ISO 8601."""
+    """Time of the decision, UTC, ISO 8601."""
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,47 +106,47 @@ class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """UTC, ISO 8601."""
     toolchain: dict[str, str] = {}
     ahead: int | None = None
-    """Candidates begun beside the running one at most; None: as the machine allows."""
+    """Most candidates to begin ahead of the running one; None for as many as the machine allows."""
     device_indices: tuple[int, ...] = ()
-    """All GPUs of a session that has several, `device_index` the first of them."""
+    """All GPUs of a session with several; `device_index` is the first of them."""
     beam: int = 1
-    """Candidates that are looked at before the best of them goes through the whole gate."""
+    """Candidates to look at cheaply before the best of them goes through the whole gate."""
 
 
 class BackwardStep(Struct, frozen=True, kw_only=True):
-    """Of a lineage session: how a step was found by walking back from an expert."""
+    """How a step of a lineage was found by walking back from an expert."""
 
     category: str
     """The mechanism: `persistent-programs`."""
     locus: str
-    """Where in the kernel, in words that hold in other kernels too."""
+    """Where it is in the kernel, in words that also fit other kernels."""
     before: str
     """`normalized_sha256` of the kernel without the mechanism."""
     after: str
-    """Of the kernel with it."""
+    """`normalized_sha256` of the kernel with it."""
     backward: str
-    """Unified diff that takes it out."""
+    """Unified diff that removes it."""
     forward: str = ""
-    """Unified diff of the forward edit on the kernel without it; empty where it was not made."""
+    """Unified diff of the forward edit on the kernel without it; empty if it was not made."""
     same_text: bool = False
-    """Whether the forward edit gives the very kernel that the walk came from."""
+    """Whether the forward edit restores exactly the kernel that the walk came from."""
     predecessor: str = ""
-    """What the gate said of the kernel without the mechanism."""
+    """The gate's answer on the kernel without the mechanism."""
     roundtrip: str = ""
-    """What the gate said of the forward edit's kernel beside the one that the walk came from."""
+    """The gate's answer on the forward edit's kernel, compared with the one the walk came from."""
     ratio: float | None = None
-    """Time of the kernel that the walk came from over that of the forward edit's."""
+    """Time of the kernel that the walk came from, divided by that of the forward edit's."""
     generated: dict[str, tuple[int, int]] = {}
-    """What is not the same in the compiler's code: (without, with) the mechanism."""
+    """Counts that differ in the compiler's code: (without, with) the mechanism."""
     leap: int = 1
-    """Steps, from this one on, that pay only together: this one alone loses, and is there for those
-    above it. 1 where it does not lose, or nothing above it makes up for it."""
+    """Number of steps, from this one on, that pay only together: this one alone is a loss, which
+    later ones make up for. 1 if it is no loss, or if nothing makes up for it."""
     leap_speed: Speed | None = None
-    """Of these steps as one, from the kernel without the first to the one with the last."""
+    """Speed of these steps together, from the kernel without the first to that with the last."""
 
 
 class RungVisit(Struct, frozen=True, kw_only=True):
-    """What became of a candidate at one rung of the ladder."""
+    """The result of a candidate at one rung of the ladder."""
 
     rung: str
     """`static`, `smoke`, `bench` or `profile`."""
@@ -153,16 +154,16 @@ class RungVisit(Struct, frozen=True, kw_only=True):
     reason: str
     score: float = 0.0
     speed: Speed | None = None
-    """Against the parent, as far as this rung tells."""
+    """Speed against the parent, as far as this rung shows it."""
     time: Time | None = None
-    """Of the candidate, likewise: modeled at `static`."""
+    """Time of the candidate, as far as this rung shows it; modeled at `static`."""
     gpu_seconds: float = 0.0
     wall_seconds: float = 0.0
-    """Of this rung alone. Done before the candidate's turn, they are no part of its cost."""
+    """Seconds of this rung alone; those before the candidate's turn are not part of its cost."""
     gpu: str = ""
-    """Which GPU, as `GateReport.gpu`; empty where none was used."""
+    """Which GPU, as in `GateReport.gpu`; empty if none was used."""
     asked: bool = True
-    """False where it was left out, because it spares less than it takes."""
+    """False if the rung was skipped because it would save less than it costs."""
 
 
 class Transition(Struct, frozen=True, kw_only=True):
@@ -181,6 +182,6 @@ class Transition(Struct, frozen=True, kw_only=True):
     origin: str = ""
     """Where the source came from: `edit block-size`, `shipped seed`, `--kernel mine.py`."""
     backward: BackwardStep | None = None
-    """Of a lineage session's steps; None in a run."""
+    """How a lineage's step was found; None in a run."""
     rungs: tuple[RungVisit, ...] = ()
-    """How far it came on the ladder, lowest first."""
+    """Its visits to the rungs of the ladder, lowest first."""

@@ -28,7 +28,6 @@ from workbench.kernels.target import target
 from workbench.problems.load import load_problem
 from workbench.search.retrieval import Recorded, Way, retrieve
 from workbench.session.bundle import recorded
-from workbench.session.names import fresh_name
 from workbench.session.records import Answer, Budget, Mode, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.library import Library
@@ -258,10 +257,8 @@ def _lacks(ends: Ends, source: str, library: Library) -> list[str]:
 def _trial(
     ask: Ask, ends: Ends, naive: Path, form: Cards, library: Library, number: int, tell: Tell
 ) -> Trial:
-    kind = f"{ends.problem}-{form}".replace(" ", "-")
-    path = create_session(
-        _request(ask, ends, naive, fresh_name(f"roundtrip-{kind}", ask.sessions), ask.device, None)
-    )
+    stem = f"roundtrip-{ends.problem}-{form}".replace(" ", "-")
+    path = create_session(_request(ask, ends, naive, stem, ask.device, None))
     ended = serve_session(
         path,
         listen=tell,
@@ -273,7 +270,7 @@ def _trial(
 
 
 def _request(
-    ask: Ask, ends: Ends, naive: Path, name: str, device: str, folder: Path | None
+    ask: Ask, ends: Ends, naive: Path, stem: str, device: str, folder: Path | None
 ) -> RunRequest:
     return RunRequest(
         problem=ends.problem,
@@ -283,7 +280,8 @@ def _request(
         target=ends.target if device == "cpu" else ask.target,
         budget=Budget(steps=ask.steps, usd=ask.usd),
         proposer=ask.proposer,
-        name=name,
+        name="",
+        stem=stem,
         sessions=folder or ask.sessions,
     )
 

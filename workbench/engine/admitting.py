@@ -27,7 +27,6 @@ from workbench.engine.trials import Tell, Trial, Where, nothing
 from workbench.engine.workplace import SessionWorkplace
 from workbench.kernels.target import target
 from workbench.lineage.instances import Instance, steps_of
-from workbench.session.names import fresh_name
 from workbench.session.reader import SessionReader
 from workbench.session.records import Budget, Mode
 from workbench.session.store import SessionStore
@@ -136,7 +135,6 @@ def held_out(skill: Skill, ground: Ground, where: Where, tell: Tell) -> Trial:
 
 def _session(skill: Skill, ground: Ground, kernel: Path, where: Where) -> Path:
     """The trial's session, which holds the kernel, and the choice of a card that no edit makes."""
-    name = f"admit-{skill.card.id}-{ground.problem}"
     path = create_session(
         RunRequest(
             problem=ground.problem,
@@ -146,7 +144,8 @@ def _session(skill: Skill, ground: Ground, kernel: Path, where: Where) -> Path:
             target=where.target,
             budget=Budget(steps=1, usd=where.usd),
             proposer="skills" if skill.edit else "llm",
-            name=fresh_name(name, where.sessions),
+            name="",
+            stem=f"admit-{skill.card.id}-{ground.problem}",
             sessions=where.sessions,
         )
     )

@@ -16,7 +16,8 @@ from workbench.gate.candidate import read_candidate
 from workbench.problems.load import load_problem
 from workbench.search.ladder import load_ladder
 from workbench.session.lock import EngineLock
-from workbench.session.names import check_name, fresh_name, spoken
+from workbench.session.names import check_name, spoken
+from workbench.session.numbered import create_numbered
 from workbench.session.records import Baselined, Budget, Mode, Proposer, SessionSettings
 from workbench.session.store import SessionStore
 
@@ -39,6 +40,8 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     """Candidates begun beside the running one; None: as the machine allows."""
     beam: int = 1
     """Candidates looked at before the best of them goes through the whole gate."""
+    stem: str = ""
+    """Without a name, what a number is put behind; empty for the problem's name."""
 
 
 def create_session(request: RunRequest) -> Path:
@@ -57,9 +60,8 @@ def create_session(request: RunRequest) -> Path:
     if request.kernel is not None:
         seed = read_candidate(request.kernel).source
     place, *others = choose_places(request.device, request.target)
-    name = check_name(request.name) if request.name else fresh_name(problem.name, request.sessions)
     settings = SessionSettings(
-        name=name,
+        name=check_name(request.name) if request.name else problem.name,
         problem=problem.name,
         mode=request.mode,
         device=place.device,
@@ -74,7 +76,12 @@ def create_session(request: RunRequest) -> Path:
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         toolchain=toolchain(),
     )
-    store = SessionStore.create(request.sessions / name, settings, problem.source, problem.sidecar)
+    texts = problem.source, problem.sidecar
+    if request.name:
+        store = SessionStore.create(request.sessions / request.name, settings, *texts)
+    else:
+        stem = request.stem or problem.name
+        store = create_numbered(request.sessions, stem, settings, *texts)
     if seed is not None:
         note_seed(store, seed, Path(str(request.kernel)))
     return store.folder

@@ -44,7 +44,8 @@ from workbench.problems.records import Problem
 from workbench.session.code import read as read_code
 from workbench.session.journal import Journal
 from workbench.session.lock import EngineLock
-from workbench.session.names import check_name, fresh_name
+from workbench.session.names import check_name
+from workbench.session.numbered import create_numbered
 from workbench.session.records import Budget, Mode, Proposer, SessionSettings
 from workbench.session.store import SessionStore
 from workbench.skills.library import Library
@@ -78,9 +79,9 @@ def create_lineage(request: LearnRequest) -> Path:
     path = request.expert or shipped_expert(problem)
     expert = read_candidate(path).source
     place = choose_place(request.device, request.target)
-    name = request.name or fresh_name(f"{problem.name}-lineage", request.sessions)
+    stem = f"{problem.name}-lineage"
     settings = SessionSettings(
-        name=check_name(name),
+        name=check_name(request.name or stem),
         kind="lineage",
         problem=problem.name,
         mode=Mode.AUTO,
@@ -92,7 +93,11 @@ def create_lineage(request: LearnRequest) -> Path:
         created=now(),
         toolchain=toolchain(),
     )
-    store = SessionStore.create(request.sessions / name, settings, problem.source, problem.sidecar)
+    texts = problem.source, problem.sidecar
+    if request.name:
+        store = SessionStore.create(request.sessions / request.name, settings, *texts)
+    else:
+        store = create_numbered(request.sessions, stem, settings, *texts)
     note_seed(store, expert, request.expert or Path(f"shipped expert of {problem.name}"))
     return store.folder
 
@@ -149,9 +154,9 @@ def continued(path: Path, sessions: Path) -> Path:
     if given is None:
         raise WorkbenchError(f"session {path.name} has no expert", where=str(path))
     settings, problem = _here(settings, path), store.problem()
-    name = fresh_name(f"{settings.problem}-lineage", sessions)
-    settings = structs.replace(settings, name=name, created=now())
-    new = SessionStore.create(sessions / name, settings, problem.source, problem.sidecar)
+    settings = structs.replace(settings, created=now())
+    stem = f"{settings.problem}-lineage"
+    new = create_numbered(sessions, stem, settings, problem.source, problem.sidecar)
     note_seed(new, given[0], Path(given[1]))
     if (talks := store.state / JOURNAL).exists():
         shutil.copyfile(talks, new.state / JOURNAL)

@@ -48,13 +48,9 @@ class EventServer:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
                 self._path.unlink()
-            previous = os.umask(0o177)
-            try:
-                self._server = await asyncio.start_unix_server(
-                    self._serve, str(self._path), limit=_LINE_LIMIT
-                )
-            finally:
-                os.umask(previous)
+            self._server = await asyncio.start_unix_server(
+                self._serve, sock=_private_socket(self._path), limit=_LINE_LIMIT
+            )
         except OSError as fault:
             raise WorkbenchError(
                 f"the engine's socket cannot be opened ({fault.strerror or fault})",
@@ -132,6 +128,22 @@ class EventServer:
             self._followers.discard(queue)
             if not self._followers:
                 self._alone.set()
+
+
+def _private_socket(path: Path) -> socket.socket:
+    """A socket bound to `path` that only its owner may open, closed to all until it listens.
+
+    Not by the umask: that is the whole process's, and folders that other threads make meanwhile
+    would be closed to the workers that they are for.
+    """
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        made.bind(str(path))
+        path.chmod(0o600)
+    except OSError:
+        made.close()
+        raise
+    return made
 
 
 def _same_owner(writer: asyncio.StreamWriter) -> bool:

@@ -1,5 +1,6 @@
 """How a session's folder comes to be: built under a hidden name, then given its own in one move."""
 
+import errno
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
@@ -38,17 +39,26 @@ def write_start(
     git.move([Update(START, root.id, old)], "session started")
 
 
+class NameTaken(WorkbenchError):
+    """Something has the name that a new session was to get."""
+
+
 def settle(draft: Path, folder: Path) -> None:
-    """Give a finished draft its name; WorkbenchError when the name was taken in the meantime."""
+    """Give a finished draft its name; NameTaken when it was taken in the meantime."""
     if folder.exists():
         raise taken(folder)
-    draft.rename(folder)
+    try:
+        draft.rename(folder)
+    except OSError as fault:
+        if fault.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise taken(folder) from fault
+        raise
     sync_folder(folder.parent)
 
 
-def taken(folder: Path) -> WorkbenchError:
+def taken(folder: Path) -> NameTaken:
     """The error for a name that is in use."""
-    return WorkbenchError(
+    return NameTaken(
         "there is already something with the new session's name",
         where=str(folder),
         todo="choose another with `--session NAME`, or `workbench resume` the session that has it",

@@ -194,6 +194,9 @@ class ScriptedWorkplace:
     def foresee(self, history: History, _drafts) -> Proposal | NoProposal:
         return self.propose(history)
 
+    def proven(self, _version: Transition) -> GateReport | None:
+        return None
+
     def close(self) -> None:
         self.closed = True
 

@@ -21,7 +21,8 @@ from workbench.gate.correctness.cases import SEED_BYTES, derive
 from workbench.gate.counters import NcuProfiler, Profiler
 from workbench.gate.judge import GateSettings, Sitting, Told
 from workbench.gate.problem.records import ProblemReport
-from workbench.gate.records import GateReport
+from workbench.gate.records import GateReport, Outcome, Stage, StageReport
+from workbench.gate.sanitizer.run import find_sanitizer
 from workbench.measure.records import Speed, Time
 from workbench.measure.trust import why_not_trusted
 from workbench.problems.records import Problem
@@ -118,6 +119,30 @@ class Gatehouse:
         sitting = self._sitting(candidate_of(source), asked)
         sitting.begin()
         return self._completed(parent, self._go_on(asked, sitting))
+
+    def proven(self, version: Transition) -> GateReport | None:
+        """What the top rung asks of a version beside its speed: compute-sanitizer, at all shapes.
+
+        None without a GPU or the tool, and where the ladder leaves that rung out.
+        """
+        top = self._ladder.rung("profile").spec
+        if not self._fleet.measures or top.use == "never" or find_sanitizer() is None:
+            return None
+        asked = self._asked(version, version.number, self._gate_settings.seed)
+        asked.ear.attend()
+
+        def looked(station: Station) -> GateReport:
+            settings = structs.replace(
+                asked.settings, device_index=station.index, rung=int(top.gate)
+            )
+            facts, kernel = self._facts, self._kernel(version)
+            sitting = Sitting(
+                kernel, self._problem, facts, settings, station.workshop, asked.ear.muted
+            )
+            sitting.begin()
+            return sitting.go_on(timer=_timed_before)
+
+        return self._fleet.work(asked.ear, looked)
 
     def _asked(self, parent: Transition | None, number: int, seed: bytes) -> _Asked:
         numbered = Numbered(number)
@@ -278,3 +303,17 @@ class Gatehouse:
     @cached_property
     def _ladder(self) -> Ladder:
         return Ladder.load()
+
+
+def _timed_before(
+    candidate: Candidate,  # noqa: ARG001 -- a `Timer`
+    parent: Candidate | None,  # noqa: ARG001
+    *,
+    seed: bytes,  # noqa: ARG001
+    listen: profile.Listen,  # noqa: ARG001
+) -> profile.Profiled:
+    """Where nothing is asked of a kernel's speed."""
+    says = "its speed is known"
+    return profile.Profiled(
+        report=StageReport(stage=Stage.PROFILE, outcome=Outcome.SKIPPED, says=says)
+    )

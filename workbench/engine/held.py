@@ -5,9 +5,12 @@ They are transitions like any other, so that a killed run has the same queue whe
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from workbench.engine.history import History
 from workbench.measure.records import Kind, Speed
 from workbench.search.chain import together
+from workbench.search.records import Proposal
 from workbench.search.rungs import Action, Ladder, RungResult
 from workbench.session.records import Answer, RungVisit, Transition
 
@@ -49,6 +52,15 @@ def comes_back(history: History, ladder: Ladder, *, trusted: bool) -> tuple[Tran
         return None
     _, _, one, reason = min(found, key=lambda row: row[:2])
     return one, reason
+
+
+def as_step(one: Transition, reason: str, source: str) -> Proposal | None:
+    """One that comes back, as a step from the incumbent; None where nobody planned it."""
+    if one.plan is None:
+        return None
+    why = f"put aside as v{one.number} ({reason}); nothing else has helped since"
+    plan = structs.replace(one.plan, held=one.number, reason=why, trail=(why,))
+    return Proposal(plan=plan, source=source)
 
 
 def measured_speed(rungs: Sequence[RungVisit]) -> Speed | None:

@@ -12,6 +12,7 @@ from workbench.engine.books import Books
 from workbench.engine.gating import Gating
 from workbench.engine.helm import Helm
 from workbench.engine.history import History
+from workbench.engine.lastlook import LastLook
 from workbench.engine.parts import Store, Workplace
 from workbench.engine.stopping import Stopping
 from workbench.engine.submissions import Desk, submitted_plan
@@ -67,6 +68,7 @@ class Engine:
         self._workplace = workplace
         self._books = Books(store, workplace.talks, history, budget, emit)
         self._stopping_rules = Stopping(history.next_number)
+        self._last_look = LastLook(workplace, history, emit)
         self._gating = Gating(workplace, self._books, emit)
         self._mode = mode
         self._emit = emit
@@ -171,13 +173,18 @@ class Engine:
                 ended = await self._step()
                 # A move that was asked for in the last step may open a way on.
                 if ended is not None and not self._helm.waits():
-                    return ended
+                    return await self._looked_at(ended)
         except Stopped:
             return ev.RunEnded(how="stopped", says=self._books.kept())
         except BudgetEnds as spent:
             return ev.RunEnded(how="budget", says=f"{spent}; {self._books.kept()}")
         finally:
             await self._close()
+
+    async def _looked_at(self, ended: ev.RunEnded) -> ev.RunEnded:
+        """The end, with what a last look at the best kernel said."""
+        says = "" if self._stopping else await self._last_look.says(self.history)
+        return structs.replace(ended, says=f"{ended.says}; {says}") if says else ended
 
     async def run_one(self, wish: Submit) -> ev.RunEnded:
         """Gate one submitted candidate as the next transition, and leave a decision waiting."""

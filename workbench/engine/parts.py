@@ -165,6 +165,9 @@ class Workplace(Protocol):
         """A candidate before the gate, against the incumbent unless it is a seed, which has no
         plan. Does not block."""
 
+    def proven(self, version: Transition) -> GateReport | None:
+        """What the top rung asks of a version beside its speed; None where nothing can look."""
+
     @property
     def chooser(self) -> Chooser | None:
         """Takes down what a person wants next, and makes it; None where nobody may choose."""

@@ -17,6 +17,7 @@ from workbench.engine.completing import Completing
 from workbench.engine.depth import depth_of
 from workbench.engine.fleet import Fleet, open_fleet
 from workbench.engine.gatehouse import Gatehouse
+from workbench.engine.held import as_step
 from workbench.engine.history import History
 from workbench.engine.laying import problem_of
 from workbench.engine.measuring import Question, flavors, timer_of
@@ -205,11 +206,11 @@ class SessionWorkplace:
         if found is None:
             return None
         one, reason = found
-        if one.plan is None:
-            return None
-        why = f"put aside as v{one.number} ({reason}); nothing else has helped since"
-        plan = structs.replace(one.plan, held=one.number, reason=why, trail=(why,))
-        return Proposal(plan=plan, source=self._store.source(one.number))
+        return as_step(one, reason, self._store.source(one.number))
+
+    def proven(self, version: Transition) -> GateReport | None:
+        """What the top rung asks of a version beside its speed; None where nothing can look."""
+        return self._gatehouse.proven(version)
 
     def sit(self, source: str, history: History, number: int, plan: Plan | None) -> SessionSitting:
         """A candidate before the gate; one that an edit made is judged on the session's draws."""

@@ -1,4 +1,4 @@
-"""What is said to a model and what came back, as data: messages, endings, tokens, dollars."""
+"""Records of requests to a model: roles, messages, endings, tokens, replies."""
 
 from enum import StrEnum
 from typing import Literal
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Role(StrEnum):
-    """The parts that ask a model. Reviewer and feature extractor are deterministic and never do."""
+    """The roles that ask a model. Reviewer and feature extractor are deterministic and do not."""
 
     GENERATOR = "generator"
     """Writes the first candidate of a problem that has none."""
@@ -18,11 +18,11 @@ class Role(StrEnum):
     DIAGNOSER = "diagnoser"
     """Names the one cause of a refusal."""
     REPAIRER = "repairer"
-    """Mends a refused candidate where the diagnosis says."""
+    """Repairs a refused candidate as the diagnosis says."""
     REMOVER = "remover"
-    """Takes a mechanism out of an expert where no inverse finds one."""
+    """Removes a mechanism from an expert when no inverse edit can."""
     RESTORER = "restorer"
-    """Puts it back, from the kernel without it."""
+    """Restores it, given the kernel without it."""
 
 
 class Ending(StrEnum):
@@ -32,9 +32,9 @@ class Ending(StrEnum):
     TRUNCATED = "truncated"
     """The reply reached its token limit."""
     REFUSED = "refused"
-    """By the model or by its provider's filter."""
+    """Refused by the model or by its provider's filter."""
     EMPTY = "empty"
-    """A whole reply without text."""
+    """A complete reply without text."""
     CUT = "cut off"
     """The connection ended inside the reply."""
     SLOW = "timed out"
@@ -48,11 +48,11 @@ class Ending(StrEnum):
     UNKNOWN_MODEL = "unknown model"
     BAD_REQUEST = "request refused"
     LOST = "lost with its process"
-    """The workbench died while the reply came; what arrived is counted, nothing can be used."""
+    """The workbench died during the reply; its tokens are counted, but it cannot be used."""
 
 
 PAID_FOR = frozenset({Ending.COMPLETE, Ending.TRUNCATED, Ending.REFUSED, Ending.EMPTY})
-"""Endings that are the model's answer, good or bad: never asked for a second time."""
+"""Endings that are an answer of the model, good or bad, and are never asked for again."""
 
 WORTH_A_RETRY = frozenset(
     {
@@ -64,7 +64,7 @@ WORTH_A_RETRY = frozenset(
         Ending.UNREADABLE,
     }
 )
-"""Endings that waiting may cure."""
+"""Endings after which a retry may succeed."""
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -79,13 +79,13 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     prompt_tokens: int = 0
     reply_tokens: int = 0
-    """With hidden reasoning, where the provider counted."""
+    """Tokens of the reply, including hidden reasoning if the provider counted them."""
     cached_tokens: int = 0
-    """Of the prompt, read from the provider's cache."""
+    """Tokens of the prompt that the provider read from its cache."""
     source: Literal["provider", "counted"] = "counted"
-    """`counted`: estimated here from the text, which cannot see hidden reasoning."""
+    """`counted` if estimated here from the text, which does not include hidden reasoning."""
     says: str = ""
-    """Why the provider's numbers were not taken; empty when they were."""
+    """Why the provider's numbers were not used; empty if they were."""
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -94,15 +94,15 @@ class Reply(Struct, frozen=True, kw_only=True):
     ending: Ending
     text: str = ""
     reasoning: str = ""
-    """What the provider streamed of the model's thinking, for a person to read."""
+    """The part of the model's thinking that the provider streamed, for a person to read."""
     usage: Usage = Usage()
     model: str = ""
-    """As the provider names it."""
+    """Name of the model as the provider gives it."""
     seconds: float = 0.0
     says: str = ""
-    """The fault in a sentence; never holds a key."""
+    """The fault in a sentence; it never contains a key."""
     retry_after: float | None = None
-    """Seconds that the provider asked us to wait."""
+    """Seconds that the provider asked us to wait; None if it did not."""
 
 
 class NoCandidate(Struct, frozen=True, kw_only=True):
@@ -113,4 +113,4 @@ class NoCandidate(Struct, frozen=True, kw_only=True):
 
 
 class BudgetEnds(Exception):
-    """The dollars are spent, or would be by the next request; nothing was sent."""
+    """The dollars are spent, or the next request would exceed them; nothing was sent."""

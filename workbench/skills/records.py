@@ -1,4 +1,4 @@
-"""A skill's card, a condition's answer and a plan: what the workbench knows and what it chose."""
+"""Records of skills: a card, the answer to a condition, the policy's reading, and a plan."""
 
 from enum import StrEnum
 from typing import Literal
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Truth(StrEnum):
-    """Three-valued: an unknown fact gives unknown, never an exception and never a silent no."""
+    """A three-valued answer: an unknown fact gives UNKNOWN, never an exception or a silent NO."""
 
     YES = "yes"
     NO = "no"
@@ -20,21 +20,21 @@ class Check(Struct, frozen=True, kw_only=True):
     says: str
     """The condition in words."""
     when: str
-    """The expression."""
+    """The condition as an expression over facts."""
     truth: Truth
     because: str
-    """With the values filled in: `96 < 104 -> no`; for unknown, which fact is missing."""
+    """The expression with its values, `96 < 104 -> no`; if unknown, which fact is missing."""
     category: str = ""
 
 
 class Scope(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a card was seen to hold. `*` stands for any."""
+    """Where a card is known to hold. `*` stands for any."""
 
     families: tuple[str, ...] = ("*",)
     languages: tuple[str, ...] = ("triton",)
     platforms: tuple[str, ...] = ("*",)
     after: tuple[str, ...] = ()
-    """Card ids that must already be on this line."""
+    """Ids of cards that must already be on the line."""
     not_after: tuple[str, ...] = ()
 
 
@@ -56,12 +56,12 @@ class Effect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Risk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When the step is known to hurt or fail."""
+    """A case in which the step is known to do harm or to fail."""
 
     says: str
     when: str = ""
     seen: str = ""
-    """Session and commit, or test, where it was seen."""
+    """Session and commit, or test, in which it was seen."""
 
 
 class Carrier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,17 +87,17 @@ class EvidenceRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     target: str = ""
     """`sm90`."""
     says: str = ""
-    """What the gate said of it, where it was not accepted."""
+    """The gate's reason if it was not accepted."""
     parameters: dict[str, int | float | str | bool] = {}
-    """Of the edit, in that step; empty in rows from before they were kept."""
+    """The edit's parameters in that step; empty in rows recorded before this field existed."""
     was: dict[str, int | float | str | bool] = {}
-    """What the code said for them before, where it said it; empty in rows from before that."""
+    """Their values in the code before the step, if it stated them; empty in old rows, too."""
     kernel: str = ""
-    """GPU function that the edit was made in; empty in such rows."""
+    """GPU function that the edit changed; empty in old rows."""
 
     @property
     def ratio(self) -> float | None:
-        """How many times faster it became; None where it was not timed."""
+        """How many times faster it became; None if it was not timed."""
         if not self.before_us or not self.after_us:
             return None
         return self.before_us / self.after_us
@@ -111,19 +111,19 @@ class Admission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     accepted: bool
     effect_observed: bool
     kind: Literal["", "modeled", "measured"] = ""
-    """Of the times that decided; empty in trials from before it was kept."""
+    """Kind of the times that decided; empty in trials recorded before this field existed."""
     session: str = ""
     commit: str = ""
 
 
 class Card(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A conditioned procedural skill; the TOML file in `skills/` decoded."""
+    """A conditioned procedural skill: a decoded TOML file of `skills/`."""
 
     id: str
     title: str
     intent: str
     order: int = 100
-    """Rank of the technique in the plain order of the first proposer; lower goes first."""
+    """Rank of the technique in the plain order; lower comes first."""
     scope: Scope = Scope()
     anchor: str = ""
     """What must be found in the code, in words; the edit's own anchor decides."""
@@ -137,57 +137,57 @@ class Card(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     evidence: tuple[EvidenceRow, ...] = ()
     admission: tuple[Admission, ...] = ()
     methods: tuple[str, ...] = ()
-    """Methods of the policy that it belongs to besides those its edit and features give it."""
+    """Methods of the policy to which it belongs besides those that its edit and features give."""
 
 
 Parameter = int | float | str | bool
 
 
 class PolicyRecord(Struct, frozen=True, kw_only=True):
-    """How the decision policy read one kernel: every rule that decided, with the values it saw."""
+    """How the decision policy read one kernel: all rules that decided, with the values they saw."""
 
     structure: str = ""
     """`S3: reduction or scan`; empty when no rule held."""
     headroom: str = ""
     limit: str = ""
-    """What holds the kernel back, as the profile or the model has it; `unknown` without one."""
+    """The kernel's bottleneck by the profile or the model: `dram-bound`; empty when unknown."""
     limit_because: str = ""
-    """With its number, and whether that was measured or modeled."""
+    """The number that shows it, and whether that was measured or modeled."""
     predicates: tuple[Check, ...] = ()
-    """Those that hold, and those that an unknown fact leaves open."""
+    """Predicates that hold, and those that an unknown fact leaves open."""
     bottleneck: str = ""
     bottleneck_because: str = ""
     signature: bool = False
-    """The code itself told the bottleneck, before any profile was asked."""
+    """Whether the code alone showed the bottleneck, without a profile."""
     case: str = ""
-    """The first that holds; empty when none does."""
+    """The first case that holds; empty when none does."""
     case_says: str = ""
     case_because: str = ""
     cases: tuple[str, ...] = ()
-    """All that hold, in their order: what comes when the first has nothing left."""
+    """All cases that hold, in order; the next one is used when nothing is left in the first."""
     size: str = ""
-    """What may be expected of the case: small, medium or large."""
+    """The gain to be expected of the case: small, medium or large."""
     allowed_methods: tuple[str, ...] = ()
     forbidden_methods: tuple[str, ...] = ()
     chosen_by: str = ""
-    """The case, or the rest beyond all cases, that allowed the chosen card."""
+    """The case that allowed the chosen card, or the rest beyond all cases."""
     allowed: tuple[str, ...] = ()
-    """Cards that fit the kernel now and that the first case allows."""
+    """Cards that fit the kernel and that the first case allows."""
     forbidden: tuple[str, ...] = ()
-    """Cards that fit and are closed, each with what closes it."""
+    """Cards that fit but are forbidden, each with the reason."""
     ranking: tuple[str, ...] = ()
-    """The first of the cards that fit, best first, each with what placed it."""
+    """The best of the cards that fit, in order, each with the reason for its place."""
     missing: tuple[str, ...] = ()
-    """Facts that would have decided more."""
+    """Unknown facts that would have decided more."""
     defaults: tuple[str, ...] = ()
-    """What had to be assumed, in words."""
+    """Assumptions that were made, in words."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """The chosen skill with its checked conditions: what a step is about to do, and why."""
+    """What a step is about to do, and why: the chosen skill with its checked conditions."""
 
     card: str
-    """Card id; empty for a candidate that a person submitted."""
+    """Id of the card; empty for a candidate that a person submitted."""
     title: str
     intent: str
     kernel: str
@@ -195,28 +195,28 @@ class Plan(Struct, frozen=True, kw_only=True):
     edit: str = ""
     parameters: dict[str, Parameter] = {}
     was: dict[str, Parameter] = {}
-    """What the code said for those parameters before, where it said it plainly."""
+    """The parameters' values in the code before the step, if it states them."""
     checks: tuple[Check, ...] = ()
     risks: tuple[Check, ...] = ()
     bottleneck: str = ""
     expected: str = ""
-    """`time down 1.1x to 1.6x (modeled)`."""
+    """The expected effect: `time down 1.1x to 1.6x (modeled)`."""
     reason: str = ""
-    """Why this one now, in a sentence."""
+    """Why this skill was chosen now, in a sentence."""
     trail: tuple[str, ...] = ()
-    """How the policy came to it, a line a decision."""
+    """How the policy decided, a line for each decision."""
     policy: PolicyRecord | None = None
     """The same as data; None for a candidate that no policy chose."""
     method: str = ""
-    """Of a step that a model wrote: the skill it chose, a card's id or a method of the policy."""
+    """The skill that a model chose for its step: a card's id, or a method of the policy."""
     repairs: int | None = None
-    """The refused version that this one mends."""
+    """Number of the refused version that this one repairs."""
     held: int | None = None
-    """The version that is this very candidate, looked at and put aside when another went first."""
+    """Number of the version that put the same candidate aside, when another went first."""
     first: tuple[str, ...] = ()
     """Cards whose edits were made before this one's in the same step: they provide what the card
-    requires, and lose by themselves."""
+    requires, and are a loss by themselves."""
     asked: int | None = None
-    """Which choice of a person's it carries out, counted from 1; None for the run's own."""
+    """Number, from 1, of the person's choice that it carries out; None for the run's own choice."""
     phase: str = ""
     """`coarse` while algorithms are chosen, `fine` while they are tuned; empty without a card."""

@@ -119,6 +119,22 @@ class Ledger:
         """What was spent since the last transition in git."""
         return spent(line for line in self.lines if line.number >= self.number)
 
+    def unseen(self) -> float:
+        """Dollars that requests may have cost beyond what is counted: a reply that broke off, or
+        came without believable counts, may have had as many tokens as were asked for.
+        """
+        dollars = 0.0
+        at_most: float | None = None
+        for line in self.lines:
+            if isinstance(line, Asked):
+                at_most = line.usd_at_most
+            elif isinstance(line, Answered) and at_most is not None:
+                usage = line.reply.usage
+                if usage.source == "counted" and usage.prompt_tokens:
+                    dollars += max(0.0, at_most - (line.usd or 0.0))
+                at_most = None
+        return dollars
+
     def rounds(self, number: int) -> int:
         """Rounds towards a transition that gave no candidate."""
         return sum(isinstance(line, Fruitless) for line in self.of(number))
@@ -229,14 +245,17 @@ class Ledger:
             self.lines.append(kept[-1])
 
     def _afford(self, least: float | None) -> None:
-        """A request is sent while its prompt alone fits: the last reply may pass the limit."""
+        """A request is sent while its prompt alone fits: the last reply may pass the limit, and
+        none before it, whatever was not counted.
+        """
         if self.limit is None:
             return
-        spent_by_now = self.committed + self.open().usd
-        if spent_by_now + (least or 0.0) >= self.limit:
+        spent_by_now, unseen = self.committed + self.open().usd, self.unseen()
+        if spent_by_now + unseen + (least or 0.0) >= self.limit:
+            more = f", ${unseen:.4f} more may be (replies without counts)" if unseen else ""
             raise BudgetEnds(
-                f"${spent_by_now:.4f} of ${self.limit:.4f} are spent, and the next prompt costs"
-                f" ${least or 0.0:.4f}"
+                f"${spent_by_now:.4f} of ${self.limit:.4f} are spent{more}, and the next prompt"
+                f" costs ${least or 0.0:.4f}"
             )
 
     def _warn_at(self, before: float, after: float) -> None:

@@ -136,7 +136,7 @@ class Model:
         except TooLong:
             fault = Fault(ending=Ending.TRUNCATED, says="the reply is longer than its token limit")
         except Exception as broken:  # noqa: BLE001 -- a foreign client's faults; each gets its name
-            fault = fault_of(broken, key, begun=gathered.events > 0)
+            fault = fault_of(broken, key, begun=gathered.begun or gathered.events > 0)
         reply = self._reply(messages, gathered, fault, key)
         return structs.replace(reply, seconds=time.monotonic() - began), fault.parameter
 
@@ -159,6 +159,8 @@ class Model:
                 )
             except TimeoutError as fault:
                 raise Silence(f"no answer within {limits.first_token:g} s") from fault
+            kind = stream.response.headers.get("content-type", "")
+            into.begun = "event-stream" in kind
             try:
                 await gather(aiter(stream), into, limits, began, self._leaving)
             finally:
@@ -195,7 +197,8 @@ class Model:
     ) -> Reply:
         written = gathered.reasoning + gathered.text + gathered.refusal
         usage = checked_usage(gathered.usage, messages, written, self.settings.reply_tokens)
-        if not gathered.events and fault.ending not in {Ending.SLOW, Ending.LOST}:
+        read = gathered.events or gathered.begun or fault.ending in {Ending.SLOW, Ending.LOST}
+        if not read:
             # Refused before any work was done: no provider bills that.
             usage = structs.replace(usage, prompt_tokens=0, reply_tokens=0, says="nothing was read")
         return Reply(

@@ -53,6 +53,8 @@ class Gathered:
         self.usage: object = None
         """As the provider gave it, unchecked."""
         self.events = 0
+        self.begun = False
+        """Whether the endpoint has begun to stream: it read the prompt, and may bill it."""
 
     @property
     def text(self) -> str:

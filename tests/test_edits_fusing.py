@@ -1,22 +1,13 @@
 """Launches and passes joined: what becomes one, and what has to stay two."""
 
 import pytest
+from edit_kit import edited, says
 from kernel_pairs import EPILOGUE, IN_MEMORY, IN_PLACE, ROWS_AFTER_ROWS, TWO_PASS_ATTENTION
 from kernel_texts import SEEDS
 
-from workbench.kernels.edits.base import EditRefused, undo
+from workbench.kernels.edits.base import undo
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.source import read_source
-
-
-def edited(text, edit):
-    return EDITS[edit].apply(text, read_source(text).launched[0], {}).source
-
-
-def says(text, edit):
-    with pytest.raises(EditRefused) as caught:
-        edited(text, edit)
-    return caught.value.why
 
 
 def changed(text, *pairs):

@@ -1,8 +1,8 @@
 """A part of a long row held on the chip, and loops over tiles merged with the loops inside them."""
 
 import pytest
+from edit_kit import edited, says
 from kernel_texts import ROW_NORM, SEEDS
-from test_edits import edited, says
 from test_edits_suite import outcome, wrong
 
 from workbench.kernels.edits.registry import EDITS

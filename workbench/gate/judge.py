@@ -1,4 +1,4 @@
-"""The gate: four stages in order, stopped at the first that fails, and one verdict."""
+"""The gate: asks four stages in order, stops at the first that fails, and gives one verdict."""
 
 import os
 import time
@@ -48,13 +48,13 @@ from workbench.problems.records import Problem
 __all__ = ["JOB_MODULES", "GateSettings", "Known", "Listen", "Sitting", "Told", "judge"]
 
 _SANITIZED = 3
-"""The rung from which compute-sanitizer is asked too."""
+"""The lowest rung that includes compute-sanitizer."""
 _ON_GPU = (Stage.CORRECTNESS, Stage.PROFILE)
 _FOUND = (
     *("time", "against", "reference", "limit", "speed", "versus_seed", "versus_reference"),
     *("traces", "samples"),
 )
-"""What the profile stage found and the report keeps under the same name."""
+"""Fields of the profile stage's result that the report has under the same name."""
 JOB_MODULES = (
     *health.JOB_MODULES,
     *correctness.JOB_MODULES,
@@ -63,7 +63,7 @@ JOB_MODULES = (
     *profile.JOB_MODULES,
     *timing.JOB_MODULES,
 )
-"""Worth preloading in a workshop's forkservers."""
+"""Modules to preload in a workshop's forkservers, so that workers start faster."""
 
 
 def judge(  # noqa: PLR0913 -- what is judged, by what, and who listens
@@ -79,13 +79,13 @@ def judge(  # noqa: PLR0913 -- what is judged, by what, and who listens
     profiler: Profiler | None = None,
     listen: Listen = lambda told: None,  # noqa: ARG005 -- nobody listens
 ) -> GateReport:
-    """Everything the gate has to say about a candidate.
+    """Put a candidate through the whole gate.
 
-    `facts` gives what `inspect_problem` found; it is asked once the policy has passed. With
-    `parent` (on a GPU) or `parent_time` (modeled) the profile stage asks for a gain over it.
-    `timer` measures; without one the time is modeled. `profiler` reads the GPU's counters of a
-    candidate that was timed and has passed everything. Never raises for what a candidate does;
-    WorkbenchError when no worker can start.
+    `facts` returns the result of `inspect_problem`; it is called once the policy has passed. With
+    `parent` (on a GPU) or `parent_time` (modeled), the profile stage requires a gain over it.
+    `timer` measures; without one the time is modeled. `profiler` reads the GPU's counters for a
+    candidate that was timed and has passed everything. `listen` is told of stages and progress.
+    Never raises for what a candidate does; raises WorkbenchError when no worker can start.
     """
     sitting = Sitting(candidate, problem, facts, settings, workshop, listen)
     sitting.begin()
@@ -93,18 +93,20 @@ def judge(  # noqa: PLR0913 -- what is judged, by what, and who listens
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """What is known of a candidate before it is asked about."""
+    """What an earlier sitting found out about a candidate."""
 
     policy: StageReport | None = None
+    """The answer of the policy, which is then not asked again."""
     reports: tuple[StageReport, ...] = ()
+    """Reports of stages that have been asked."""
     compiled: Compiled | None = None
 
 
 class Sitting:
-    """One candidate before the gate: `begin` needs no GPU, `go_on` ends with the verdict.
+    """The gate's work on one candidate: `begin` needs no GPU, `go_on` ends with the verdict.
 
-    Between the two any time may pass, and each may run in another thread. What `listen` raises
-    ends the sitting: so a candidate is given up that nobody waits for any more.
+    Any time may pass between the two, and each may run in another thread. An exception from
+    `listen` ends the sitting, which is how a candidate is abandoned.
     """
 
     def __init__(
@@ -117,7 +119,7 @@ class Sitting:
         listen: Listen,
         known: Known = Known(),  # noqa: B008 -- a frozen record
     ) -> None:
-        """`known` is what need not be asked again."""
+        """`known` holds the answers that are not asked for again."""
         self._policy_said = known.policy
         self._candidate = candidate
         self._problem = problem
@@ -134,13 +136,15 @@ class Sitting:
         self._gpu_seconds = 0.0
 
     def begin(self) -> None:
-        """Ask about policy and compile. Raises WorkbenchError as `judge` does."""
+        """Ask the policy and compile stages. Raises WorkbenchError as `judge` does."""
         self._ask(Stage.POLICY, self._policy)
         self._ask(Stage.COMPILE, self._compile)
 
     def again(self, settings: GateSettings, workshop: Workshop, listen: Listen) -> "Sitting":
-        """The same candidate, as far as it was begun, to be asked on at another rung or on another
-        GPU; nothing that is said there is known here. `settings` have the target of this one's."""
+        """A new sitting that goes on from here at another rung or on another GPU.
+
+        It does not change this one. `settings` must have the same target.
+        """
         return Sitting(
             self._candidate,
             self._problem,
@@ -159,11 +163,11 @@ class Sitting:
         timer: Timer | None = None,
         profiler: Profiler | None = None,
     ) -> GateReport:
-        """Ask the rest, as `judge` says, and give the verdict."""
+        """Ask the remaining stages and give the verdict; for the arguments see `judge`."""
         with Counting(self._candidate, self._seed, self._came, profiler) as counting:
             if self._settings.rung > 0:
                 if parent is None:
-                    # However long a seed takes it is looked into: only its answers are open.
+                    # A seed's counters are read however slow it is, unless its answers are wrong.
                     self._get_ready(counting)
                 self._ask(Stage.CORRECTNESS, self._correctness)
             asked = partial(self._profile, parent, parent_time, timer, counting)
@@ -178,10 +182,10 @@ class Sitting:
         self._listen(Told(Stage.PROFILE, done=done, total=total, says=says))
 
     def _ask(self, stage: Stage, question: Callable[[], StageReport]) -> None:
-        """Ask one stage, unless what was said before makes its answer worthless.
+        """Ask one stage, unless earlier answers make it pointless.
 
-        After a failure nothing is asked. After an unproven stage correctness still is, since it
-        may refuse; a time is asked only of a candidate with nothing against it.
+        After a failure nothing is asked. After an unproven stage, correctness still is, since it
+        may refuse; a time is only asked for if everything has passed.
         """
         outcomes = {report.outcome for report in self._reports}
         reason = ""
@@ -200,7 +204,7 @@ class Sitting:
         self._listen(Told(stage, report, code=made.recorded.code if made else ()))
 
     def _on_healthy_gpu(self, stage: Stage, question: Callable[[], StageReport]) -> StageReport:
-        """The stage's answer, unless the GPU it runs on is sick, before or by it."""
+        """The stage's answer; a report that blames the machine if its GPU is unusable."""
         device = self._settings.device_index
         if device is None or stage not in _ON_GPU:
             return question()
@@ -264,7 +268,7 @@ class Sitting:
         return report if report.outcome is Outcome.FAILED else self._at_full(report)
 
     def _shapes(self) -> tuple[ShapeEffort, ...]:
-        """Where outputs are compared with the reference's, smallest first."""
+        """The shapes at which outputs are compared with the reference, smallest first."""
         settings = self._settings
         return usual_shapes(
             self._problem,
@@ -274,7 +278,7 @@ class Sitting:
         )
 
     def _at_full(self, report: StageReport) -> StageReport:
-        """The report with what a sample of programs shows at the full shape."""
+        """The report extended by what a sample of programs shows at the full shape."""
         parts = Parts()
         recorded = (self.compiled or Compiled(report=report)).recorded
         setting = full_shape.Setting(
@@ -294,7 +298,7 @@ class Sitting:
     def _beside_others(
         self, stage: Stage, device: int, work: Callable[[], StageReport]
     ) -> StageReport:
-        """Use the GPU together with others who check, but not while anybody times."""
+        """Do `work` while sharing the GPU with other checks, but not with any timing."""
 
         def waits() -> None:
             self._listen(Told(stage, total=1, says="waiting: a timing has the GPU"))
@@ -321,12 +325,12 @@ class Sitting:
         timer: Timer | None,
         counting: Counting,
     ) -> StageReport:
-        """Measure, or model."""
+        """Measure the candidate's time, or model it without a timer."""
         if timer is not None:
             self._profiled = self._measured(timer, parent, counting)
         else:
             facts = self._facts()
-            # A GPU compares at full size: what the interpreter never saw there was still shown.
+            # On a GPU the full shape itself was compared, without one only the smallest.
             shown = 0 if self._settings.device_index is None else -1
             self._profiled = profile.run_modeled(
                 self._candidate,
@@ -345,15 +349,14 @@ class Sitting:
         return self._profiled.report
 
     def _measured(self, timer: Timer, parent: Candidate | None, counting: Counting) -> Profiled:
-        """The timer's answer; a kernel that will be worked on is looked into, for its facts.
+        """The timer's answer; an accepted kernel is also traced and profiled, for its facts.
 
-        What that takes beside the GPU is begun while the pairs are gathered, and dropped where they
-        refuse the candidate.
+        Tracing runs on the CPU while pairs are taken, and is dropped if they refuse the candidate.
         """
         compiled = self.compiled
         with ExitStack() as stack:
             tracing = None if compiled is None else stack.enter_context(self._tracing(compiled))
-            # A profiler may not allow a sandbox: only what was proven right comes there.
+            # A profiler may rule out a sandbox, so it only gets candidates that were proven right.
             if Stage.CORRECTNESS in {report.stage for report in self._reports}:
                 self._get_ready(counting)
             profiled = timer(self._candidate, parent, seed=self._seed, listen=self._came)
@@ -365,12 +368,12 @@ class Sitting:
             return profiled
 
     def _tracing(self, compiled: Compiled) -> Aside[Traces]:
-        """Its launches at the full shape, interpreted."""
+        """A trace of the launches at the full shape, made aside."""
         full, target = self._facts().full, self._settings.target
         return profile.tracing(self._candidate, compiled, full, target, self._workshop)
 
     def report(self) -> GateReport:
-        """The verdict on what was asked so far, with everything that led to it."""
+        """The verdict on the stages asked so far, with everything that led to it."""
         verdict, last = verdict_of(self._reports)
         decisive = last.findings[0] if last.findings else None
         compiled, profiled = self.compiled, self._profiled

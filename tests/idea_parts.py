@@ -65,14 +65,14 @@ def about():
     return About(problem=load_problem("gemm"), library=Library({}), target=target("sm90"))
 
 
-def walked(store, server, monkeypatch, *, bench=None, lines=(), usd=None, limits=None):
+def walked(store, server, monkeypatch, *, bench=None, lines=(), usd=None, limits=None, source=GEMM):
     """The walk of the test expert; the model answers once no inverse finds anything more."""
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     earlier = [line for line in lines if isinstance(line, Attempt)]
     ideas = Suggesting(store.state, Budget(usd=usd), about, earlier, pytest.fail)
     walk = Walk(bench or ScriptedBench(), limits or WalkLimits(), lambda _line: None, lines, ideas)
     try:
-        ended = walk.run(GEMM, "expert.py")
+        ended = walk.run(source, "expert.py")
     finally:
         ideas.close()
     return ended, walk

@@ -7,7 +7,7 @@ from idea_parts import NONE, change, named, new_store, plain_end, removal, walke
 from model_server import Answer, ModelServer
 
 from workbench.engine.admitting import held_out
-from workbench.engine.grounds import Ground
+from workbench.engine.grounds import Ground, held_out_grounds
 from workbench.engine.roundtrips import roundtrips
 from workbench.engine.trials import Where
 from workbench.engine.walks import write_chain
@@ -165,6 +165,13 @@ def test_a_roundtrip_of_a_sketch_asks_a_model_with_predecessor_and_card_alone(
         assert trial.says.startswith("by a model: ")
 
 
+def test_a_sketch_has_a_place_in_kernels_with_the_operations_that_it_begins_with(lineage):
+    store, _, _ = lineage
+    names = {ground.name for ground in held_out_grounds(lifted(store))}
+    assert "linear_relu_div" in names
+    assert not any(name.startswith(("gemm", "gelu")) for name in names)
+
+
 PROBLEM = """
 import torch
 from torch import nn
@@ -176,7 +183,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(4096)]
+    return [torch.randn(1 << 18)]
 
 
 def get_init_inputs():

@@ -163,3 +163,16 @@ def test_after_enough_ideas_that_fail_a_model_is_asked_no_more(tmp_path, monkeyp
         )
     assert ended.how is Termination.REJECTION_LIMIT
     assert "2 removals by a model failed" in ended.says
+
+
+def test_a_model_is_shown_an_expert_in_which_no_inverse_finds_anything(
+    tmp_path, monkeypatch, plain
+):
+    source, line = plain
+    slower = f"{line} + 0.0"
+    store = new_store(tmp_path / "walk")
+    answers = [removal("one-product", line, slower), change(slower, line), NONE]
+    with ModelServer(answers) as server:
+        ended, walk = walked(store, server, monkeypatch, source=source)
+    assert ended.how is Termination.COMPLETE
+    assert [one.category for one in walk.attempts] == ["one-product"]

@@ -19,6 +19,7 @@ from workbench.gate.records import Verdict
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import Target, target
 from workbench.lineage.removals import removable
+from workbench.lineage.sketch import needed, operations
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.problems.records import Problem
 from workbench.search.proposer import propose
@@ -99,10 +100,18 @@ def held_out_grounds(skill: Skill, providers: Sequence[Skill] = ()) -> tuple[Gro
             continue
         family = load_problem(name).family
         for place, ground in enumerate(_forms(name)):
-            if step_of(skill, ground, family, providers) is not None:
+            if _has_place(skill, ground, family, providers):
                 found.append((family not in skill.card.scope.families, place, name, ground))
     found.sort(key=lambda row: row[:3])
     return tuple(ground for *_, ground in found)
+
+
+def _has_place(skill: Skill, ground: Ground, family: str, providers: Sequence[Skill]) -> bool:
+    """Whether a card has something to do; a sketch, by the operations that it begins with."""
+    if skill.edit is not None:
+        return step_of(skill, ground, family, providers) is not None
+    wanted = needed(skill.card.carrier.sketch)
+    return bool(wanted) and wanted.keys() <= operations(ground.source).keys()
 
 
 def alone(skill: Skill, providers: Iterable[Skill] = ()) -> Library:
@@ -215,8 +224,14 @@ def outlooks(
     After `until`, by the monotonic clock, no more is looked at: such grounds come last.
     """
     wanted: dict[str, list[tuple[Skill, Ground, str]]] = {}
+    unseen: list[Outlook] = []
     for skill in skills:
         if not _gains(skill):
+            continue
+        if skill.edit is None:
+            # What a model will make of it nobody can look at.
+            places = held_out_grounds(skill, providers)[:MOST]
+            unseen += [Outlook(card=skill.card.id, ground=one, gain=0.0) for one in places]
             continue
         for ground in held_out_grounds(skill, providers)[:_LOOKED]:
             made = step_of(skill, ground, load_problem(ground.problem).family, providers)
@@ -230,7 +245,7 @@ def outlooks(
     for one in found:
         if sum(other.card == one.card for other in kept) < MOST:
             kept.append(one)
-    return kept
+    return kept + unseen
 
 
 def _gains(skill: Skill) -> bool:

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable
 
-from workbench.gate.policy.fields import dataclasses_in_order, ordered_fields
+from workbench.gate.policy.members import OF_NAMED_TUPLES
 from workbench.gate.policy.refusals import spelled
 from workbench.gate.policy.state import Activation, Frame, TooTangledError
 from workbench.gate.policy.stories import Stories
@@ -51,7 +51,7 @@ _SIZES = (Plain, Tuple, Items, Nothing, Unknown)
 """What a grid is when it is not a function."""
 _PASSED = (Plain, Nothing, Kernel, Tuple, Items, Unknown)
 """What a kernel may get beside tensors and names of Triton's language."""
-_IMPLIED = ("__contains__", "__eq__", "__hash__", "__len__", "__repr__", "__str__")
+_IMPLIED = ("__hash__", "__len__", "__repr__", "__str__")
 _HANDED = ("__enter__", "__exit__", "__getitem__", "__iter__", "__next__", "keys")
 _CONSTRUCTORS = ("__init__", "__post_init__")
 _CONTEXT: Value = frozenset({Known("torch.autograd.function.FunctionCtx")})
@@ -134,6 +134,11 @@ class Calls(Stories):
                 return self.call_module(owner, atom.name, given, node, frame)
             case Items():
                 return self.call_container(owner, atom.name, given, node, frame)
+            case Descriptor():
+                setter = given.get(0, "fset") if atom.name == "setter" else owner.setter
+                return frozenset({Descriptor("property", owner.function, setter)})
+            case Instance() | Class() if atom.name in OF_NAMED_TUPLES:
+                return self.call_named_tuple(owner, atom.name, given, node, frame)
             case Holder() | Instance():
                 return self.call_module(owner, atom.name, given, node, frame)
             case Class():
@@ -183,8 +188,6 @@ class Calls(Stories):
     def _call_function(
         self, function: Function, given: Arguments, node: ast.AST, frame: Frame
     ) -> Value:
-        if function.cached and self.may_hold_tensor(given.all()):
-            self.refuse("policy.caches-output", node)
         bindings = self.bind_parameters(function, given)
         phase = Phase.CALL if is_generator(function.node) else frame.phase
         activation, bindings = self._activation(function, bindings, phase)
@@ -193,7 +196,16 @@ class Calls(Stories):
             self._run(function, bindings, phase, activation)
         elif activation.launches:
             self.launches += 1
+        if function.cached:
+            self._check_cached(given, activation.result, node)
         return activation.result
+
+    def _check_cached(self, given: Arguments, result: Value, node: ast.AST) -> None:
+        """Refuse a cache of what tensors give; an object that has some is just a key for sizes."""
+        keys = self.within(given.all())
+        shown = any(isinstance(atom, Tensor) for atom in keys)
+        if shown or (self.may_hold_tensor(given.all()) and self.may_hold_tensor(result)):
+            self.refuse("policy.caches-output", node)
 
     def bind_parameters(self, function: Function, given: Arguments) -> dict[str, Value]:
         """The value of each parameter; what may or may not be given joins its default."""
@@ -272,27 +284,7 @@ class Calls(Stories):
             initialiser = self.read_member(receiver, "__init__", node, frame)
             self.call(initialiser, given, node, frame)
             return receiver
-        lineage = self._lineage(atom.node)
-        named = "typing.NamedTuple" in self.library_bases(atom.node) and len(lineage) == 1
-        fields, rest = ordered_fields(lineage), Arguments(rest=given.all())
-        # What cannot be told apart may be any of what is given.
-        known = not given.all() or named or dataclasses_in_order(lineage, self.tree)
-        for place, name in enumerate(fields):
-            value = given.get(place, name) if known else rest.rest
-            if value:
-                self.set_member(atom.node, name, value)
-        if self.find_member(atom.node, "__post_init__"):
-            after = self.read_member(receiver, "__post_init__", node, frame)
-            self.call(after, Arguments() if known else rest, node, frame)
-        return receiver
-
-    def _lineage(self, owner: ast.ClassDef) -> list[ast.ClassDef]:
-        """A class of the file and those that it derives from, one that is met twice included."""
-        found = [owner]
-        for base in join(self.bases.get(owner, ())):
-            if isinstance(base, Class) and base.node is not owner:
-                found += self._lineage(base.node)
-        return found
+        return self.fill(made, given, node, frame)
 
     def _call_special(self, atom: Instance, names: Iterable[str], node: ast.AST) -> None:
         """Follow the methods and properties that Python or a library asks for by itself."""
@@ -306,7 +298,7 @@ class Calls(Stories):
 
     def own_names(self, owner: ast.ClassDef) -> list[str]:
         """Every member of a class and of its bases in the file, constructors apart."""
-        every = (name for one in self._lineage(owner) for name in self.members.get(one, {}))
+        every = (name for one in self.lineage(owner) for name in self.members.get(one, {}))
         return [name for name in dict.fromkeys(every) if name not in _CONSTRUCTORS]
 
     def hand_over(self, value: Value, node: ast.AST) -> None:

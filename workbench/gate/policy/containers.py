@@ -2,8 +2,8 @@
 
 import ast
 
-from workbench.gate.policy.fields import field_names
-from workbench.gate.policy.members import Members
+from workbench.gate.policy.fields import dataclasses_in_order, field_names, ordered_fields
+from workbench.gate.policy.members import WHATEVER, Members
 from workbench.gate.policy.refusals import spelled
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.values import (
@@ -44,6 +44,14 @@ class Containers(Members):
         self.put(items, elements - {items})
         return frozenset({items})
 
+    def make_dict(self, site: ast.AST, fields: dict[str, Value], rest: Value = EMPTY) -> Value:
+        """A dict with these keys, and `rest` under others."""
+        items = Items(site, "dict")
+        self.put(items, rest)
+        for name, value in fields.items():
+            self.put(items, value, name)
+        return frozenset({items})
+
     def make_record(self, site: ast.AST, fields: dict[str, Value], rest: Value = EMPTY) -> Value:
         """An object whose members are known by name."""
         items = Items(site, "record")
@@ -51,6 +59,36 @@ class Containers(Members):
         for name, value in fields.items():
             self.put(items, value, name)
         return frozenset({items})
+
+    def fill(self, atom: Instance, given: Arguments, node: ast.AST, frame: Frame) -> Value:
+        """An object whose class has no constructor of its own: its fields get what is given."""
+        receiver: Value = frozenset({atom})
+        if "typing.TypedDict" in self.library_bases(atom.node):
+            return self.make_dict(node, dict(given.keywords), given.rest)
+        if self.of_named_tuple(atom.node):
+            self.set_member(atom.node, WHATEVER, given.all())
+            return receiver
+        lineage = self.lineage(atom.node)
+        named = "typing.NamedTuple" in self.library_bases(atom.node) and len(lineage) == 1
+        fields, rest = ordered_fields(lineage), Arguments(rest=given.all())
+        # What cannot be told apart may be any of what is given.
+        known = not given.all() or named or dataclasses_in_order(lineage, self.tree)
+        for place, name in enumerate(fields):
+            value = given.get(place, name) if known else rest.rest
+            if value:
+                self.set_member(atom.node, name, value)
+        if self.find_member(atom.node, "__post_init__"):
+            after = self.read_member(receiver, "__post_init__", node, frame)
+            self.call(after, Arguments() if known else rest, node, frame)
+        return receiver
+
+    def iterate_containers(self, value: Value) -> Value:
+        """The elements of the containers in a value."""
+        return join(
+            join(a.items) if isinstance(a, Tuple) else self.contents(a).all()
+            for a in value
+            if isinstance(a, Tuple | Items)
+        )
 
     # ------------------------------------------------------------------------------ iterating
 
@@ -90,6 +128,8 @@ class Containers(Members):
         receiver: Value = frozenset({atom})
         if "typing.NamedTuple" in self.library_bases(atom.node):
             return join(self.fields(atom.node))
+        if self.of_named_tuple(atom.node):
+            return self.member(atom.node, WHATEVER)
         if self.find_member(atom.node, "__next__"):
             stepper = self.read_member(receiver, "__next__", node, frame)
             return self.call(stepper, Arguments(), node, frame)
@@ -228,6 +268,31 @@ class Containers(Members):
         if not index <= contents.keys:
             contents.keys |= index
             self.changed = True
+
+    def compared(self, values: list[Value], node: ast.AST, frame: Frame) -> None:
+        """Follow the methods by which objects of the file are compared with the other values."""
+        every = join(values)
+        every |= self.iterate_containers(every)
+        asked = {"__contains__": values[0], "__eq__": every}
+        for atom in [one for one in every if isinstance(one, Instance)]:
+            for name, other in asked.items():
+                for method in self.find_member(atom.node, name):
+                    given = Arguments((frozenset({atom}), other))
+                    self.call(frozenset({method}), given, node, frame)
+
+    def call_named_tuple(
+        self, atom: Instance | Class, name: str, given: Arguments, node: ast.AST, frame: Frame
+    ) -> Value:
+        """`_replace`, `_asdict` and the like: all objects of a class share their fields."""
+        fields = field_names(atom.node)
+        if name == "_asdict":
+            return self.make_dict(node, {f: self.member(atom.node, f) for f in fields})
+        for field in fields:
+            new = dict(given.keywords).get(field, given.rest)
+            if name == "_make":
+                new = self.iterate(given.all(), node, frame)
+            self.set_member(atom.node, field, new)
+        return frozenset({Instance(atom.node)})
 
     # -------------------------------------------------------------------------------- methods
 

@@ -50,7 +50,8 @@ class Definitions(Statements):
         self.bases[node] = tuple(self._base(base, frame) for base in node.bases)
         for keyword in node.keywords:
             self.evaluate(keyword.value, frame)
-            self.refuse("policy.special-method", node, f"{node.name}({keyword.arg}=...)")
+            if keyword.arg != "total" or self.library_bases(node) != ("typing.TypedDict",):
+                self.refuse("policy.special-method", node, f"{node.name}({keyword.arg}=...)")
         decorators = [self.evaluate(decorator, frame) for decorator in node.decorator_list]
         # A class body is no scope for what is defined in it.
         outer = frame.scope.parent if frame.class_body and frame.scope.parent else frame.scope

@@ -216,6 +216,7 @@ class Expressions(Scopes):
         looks = [op for op in node.ops if not isinstance(op, ast.Is | ast.IsNot)]
         if not looks:
             return PLAIN
+        self.compared(values, node, frame)
         if any(isinstance(op, ast.In | ast.NotIn) for op in looks):
             self.check_key(values[0], join(values[1:]), EMPTY, node)
             values = values[:1]

@@ -77,13 +77,13 @@ class Library(Containers):
         """Follow functions that are given to a library, which may call them with anything."""
         for atom in self.functions_in(value):
             self.call_anyhow(atom, ANYTHING, node)
-        if any(isinstance(atom, Kernel) and atom.bare for atom in self._within(value)):
+        if any(isinstance(atom, Kernel) and atom.bare for atom in self.within(value)):
             self.refuse("policy.unresolved", node)
 
     def functions_in(self, value: Value) -> Value:
         """The candidate's functions within a value and the containers it holds."""
         found: set[Function | Bound | Partial] = set()
-        for atom in self._within(value):
+        for atom in self.within(value):
             if isinstance(atom, _CALLABLE):
                 found.add(atom)
             elif isinstance(atom, Instance):
@@ -94,9 +94,9 @@ class Library(Containers):
 
     def instances_in(self, value: Value) -> list[Instance]:
         """The candidate's objects within a value and the containers it holds."""
-        return [atom for atom in self._within(value) if isinstance(atom, Instance)]
+        return [atom for atom in self.within(value) if isinstance(atom, Instance)]
 
-    def _within(self, value: Value) -> set[Atom]:
+    def within(self, value: Value) -> set[Atom]:
         """Everything in a value and in the containers it holds."""
         waiting, seen = list(value), set[Atom]()
         while waiting:
@@ -184,7 +184,7 @@ class Library(Containers):
         if decorator.path.endswith(".jit"):
             return frozenset(self._kernel(a) if isinstance(a, Function) else a for a in value)
         hooks = self.functions_in(decorator.arguments)
-        bare = (a for a in self._within(decorator.arguments) if isinstance(a, Kernel) and a.bare)
+        bare = (a for a in self.within(decorator.arguments) if isinstance(a, Kernel) and a.bare)
         for function in bare:
             self.refuse("policy.unresolved", function.node)
         for atom in value:
@@ -198,14 +198,6 @@ class Library(Containers):
             return function
         self.kernel_scopes[function.node] = function.scope
         return Kernel(function.node)
-
-    def iterate_containers(self, value: Value) -> Value:
-        """The elements of the containers in a value."""
-        return join(
-            join(a.items) if isinstance(a, Tuple) else self.contents(a).all()
-            for a in value
-            if isinstance(a, Tuple | Items)
-        )
 
     def _modules(self, path: str, arguments: Arguments, node: ast.Call) -> Value:
         items = Items(node, "sequential" if path.endswith("Sequential") else "modules")

@@ -61,6 +61,10 @@ _KERNEL_SETTINGS = frozenset(
 )
 # What must not hide in an object whose members are not followed.
 _ACTIVE = (Tensor, Function, Bound, Partial, Known, Method, Holder, Instance, Class)
+OF_NAMED_TUPLES = ("_asdict", "_fields", "_make", "_replace")
+"""Methods of named tuples that are public in spite of their names."""
+WHATEVER = "()"
+"""The member of a class that stands for everything its constructor was given."""
 _MODULE = ("torch.nn.Module", "torch.nn.modules.Module")
 
 
@@ -84,7 +88,7 @@ class Members(State):
             return self._member_of(next(iter(value)), name, node, frame)
         return join(self._member_of(atom, name, node, frame) for atom in value)
 
-    def _member_of(  # noqa: C901, PLR0911 - one case per kind of value
+    def _member_of(  # noqa: C901, PLR0911, PLR0912 - one case per kind of value
         self, atom: Atom, name: str, node: ast.AST, frame: Frame
     ) -> Value:
         if name in ("__name__", "__doc__", "__qualname__") and not isinstance(atom, Known):
@@ -110,6 +114,8 @@ class Members(State):
                 return frozenset({atom}) - {Nothing()}
             case Plain() | Launcher():
                 return self._plain_member(name, node)
+            case Descriptor(kind="property") if name in ("deleter", "getter", "setter"):
+                return frozenset({Method(atom, name)})
             case Caught():
                 carried = name in ("args", "value", "obj", "name")
                 return ANYTHING if carried else self._plain_member(name, node)
@@ -166,8 +172,14 @@ class Members(State):
             inherited = self._inherited(atom, path, name, node)
             if inherited:
                 return inherited
+        if self.of_named_tuple(atom.node):
+            return self.member(atom.node, WHATEVER) | PLAIN
         self.refuse("policy.unresolved", node)
         return EMPTY
+
+    def of_named_tuple(self, owner: ast.ClassDef) -> bool:
+        """Whether a class derives from what `collections.namedtuple` made."""
+        return any(isinstance(base, Partial) for base in join(self.bases.get(owner, ())))
 
     def _bind(self, found: Atom, atom: Instance | Class, node: ast.AST, frame: Frame) -> Value:
         receiver: Value = frozenset({atom})
@@ -190,6 +202,8 @@ class Members(State):
         if path.startswith("enum.") and name == "value":
             # `Kind["a"].value` is the class's here: any of its members may be meant.
             return PLAIN | join(self.members.get(atom.node, {}).values())
+        if path == "typing.NamedTuple" and name in OF_NAMED_TUPLES:
+            return frozenset({Method(atom, name)})
         if path == "typing.NamedTuple" or path.startswith("enum."):
             return EMPTY if name.startswith("_") else PLAIN
         if not path.startswith("torch.nn."):
@@ -216,6 +230,14 @@ class Members(State):
             for base in value
             if isinstance(base, Class) and base.node is not owner
         )
+
+    def lineage(self, owner: ast.ClassDef) -> list[ast.ClassDef]:
+        """A class of the file and those that it derives from, one that is met twice included."""
+        found = [owner]
+        for base in join(self.bases.get(owner, ())):
+            if isinstance(base, Class) and base.node is not owner:
+                found += self.lineage(base.node)
+        return found
 
     def library_bases(self, owner: ast.ClassDef) -> tuple[str, ...]:
         """Full names of the library classes that a class derives from."""
@@ -293,17 +315,18 @@ class Members(State):
         for atom in value:
             if is_dunder(name):
                 self.refuse("policy.patches-object", node)
-            elif not self._write(atom, name, new, frame):
+            elif not self._write(atom, name, new, node, frame):
                 self.refuse("policy.patches-object", node, spelled(node))
 
     def _write(  # noqa: PLR0911 - one case per kind of value
-        self, atom: Atom, name: str, new: Value, frame: Frame
+        self, atom: Atom, name: str, new: Value, node: ast.AST, frame: Frame
     ) -> bool:
         """Whether the assignment is the candidate's to make."""
         match atom:
             case Instance() | Class():
                 if name in self.allowed.module_internals and self.library_bases(atom.node):
                     return False
+                self._set_property(atom, name, new, node, frame)
                 self.set_member(atom.node, name, new)
             case Function():
                 self.set_member(atom.node, name, new)
@@ -326,3 +349,10 @@ class Members(State):
             case _:
                 return False
         return True
+
+    def _set_property(
+        self, atom: Instance | Class, name: str, new: Value, node: ast.AST, frame: Frame
+    ) -> None:
+        for member in self.find_member(atom.node, name):
+            if isinstance(member, Descriptor):
+                self.call(member.setter, Arguments((frozenset({atom}), new)), node, frame)

@@ -60,7 +60,7 @@ class Patterns(Expressions):
             case ast.MatchMapping(rest=str(name)):
                 self.bind(name, inner, pattern, frame)
             case ast.MatchValue():
-                self.evaluate(pattern.value, frame)
+                self.compared([subject, self.evaluate(pattern.value, frame)], pattern, frame)
                 if has_tensor(subject) and frame.phase is Phase.CALL:
                     self.refuse("policy.operator-on-tensor", pattern.value)
             case ast.MatchClass():

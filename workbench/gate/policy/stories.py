@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable
 
+from workbench.gate.policy.fields import ordered_fields
 from workbench.gate.policy.library import Library, with_cache
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.values import (
@@ -294,6 +295,29 @@ def _config(library: Library, arguments: Arguments, node: ast.Call, _: Frame) ->
     return library.make_record(node, fields, PLAIN)
 
 
+def _wraps(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    del library, arguments, node, frame
+    return frozenset({Decorator("functools.wraps", EMPTY)})
+
+
+def _replaced(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    """`dataclasses.replace`: all objects of a class share their fields."""
+    changed = Arguments(keywords=arguments.keywords, rest=arguments.rest)
+    for atom in arguments.get(0, "obj"):
+        if isinstance(atom, Instance):
+            library.call(frozenset({Class(atom.node)}), changed, node, frame)
+    return arguments.get(0, "obj")
+
+
+def _as_dict(library: Library, arguments: Arguments, node: ast.Call, _: Frame) -> Value:
+    found: dict[str, Value] = {}
+    for atom in arguments.get(0, "obj"):
+        if isinstance(atom, Instance):
+            for name in ordered_fields(library.lineage(atom.node)):
+                found[name] = found.get(name, EMPTY) | library.find_member(atom.node, name)
+    return library.make_dict(node, found)
+
+
 def _deferred(path: str) -> Story:
     def story(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
         del node, frame
@@ -344,7 +368,10 @@ _STORIES: dict[str, Story] = {
     **dict.fromkeys(("functools.cache", "functools.lru_cache"), _cache),
     "functools.partial": _partial,
     "functools.reduce": _reduce,
-    "functools.wraps": _deferred("functools.wraps"),
+    "functools.wraps": _wraps,
+    "functools.cached_property": _member_kind("property"),
+    "dataclasses.replace": _replaced,
+    "dataclasses.asdict": _as_dict,
     "dataclasses.dataclass": _deferred("dataclasses.dataclass"),
     "dataclasses.field": _field,
     "types.SimpleNamespace": _namespace,

@@ -171,6 +171,8 @@ class Descriptor:
 
     kind: Literal["property", "staticmethod", "classmethod"]
     function: "Value"
+    setter: "Value" = frozenset()
+    """Of a property: the function that assigning calls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from workbench.agents.records import PAID_FOR, Ending, Message, Reply, Role
 
 JOURNAL = "exchange.jsonl"
-"""In the session's state folder."""
+"""Name of the journal in the session's state folder."""
 ARRIVING = "arriving.jsonl"
 """Beside it: the reply that is being streamed, piece by piece, so that a death costs none of it."""
 
@@ -17,7 +17,7 @@ class Place(NamedTuple):
     """Where in a session a question stands; the same place is never paid for twice."""
 
     number: int
-    """Of the transition that the question leads to."""
+    """Number of the transition that the question leads to."""
     round: int
     """Which try at it, from 1: a round that gave no candidate is followed by another."""
     role: Role
@@ -32,7 +32,7 @@ class Line(Struct, frozen=True, kw_only=True, tag_field="line"):
     at: str = ""
     """UTC, ISO 8601."""
     number: int
-    """Of the transition that this leads to."""
+    """Number of the transition that this leads to."""
 
 
 class Asked(Line, frozen=True, kw_only=True, tag="asked"):
@@ -42,20 +42,20 @@ class Asked(Line, frozen=True, kw_only=True, tag="asked"):
     role: Role
     turn: int
     attempt: int
-    """From 1; retries of a passing fault count on."""
+    """Number of the attempt, from 1; retries of a passing fault count."""
     model: str
     messages: tuple[Message, ...] = ()
-    """Of the first attempt; the others say the same."""
+    """Messages of the first attempt; those of later ones are the same."""
     version: int = 0
-    """Of the role's prompt file."""
+    """Version of the role's prompt file."""
     trimmed: tuple[str, ...] = ()
     """What gave way in the prompt for want of room."""
     because: str = ""
-    """Of a second turn: why the first reply was handed back."""
+    """Why the first reply was handed back; empty in a first turn."""
     prompt_tokens: int
     """Estimated; see `tokens.py`."""
     usd_at_most: float | None = None
-    """With a reply of full length; None where the price is unknown."""
+    """Dollars with a reply of full length; None if the price is unknown."""
 
 
 class Answered(Line, frozen=True, kw_only=True, tag="answered"):
@@ -66,7 +66,7 @@ class Answered(Line, frozen=True, kw_only=True, tag="answered"):
     turn: int
     attempt: int
     model: str
-    """As it was asked for; the price's name."""
+    """Name with which the model was asked for, and under which it is priced."""
     reply: Reply
     usd: float | None = None
 
@@ -95,7 +95,7 @@ class Spent(Struct, frozen=True, kw_only=True):
     cached_tokens: int = 0
     reply_tokens: int = 0
     usd: float = 0.0
-    """Of the requests whose price is known."""
+    """Dollars for the requests whose price is known."""
     unpriced: int = 0
     """Requests whose price is not: dollars are unknown while there is one."""
     counted: int = 0

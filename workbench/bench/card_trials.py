@@ -72,7 +72,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> Literal["modeled", "measured"]:
-        """Of its times, or of what would have timed it."""
+        """Kind of its times, or of what would have timed it."""
         measured = self.device != "cpu"
         return "measured" if measured else "modeled"
 

@@ -207,7 +207,7 @@ def _shortest(streams: Sequence[Stream], kernel: str) -> float:
 
 
 def rate(times: int, of: int) -> Rate:
-    """With its exact interval (Clopper and Pearson 1934, Biometrika 26(4))."""
+    """The rate with its exact interval (Clopper and Pearson 1934, Biometrika 26(4))."""
     if not of:
         return Rate(times=0, of=0, low=0.0, high=1.0)
     error = 1 - _CONFIDENCE if times in (0, of) else (1 - _CONFIDENCE) / 2
@@ -217,7 +217,7 @@ def rate(times: int, of: int) -> Rate:
 
 
 def _below(times: int, of: int, chance: float) -> float:
-    """That a thing of this chance happens at most so often."""
+    """Probability that an event of this chance happens at most `times` times in `of`."""
     if chance in (0.0, 1.0):
         return float(chance == 0.0 or times >= of)
     terms = (

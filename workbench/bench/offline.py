@@ -40,7 +40,7 @@ class OfflineRow(Struct, frozen=True, kw_only=True):
 
     problem: str
     kind: Kind
-    """Of every time in the row; a row never mixes them."""
+    """Kind of all times in the row."""
     device: str
     seed: Time | None
     best: Time | None

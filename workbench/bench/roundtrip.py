@@ -51,7 +51,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     steps: int
     """Transitions until the best kernel was there, rejected ones included."""
     gpu_seconds: float
-    """For these steps."""
+    """GPU-seconds for these steps."""
     session: str
     """Empty for a leap, which is no session."""
     identical: bool = False
@@ -66,11 +66,11 @@ class Trial(Struct, frozen=True, kw_only=True):
     along: str = ""
     """The lineage whose way was gone; empty where cards were taken without one."""
     taken: tuple[str, ...] = ()
-    """Of a leap: the cards in the order in which they were carried out."""
+    """Cards of a leap in the order in which they were carried out."""
     kernel: str = ""
-    """Of a leap: where it came to."""
+    """Source of the kernel that a leap reached."""
     why: str = ""
-    """Of a trial that did not reach it."""
+    """Why the trial did not reach the expert; empty if it did."""
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -85,11 +85,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     steps: float
     gpu_seconds: float
     identical: int = 0
-    """Of those that reached it, by identity."""
+    """Number of trials that reached it by identity."""
     wrong: int = 0
     slower: int = 0
     refused: int = 0
-    """Of all trials together."""
+    """Number of refused steps in all trials."""
     until: tuple[int, int, float] | None = None
     """Trials, steps and GPU-seconds, one trial after another, until the first reached the expert's
     latency; None where none did."""

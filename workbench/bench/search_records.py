@@ -29,10 +29,10 @@ class Looked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     candidate: str
     """Name in its stream."""
     place: int
-    """In the stream, the seed at 0."""
+    """Place in the stream; the seed's is 0."""
     technique: str = ""
     sha256: str
-    """Of its normalized source."""
+    """Hash of its normalized source."""
     work: str = ""
     """`GateReport.work`; empty where it did not compile."""
     rung: str
@@ -40,13 +40,13 @@ class Looked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Nothing was found against it, its speed left aside."""
     unproven: bool = False
     code: str = ""
-    """Of what was found."""
+    """Code of the gate's finding."""
     says: str = ""
     modeled_us: float | None = None
     runs: tuple[PairSamples, ...] = ()
     """Sides `candidate` and `parent`, which is the seed."""
     gpu_seconds: float
-    """Of the whole rung, its runs among it."""
+    """GPU-seconds of the whole rung, including its runs."""
     wall_seconds: float
     begun_seconds: float = 0.0
     """Of these, policy and compiler, which the rungs above do not ask again; 0 in recordings from

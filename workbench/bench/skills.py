@@ -117,7 +117,7 @@ def _thinking() -> Iterator[Row]:
 
 
 def _cards() -> list[Skill]:
-    """At least forty: the shipped ones, and copies of them where there are fewer."""
+    """At least forty cards: the shipped ones, with copies if there are fewer."""
     shipped = list(load_library(Path("/nonexistent")).skills.values())
     copies = [
         structs.replace(s, card=structs.replace(s.card, id=f"{s.card.id}-{n}"))
@@ -155,7 +155,7 @@ def _loading() -> Row:
 
 
 def _launch() -> Launch:
-    """As the recorder gives it for this kernel on an H200."""
+    """The launch that the recorder gives for this kernel on an H200."""
     size = _ROWS * _COLUMNS * 4
     whole = TensorArgument(
         dtype="float32", shape=(_ROWS, _COLUMNS), strides=(_COLUMNS, 1), alignment=256, bytes=size

@@ -67,7 +67,7 @@ def thoughts_text(talk: Talk | None) -> str:
 
 
 def _lineage(snapshot: Snapshot) -> list[str]:
-    """Of a lineage: that it is one, and how to see or go on with its walk."""
+    """Lines about a lineage: that it is one, and how to see or continue its walk."""
     if snapshot.kind != "lineage":
         return []
     if snapshot.unwritten:

@@ -47,7 +47,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     jobs: int
     """Trials side by side; only timings take turns on a GPU."""
     seconds: float | None
-    """After which no trial begins."""
+    """Seconds after which no trial starts."""
     where: Where
 
 

@@ -30,7 +30,7 @@ class Opened:
 
     @property
     def proposal(self) -> Proposal:
-        """As a step."""
+        """The candidate as a proposed step."""
         return Proposal(plan=self.step.plan, source=self.step.source)
 
     @property
@@ -81,7 +81,7 @@ class Beam:
         return self._was_filled and bool(self._open)
 
     async def overtaken(self, history: History) -> list[Opened]:
-        """Those that were made from another kernel than the incumbent; they leave the beam."""
+        """Remove and return candidates that were not made from the incumbent."""
         now = None if history.incumbent is None else history.incumbent.number
         late = [one for one in self._open if one.step.parent.number != now]
         await _all_looked_at(late)

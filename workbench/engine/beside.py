@@ -38,7 +38,7 @@ class Beside:
         self._completed = completed
         sitting.begin()
         self.report = sitting.report()
-        """Of policy and compile."""
+        """Report of policy and compile."""
 
     def judged(self) -> GateReport:
         """With correctness and its speed against the state, under the floor it was opened with."""
@@ -48,7 +48,7 @@ class Beside:
         return self._completed(report)
 
     def proven(self) -> GateReport:
-        """With correctness alone."""
+        """The report with correctness alone."""
         return self._completed(self._sitting.go_on(timer=_untimed))
 
 

@@ -126,7 +126,7 @@ class Books:
             self._emit(ev.Note(level="warning", says=says))
 
     def goal(self) -> str:
-        """That the goal is reached, as a sentence; empty where it is not, or there is none."""
+        """A sentence that the goal is reached; empty if it is not, or if there is none."""
         best = self.history.best
         if best is None:
             return ""

@@ -32,7 +32,7 @@ from workbench.skills.policy_table import shipped_policy
 from workbench.skills.records import Plan
 
 CHOICES = "choices.jsonl"
-"""In the session's state folder."""
+"""Name of the file of choices in the session's state folder."""
 LONGEST = 1600
 """Characters of the words that stand in place of a planner's; ours, as a planner's own."""
 

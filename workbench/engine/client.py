@@ -59,7 +59,7 @@ class SessionClient:
 
     @property
     def name(self) -> str:
-        """Of the session."""
+        """Name of the session."""
         return self._snapshot.name
 
     def snapshot(self) -> Snapshot:
@@ -274,7 +274,7 @@ async def _send(writer: asyncio.StreamWriter, wish: AnyWish) -> None:
 
 
 async def _batch(reader: asyncio.StreamReader) -> list[AnyEvent]:
-    """At least one event, with those that follow at once; empty when the engine hung up."""
+    """One or more events that are available; empty when the engine has hung up."""
     events: list[AnyEvent] = []
     while len(events) < _BATCH:
         try:

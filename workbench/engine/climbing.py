@@ -22,13 +22,13 @@ class Found(Struct, frozen=True, kw_only=True):
     """What one rung found."""
 
     report: GateReport
-    """Of everything that was asked so far."""
+    """Report on everything that was asked so far."""
     speed: Speed | None = None
     """Against the parent."""
     time: Time | None = None
     gpu_seconds: float = 0.0
     wall_seconds: float = 0.0
-    """Of this rung alone."""
+    """Wall seconds of this rung alone."""
     undecided: bool = False
     """Whatever it met, the rungs above are to say what that means."""
 

@@ -21,7 +21,7 @@ from workbench.session.records import SessionSettings
 
 
 class Completing:
-    """Of one session; baselines are timed at most once."""
+    """Completes the reports of one session; baselines are timed at most once."""
 
     def __init__(
         self,

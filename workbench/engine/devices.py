@@ -115,7 +115,7 @@ def _refuse_hidden(gpus: list[Gpu]) -> None:
 
 
 def _whole(gpus: list[Gpu]) -> list[Gpu]:
-    """Those that are not split into slices. WorkbenchError where none is left."""
+    """The GPUs that are not split into slices. Raises WorkbenchError if none is left."""
     whole = [gpu for gpu in gpus if not gpu.mig]
     if whole:
         return whole
@@ -127,7 +127,7 @@ def _whole(gpus: list[Gpu]) -> list[Gpu]:
 
 
 def _well(gpus: list[Gpu]) -> list[Gpu]:
-    """Those that were not taken out. WorkbenchError where none is left."""
+    """The GPUs that were not taken out. Raises WorkbenchError if none is left."""
     sick = [found for gpu in gpus if (found := sickness(gpu.uuid)) is not None]
     if len(sick) == len(gpus):
         raise _taken_out("every GPU of this machine was taken out", "auto", sick)

@@ -24,7 +24,7 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run-started"):
     target: str
     resumed: bool
     budget: Budget = Budget()
-    """Of this run; `resume` may widen the one in `session.toml`."""
+    """Budget of this run; `resume` may widen the one in `session.toml`."""
 
 
 class PlanMade(Event, frozen=True, kw_only=True, tag="plan-made"):
@@ -88,7 +88,7 @@ class MainMoved(Event, frozen=True, kw_only=True, tag="main-moved"):
     to: int
     undone: tuple[int, ...] = ()
     commit: str
-    """That tells it, under `refs/moves`."""
+    """The commit under `refs/moves` that records it."""
     says: str
 
 
@@ -143,14 +143,14 @@ class ModelAsked(Event, frozen=True, kw_only=True, tag="model-asked"):
     """A request goes to a model; the estimate is made before it is sent."""
 
     number: int
-    """Of the transition that it leads to."""
+    """Number of the transition that it leads to."""
     role: str
     model: str
     attempt: int = 1
     prompt_tokens: int = 0
     """Estimated."""
     usd_at_most: float | None = None
-    """With a reply of full length; None where the price is unknown."""
+    """Dollars with a reply of full length; None if the price is unknown."""
     because: str = ""
     """Why the reply before was handed back; empty on a first turn."""
 

@@ -15,7 +15,7 @@ LOG_LINES = 200
 CLIMBERS = 40
 """Candidates on the ladder that are kept; a screen shows fewer."""
 TALK_CHARACTERS = 4000
-"""Of a reply that is arriving, the end; a screen shows less."""
+"""Characters kept from the end of an arriving reply; a screen shows fewer."""
 _ENDED = {
     "finished": State.FINISHED,
     "budget": State.BUDGET,

@@ -22,7 +22,7 @@ class Rung(Struct, frozen=True, kw_only=True):
     now: bool = False
     """Whether the step under way is here."""
     seconds: float | None = None
-    """That the step under way took here."""
+    """Seconds that the current step took here."""
 
 
 def funnel(snapshot: Snapshot) -> tuple[Rung, ...]:

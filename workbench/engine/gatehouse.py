@@ -40,7 +40,7 @@ class Numbered:
         self.number = number
 
     def call(self, number: int) -> None:
-        """From now on it is that one."""
+        """Make that number the current one."""
         self.number = number
 
 

@@ -18,7 +18,7 @@ class VersionCode(Struct, frozen=True, kw_only=True):
 
     number: int
     kernels: tuple[KernelCode, ...] = ()
-    """In the order of their first launches."""
+    """The kernels in the order of their first launches."""
     lacks: str = ""
     """Why some or all of it is not there; empty when all is."""
     again: bool = False

@@ -73,7 +73,7 @@ def checked_goal(text: str | None) -> str | None:
 
 
 def reached_words(budget: Budget, number: int, time: Time | None, versus_seed: Speed | None) -> str:
-    """That version `number` reaches the goal, with the number that says so; empty where not."""
+    """A sentence that version `number` reaches the goal, with its number; empty if it does not."""
     goal = goal_of(budget)
     if goal is None or not goal.reached(time, versus_seed):
         return ""

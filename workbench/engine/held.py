@@ -24,7 +24,7 @@ def put_aside(transition: Transition) -> bool:
 
 
 def waiting(history: History) -> list[Transition]:
-    """Those that did not come back yet."""
+    """Candidates that were put aside and have not come back yet."""
     back = {t.plan.held for t in history.transitions if t.plan is not None}
     return [t for t in history.transitions if put_aside(t) and t.number not in back]
 

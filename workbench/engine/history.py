@@ -111,7 +111,7 @@ class History(Struct, frozen=True, kw_only=True):
 
     @property
     def next_number(self) -> int:
-        """Of the next transition."""
+        """Number of the next transition."""
         return max([self.taken, *(t.number for t in self.transitions)]) + 1
 
 

@@ -32,7 +32,7 @@ class Place(Struct, frozen=True, kw_only=True):
     """Where a card's edit could work."""
 
     lines: tuple[int, ...]
-    """Of the file, rising."""
+    """Lines of the file, in order."""
     says: str
 
 

@@ -64,7 +64,7 @@ class LearnRequest(Struct, frozen=True, kw_only=True):
     proposer: Proposer = "skills"
     """`both`: a model is asked for what no inverse finds."""
     usd: float | None = None
-    """For the model."""
+    """Dollars for the model."""
 
 
 def create_lineage(request: LearnRequest) -> Path:

@@ -43,7 +43,7 @@ class Begun:
         self.sitting = sitting
         self.began = time.monotonic()
         self.seconds = 0.0
-        """That its workers worked; 0 until they are done."""
+        """Seconds that its workers worked; 0 until they are done."""
         self.task: asyncio.Task[bool] | None = None
 
     @property
@@ -61,7 +61,7 @@ class _Chain:
 
     def __init__(self, history: History, drafts: dict[int, str]) -> None:
         self.history = history
-        """As it would be after all of `begun` but with none of them accepted."""
+        """The history as it would be if all of `begun` were refused."""
         self.drafts = drafts
         """Sources of its versions that are not in git."""
         self.begun: list[Begun] = []

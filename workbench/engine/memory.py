@@ -10,7 +10,7 @@ from workbench.session.store import SessionStore
 
 
 class Memory:
-    """Of one session; sources are read from git once."""
+    """The memory of one session; sources are read from git once."""
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store

@@ -148,7 +148,7 @@ def _not_accepted(target: Transition) -> WorkbenchError:
 
 
 def _restored(history: History, move: Move) -> list[Transition]:
-    """Those that would stand again, for choosing the best among them."""
+    """Transitions that a move would restore, from which the best may be chosen."""
     found = [history.get(number) for number in move.restored]
     return [
         structs.replace(t, decision=structs.replace(t.decision, answer=Answer.ACCEPTED))

@@ -43,10 +43,10 @@ class Opened:
         self._settings: SessionSettings = self.store.settings()
         self._baselines: Baselines | None = None
         self.last_seq = 0
-        """Of the newest event that a snapshot holds."""
+        """Number of the newest event in the snapshot."""
 
     def engine_pid(self) -> int | None:
-        """Of the engine that holds the session now; None when none does."""
+        """Id of the engine that holds the session now; None when none does."""
         found = holder(lock_path(self.store))
         return None if found is None else found.pid
 
@@ -121,7 +121,7 @@ class Opened:
         )
 
     def _baselines_of(self, overview: Overview) -> Baselines | None:
-        """Those of the first kernel; read once, its record never changes after its decision."""
+        """The first kernel's baselines; read once, since its record never changes once decided."""
         first = next((s for s in overview.versions if s.parent is None), None)
         if first is None or first.time is None or first.time.kind is not Kind.MEASURED:
             return None

@@ -156,7 +156,7 @@ class Workplace(Protocol):
         """Write down which candidates are open; durable when it returns."""
 
     def queue(self) -> Sequence[Queued]:
-        """Those that were open when an engine last wrote them down."""
+        """Candidates that were open when an engine last wrote them down."""
 
     def held(self, history: History) -> Proposal | None:
         """A candidate that was put aside and comes back when nothing else helps."""

@@ -44,10 +44,10 @@ class Planned(Struct, frozen=True, kw_only=True):
     allowed: tuple[AllowedSkill, ...] = ()
     """Skills that a model, or whoever stands in for it, may choose from."""
     role: str
-    """Of the prompt."""
+    """Role of the prompt."""
     prompt: tuple[Message, ...]
     tokens: int
-    """Of the prompt, estimated."""
+    """Estimated tokens of the prompt."""
     trimmed: tuple[str, ...] = ()
 
 

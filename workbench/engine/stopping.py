@@ -12,7 +12,7 @@ from workbench.session.records import Answer, Transition
 
 
 class Stopping:
-    """Of one run. Thresholds are those of the ladder's file, with a person's own changes."""
+    """Decides when a run stops, by the thresholds of the ladder's file and the user's own."""
 
     def __init__(self, first: int) -> None:
         """`first` is the number of the run's first step: earlier ones count for no rest, so that

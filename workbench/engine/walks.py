@@ -127,7 +127,7 @@ def _who(busy: SessionBusyError) -> str:
 
 
 def unheard(line: Line) -> None:
-    """For lines that nobody waits for."""
+    """A listener for lines that nobody waits for."""
 
 
 def now() -> str:

@@ -197,7 +197,7 @@ class SessionWorkplace:
         keep_queue(self._store.git, queue)
 
     def queue(self) -> Sequence[Queued]:
-        """Those that were open when an engine last ran."""
+        """Candidates that were open when an engine last ran."""
         return read_queue(self._store.git)
 
     def held(self, history: History) -> Proposal | None:

@@ -33,7 +33,7 @@ class Aside(Generic[T]):
         self._lock = threading.Lock()
         self._left = False
         self.seconds = 0.0
-        """That it took, once it is done."""
+        """Seconds that it took, once it is done."""
 
     def __enter__(self) -> Self:
         self._future = self._pool.submit(self._done)

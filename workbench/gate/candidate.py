@@ -22,7 +22,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     @property
     def sha256(self) -> str:
-        """Of its bytes, in hex."""
+        """Hash of its bytes, in hex."""
         return hashlib.sha256(self.content).hexdigest()
 
 

@@ -62,7 +62,7 @@ class CountersRequest(Struct, frozen=True, kw_only=True):
     values: dict[str, Constant]
     precision: Precision
     seed: int
-    """Of weights and inputs."""
+    """Seed of weights and inputs."""
     target: str
     device: str = "cpu"
     """`cuda:0`; `cpu` interprets, to rehearse without a GPU."""
@@ -145,7 +145,7 @@ class NcuProfiler:
         self._ncu = ncu
         self._seconds = seconds
         self._level: Level | None = None
-        """At which ncu works; None until it has to be known."""
+        """The level at which ncu works; None until it is needed."""
         self._trying = threading.Lock()
 
     def __call__(

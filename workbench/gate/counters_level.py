@@ -26,7 +26,7 @@ _ROUND = 1
 
 
 class Level(StrEnum):
-    """From the strictest down."""
+    """Levels of confinement, from the strictest down."""
 
     CONFINED = "confined"
     """Landlock and the call filter, as every candidate's worker."""
@@ -80,7 +80,7 @@ def installation(tool: Path, root: Path = Path("/")) -> tuple[str, ...]:
 class _Remembered(Struct, frozen=True, kw_only=True):
     level: Level
     key: str
-    """In words, for whoever looks into the file."""
+    """The key in words, for a reader of the file."""
 
 
 def remembered(tool: str, version: str) -> Level | None:

@@ -70,7 +70,7 @@ class Counting:
 def looked_into(
     profiled: Profiled, tracing: Aside[Traces], counting: Counting
 ) -> tuple[Profiled, NcuRecord | None]:
-    """With its traces, and what the GPU's counters say."""
+    """The result with its traces, and the GPU's counters."""
     parts, began = Parts(), time.monotonic()
     with parts.of("counters"):
         record = counting.result()

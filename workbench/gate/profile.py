@@ -48,7 +48,7 @@ class Profiled(Struct, frozen=True, kw_only=True):
     versus_reference: Speed | None = None
     reference: Time | None = None
     limit: Limit | None = None
-    """Of the full shape's work on the GPU that measured."""
+    """Limit of the full shape's work on the GPU that measured."""
     traces: tuple[LaunchTrace, ...] = ()
     samples: tuple[PairSamples, ...] = ()
     gpu_seconds: float = 0.0

@@ -28,7 +28,7 @@ class Compared(Struct, frozen=True, kw_only=True):
     name: str
     unit: str
     kind: Kind | None
-    """Of both values; None for a bottleneck, whose kind is told beside it."""
+    """Kind of both values; None for a bottleneck, whose text names its kind."""
     a: Value | None
     """None: unknown."""
     b: Value | None

@@ -20,7 +20,7 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """0: policy, compile, profile; 1: correctness at the smallest shape too; 2: at more shapes;
     3: under compute-sanitizer too."""
     seed: bytes = b""
-    """Of everything that is drawn; empty: from the system."""
+    """Seed of everything that is drawn; if empty, one is taken from the system."""
     threshold: float = 1.01
     """A gain counts beyond this (gate protocol, section 9)."""
 

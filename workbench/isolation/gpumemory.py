@@ -18,9 +18,9 @@ class DeviceUse(Struct, frozen=True, kw_only=True):
     """GPU memory at one moment, bytes; None where the driver does not say."""
 
     held: int | None
-    """By the worker, its context included."""
+    """Bytes held by the worker, including its context; None if unknown."""
     free: int | None
-    """For anybody."""
+    """Free bytes of the GPU; None if unknown."""
     limit: int
     """What the worker may ask for, its context not counted."""
 

@@ -21,7 +21,7 @@ _AT_ONCE = 8
 
 
 class Spares:
-    """Of one workshop, by kind. Safe to use from several threads."""
+    """The spare workers of one workshop, by kind. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

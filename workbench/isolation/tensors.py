@@ -13,13 +13,13 @@ class IpcHandle(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     handle: bytes
     storage_bytes: int
     offset_bytes: int
-    """Of the storage in its allocation."""
+    """Offset of the storage in its allocation."""
     ref_handle: bytes
     ref_offset: int
     event_handle: bytes
     event_sync: bool
     element_offset: int
-    """Of the tensor in its storage."""
+    """Offset of the tensor in its storage, in elements."""
 
 
 def to_blob(tensor: torch.Tensor, *, share: bool = False) -> Blob:

@@ -58,10 +58,10 @@ class Blob(Struct, kw_only=True):
     """
 
     dtype: str
-    """Without `torch.`: a key of `ITEM_BYTES`."""
+    """Name without `torch.`: a key of `ITEM_BYTES`."""
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    """In elements, one per dimension, none negative."""
+    """Strides in elements, one per dimension, none negative."""
     data: bytes | memoryview
     kind: Literal["host", "cuda-ipc"] = "host"
 
@@ -92,7 +92,7 @@ class Hello(Struct, frozen=True, kw_only=True, tag="hello", forbid_unknown_field
 
     layers: list[tuple[str, bool, str]]
     pid: int = 0
-    """As the worker sees itself; the judge's own number only where no PID namespace is."""
+    """The worker's own pid, which differs from the judge's view in a PID namespace."""
     fault: str = ""
     """Why the worker cannot serve (the GPU did not start); empty when it can."""
 

@@ -65,7 +65,7 @@ class Worker:
     isolation: str
     """What is really in force: `bubblewrap`, `landlock+seccomp` or `process only`."""
     layers: tuple[Layer, ...]
-    """The same, layer by layer."""
+    """The layers of its isolation."""
     scratch: Path
     """The worker's private folder. Its content is the worker's: not to be read as truth."""
 

@@ -70,7 +70,7 @@ class _Birth(NamedTuple):
     spaces: int
     """Namespaces it is forked into."""
     threads: int
-    """Of the zygote; another thread's locks would stay locked for ever in the worker."""
+    """Threads of the zygote; another thread's locks would stay locked for ever in a worker."""
     channel: int
     out: int
     err: int

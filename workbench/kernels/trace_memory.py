@@ -43,7 +43,7 @@ class Region:
 
     @property
     def nbytes(self) -> int:
-        """Of the storage."""
+        """Bytes of the storage."""
         return self.high - self.low
 
     def touch(self, sectors: Array, *, write: bool) -> None:

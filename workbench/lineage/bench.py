@@ -18,13 +18,13 @@ class Looked(Protocol):
     """A kernel after policy and compile. One of the two methods is called, once."""
 
     report: GateReport
-    """Of policy and compile."""
+    """Report of policy and compile."""
 
     def judged(self) -> GateReport:
-        """With correctness, and its speed beside the state."""
+        """The report with correctness, and with the speed against the state."""
 
     def proven(self) -> GateReport:
-        """With correctness alone: its speed is known."""
+        """The report with correctness alone, since the speed is known."""
 
 
 class Bench(Protocol):

@@ -20,7 +20,7 @@ class Idea(Struct, frozen=True, kw_only=True):
     by: str
     """Who had it: a model's name."""
     usd: float = 0.0
-    """For the talk that led to it."""
+    """Dollars for the exchange that led to it."""
 
 
 class NoIdea(Struct, frozen=True, kw_only=True):

@@ -103,7 +103,7 @@ def _carried(edit: str, helped: Sequence[Instance]) -> tuple[str, Carrier]:
 
 
 def _name(feature: str, requires: Sequence[str]) -> str:
-    """Of what pays by itself, or after what: `pipelined-loads-after-fused-loops`."""
+    """The name of what pays by itself, or after what: `pipelined-loads-after-fused-loops`."""
     if not requires:
         return feature
     more = f"-and-{len(requires) - 1}-more" if len(requires) > 1 else ""

@@ -45,11 +45,11 @@ class Instance(Struct, frozen=True, kw_only=True):
     ratio: float | None = None
     """Times faster than without it; None where nothing was timed."""
     speed: Speed | None = None
-    """The same, with its interval."""
+    """The speed with its interval."""
     before: Facts
-    """Of the kernel without the mechanism."""
+    """Facts of the kernel without the mechanism."""
     after: Facts
-    """Of the kernel with it."""
+    """Facts of the kernel with it."""
     before_us: float | None = None
     after_us: float | None = None
     measured: bool = False
@@ -61,15 +61,15 @@ class Instance(Struct, frozen=True, kw_only=True):
     target: str
     accepted: bool
     position: float | None = None
-    """Of a lineage's step: 0 just above naive, 1 at the expert; None in a run."""
+    """Place of a lineage's step: 0 just above naive, 1 at the expert; None in a run."""
     requires: tuple[str, ...] = ()
     """Features that steps before it put there which do not pay without it; see `leaping`."""
     first: tuple[str, ...] = ()
-    """Of a run: cards that were carried out before it in the same step."""
+    """Cards that were carried out before it in the same step of a run."""
     losing: bool = False
     """Whether it is such a step itself."""
     intent: str = ""
-    """In the words of its plan."""
+    """Intent in the words of its plan."""
     change: tuple[str, str] | None = None
     """Sources before and after a step that no edit made."""
 
@@ -195,7 +195,7 @@ class _Place(Struct, frozen=True, kw_only=True):
         )
 
     def facts(self, source: str, kernel: str, gate: GateReport | None) -> Facts:
-        """Of one kernel of a source; without a report those that its text tells."""
+        """Facts of one kernel; without a report only those that follow from its text."""
         launches, traces = (gate.launches, gate.traces) if gate is not None else ((), ())
         known = {"problem.family": self.family or None}
         target = TARGETS.get(self.settings.target)

@@ -57,7 +57,7 @@ class Drawable(Protocol):
 
     @property
     def accepted_line(self) -> bool:
-        """On `main`."""
+        """Whether the version is on `main`."""
 
 
 class Role(StrEnum):
@@ -76,7 +76,7 @@ class Cell(NamedTuple):
     glyph: str
     role: Role
     lane: int
-    """Whose colour it has; for a blank, the lane it lies in."""
+    """The lane whose colour it has; for a blank, the lane in which it lies."""
     faint: bool
     """Belongs to a chain in which nothing was kept."""
 
@@ -86,7 +86,7 @@ class Row(NamedTuple):
 
     number: int
     lane: int
-    """Of the version; its mark is `cells[2 * lane]`."""
+    """The version's lane; its mark is `cells[2 * lane]`."""
     cells: tuple[Cell, ...]
     """Lanes are two characters apart; ends with the last cell that is not blank."""
 

@@ -40,7 +40,7 @@ class Predicate(Struct, frozen=True, kw_only=True):
 
     fact: str
     when: str
-    """In the language of conditions."""
+    """The predicate in the language of conditions."""
     says: str
     excludes: tuple[int, ...]
     """Places, among the failures, of those it rules out."""

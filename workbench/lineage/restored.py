@@ -45,7 +45,7 @@ class Made(Struct, frozen=True):
 
     report: GateReport
     operations: Mapping[str, int] = {}
-    """Of TTGIR, by name, over all launches; empty where its text was not kept."""
+    """Number of TTGIR operations by name over all launches; empty if its text was not kept."""
 
 
 def operations(ttgir: str) -> Counter[str]:

@@ -19,7 +19,7 @@ YOURS = "your ladder.toml"
 _MAY_STAND = ("needs_gpu", "use", "pairs_first")
 """Keys of a rung that have a default, so that the shipped file need not have them."""
 _ROUNDING = 1e-6
-"""Of shares that are written as decimals."""
+"""Rounding error allowed for shares that are written as decimals."""
 
 T = TypeVar("T")
 _NotNegative = Annotated[float, Meta(ge=0)]
@@ -64,7 +64,7 @@ class SearchSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ahead: Number
     """Candidates that have passed the bottom rung while another is on the GPU."""
     per_technique: Number
-    """Of those, how many may come from one technique while others are there."""
+    """How many of them may come from one technique while others are there."""
     plateau_rounds: Number
     plateau_gain: Number
     """Ratio that the best must gain over so many rounds, or the search has come to rest."""

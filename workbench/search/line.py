@@ -13,7 +13,7 @@ class Line(Struct, frozen=True):
     """The accepted steps that lead to the incumbent, and everything tried beside them."""
 
     steps: tuple[Tried, ...]
-    """From the seed to the incumbent."""
+    """Steps from the seed to the incumbent."""
     history: tuple[Tried, ...]
 
     @property

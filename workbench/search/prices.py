@@ -11,7 +11,7 @@ from workbench.session.records import Budget
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    """Of one candidate at one rung, seconds."""
+    """The price of one candidate at one rung, in seconds."""
 
     gpu_seconds: float
     wall_seconds: float
@@ -20,7 +20,7 @@ class Price(Struct, frozen=True, kw_only=True):
 
 
 class Prices(Struct, frozen=True, kw_only=True):
-    """Of every rung, by name."""
+    """The prices of all rungs, by name."""
 
     rungs: dict[str, Price]
 
@@ -45,11 +45,11 @@ class Costed(Protocol):
 
     @property
     def gpu_seconds(self) -> float:
-        """Of this rung alone."""
+        """GPU-seconds of this rung alone."""
 
     @property
     def wall_seconds(self) -> float:
-        """Of this rung alone."""
+        """Wall seconds of this rung alone."""
 
 
 def learned(history: Sequence[Costed], file: LadderFile) -> Prices:

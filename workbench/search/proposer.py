@@ -47,7 +47,7 @@ class Considered(Struct, frozen=True, kw_only=True):
     refused: dict[str, str]
     """Why each of the other cards is out of the question, by id."""
     vetoed: tuple[str, ...]
-    """Of those, the ones that fit and that the policy closes."""
+    """Cards that fit but that the policy forbids."""
 
     @property
     def record(self) -> PolicyRecord:

@@ -49,11 +49,11 @@ class Ranked(Struct, frozen=True, kw_only=True):
     again: bool
     """Whether it helped here already: its best values come first, so others are worth more now."""
     warned: bool
-    """At a risk that was seen elsewhere."""
+    """Whether a risk that was seen elsewhere holds here."""
     draft: bool
     risky: bool
     kernel: int
-    """Of the kernel among those launched, the one that moves most bytes first."""
+    """Rank of the kernel among those launched; the one that moves most bytes comes first."""
     worth: float
     """Logarithm of the expected gain, as far as it counts (`policy.toml`, ranking)."""
     says: str

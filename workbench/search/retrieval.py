@@ -67,7 +67,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
     name: str
     place: Place
     steps: tuple[Step, ...]
-    """From the seed on."""
+    """Steps from the seed on."""
 
 
 class Way(Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class Way(Struct, frozen=True, kw_only=True):
     first: int
     """Place of its first step in the lineage."""
     cards: tuple[str, ...]
-    """To be taken, in order."""
+    """Cards to take, in order."""
     present: tuple[str, ...]
     """Cards in between whose features are there already."""
     stopped: str
@@ -195,7 +195,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _gain(steps: Sequence[Step], first: int, last: int) -> float | None:
-    """Of a span as a whole; None where its ends were not read together."""
+    """Gain of a span as a whole; None if its ends were not timed together."""
     span = steps[first : last + 1]
     if not span:
         return None

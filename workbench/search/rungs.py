@@ -24,7 +24,7 @@ class Action(StrEnum):
     """What becomes of a candidate."""
 
     PROMOTE = "promote"
-    """To the next rung; from the top one: it is kept."""
+    """Goes to the next rung, or is kept if this is the top one."""
     HOLD = "hold"
     """It may climb later: nothing speaks against it, and others go first."""
     PRUNE = "prune"
@@ -50,7 +50,7 @@ class RungResult(Struct, frozen=True, kw_only=True):
     cubin: str = ""
     """`GateReport.work`, what it makes a GPU do; empty when that is not known."""
     number: int | None = None
-    """Of its transition, where it has one: `same kernel as v7`."""
+    """Number of its transition, if it has one: `same kernel as v7`."""
     technique: str = ""
     """What the line is for, by card category; empty for a seed."""
     kind: Kind = Kind.MODELED
@@ -64,7 +64,7 @@ class RungResult(Struct, frozen=True, kw_only=True):
     what counts. Of a short kernel the interval is wider than what that test asks."""
     gpu_seconds: float = 0.0
     wall_seconds: float = 0.0
-    """Of this rung alone."""
+    """Wall seconds of this rung alone."""
 
 
 class Rung(Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class Rung(Struct, frozen=True, kw_only=True):
 
     name: str
     place: int
-    """From 0."""
+    """Place of the rung, from 0."""
     spec: RungSpec
 
 
@@ -86,18 +86,18 @@ class Standing(Struct, frozen=True, kw_only=True):
     """Orders candidates: the lower end of the speedup, and the rung's own term. Higher is better;
     0 for one that is given up."""
     rung: str = ""
-    """Where it is promoted to; empty from the top rung, and when it is not."""
+    """The rung to which it is promoted; empty from the top rung, or if it is not."""
     beats_best: bool = False
     """Whether its interval lies above the best's too: then it is not only the next incumbent."""
 
 
 class Interval(Struct, frozen=True):
-    """Between what a speedup over the incumbent lies."""
+    """The interval in which a speedup over the incumbent lies."""
 
     low: float
     high: float
     ratio: float
-    """In between: what is likeliest."""
+    """The likeliest ratio, between the ends."""
     kind: Kind
 
     def says(self) -> str:
@@ -239,7 +239,7 @@ class Ladder:
         return Interval(low, inf if one.high is None else one.high, one.ratio, one.kind)
 
     def _up(self, place: int, reason: str, score: float, means: "_Means") -> Standing:
-        """To the next rung, if there is one and the budget has room for it."""
+        """Promote to the next rung, if there is one and the budget has room for it."""
         if place + 1 >= len(self.rungs):
             return Standing(action=Action.PROMOTE, reason=f"{reason}: it is kept", score=score)
         name = self.rungs[place + 1].name

@@ -65,7 +65,7 @@ class _Check:
         }
 
     def faults(self) -> Iterator[Fault]:
-        """Of every reference, in their order."""
+        """Faults of all references, in their order."""
         steps: list[tuple[Ref, Numbered]] = []
         for ref in self._refs:
             row = numbered(ref.name)

@@ -103,7 +103,7 @@ def _lost_steps(git: Plumbing, damaged: Iterable[str]) -> list[Update]:
 
 
 def _steps(git: Plumbing, ids: Iterable[str]) -> list[_Step]:
-    """Those of the commits that can be read and are transitions."""
+    """The commits that can be read and are transitions."""
     steps: list[_Step] = []
     for id_ in ids:
         try:

@@ -113,7 +113,7 @@ def parse(ref: Ref) -> Move:
 
 
 def read_moves(refs: Iterable[Ref]) -> tuple[tuple[Move, ...], dict[str, str]]:
-    """Those among the references, oldest first, and why others under their names are none."""
+    """The moves among the references, oldest first, and why others under such names are none."""
     named = sorted((number, ref) for ref in refs if (number := move_number(ref.name)) is not None)
     found: list[Move] = []
     faults: dict[str, str] = {}

@@ -46,7 +46,7 @@ class Person(NamedTuple):
     email: str
 
     def stamp(self, unix_seconds: int) -> str:
-        """As a commit spells who and when; times are UTC."""
+        """Author and time in the form of a commit; times are UTC."""
         return f"{self.name} <{self.email}> {unix_seconds} +0000"
 
 

@@ -124,7 +124,7 @@ class Plumbing:
         return self._told(*arguments, feed=feed)[0]
 
     def _told(self, *arguments: str, feed: bytes | BinaryIO = b"") -> tuple[bytes, str]:
-        """As `run`, with what git complained of although it did as it was told."""
+        """As `run`, with git's warnings although it succeeded."""
         status, out, complaint = self._executed(arguments, feed)
         if status != 0:
             raise explained(arguments[0], complaint, self.folder)

@@ -48,7 +48,7 @@ class Overview(Struct, frozen=True, kw_only=True):
     """The whole lineage, lightly: what one git call tells."""
 
     versions: tuple[Summary, ...]
-    """By number, ascending; those that wait for a person too."""
+    """Versions in order of number, including those that wait for a person."""
     main: int | None
     """The newest kernel of the accepted line; None before the seed, or when `main` is not ours."""
     best: int | None

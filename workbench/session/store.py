@@ -54,7 +54,7 @@ class _Standing(NamedTuple):
     """What a step is written on top of."""
 
     files: dict[str, str]
-    """Those that a session starts with, by name."""
+    """The files with which a session starts, by name."""
     heads: dict[str, str]
     """`main` and `best`, where they are."""
     parents: list[str]

@@ -36,7 +36,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     stage: Stage
     """Where the gate ended."""
     code: str
-    """Of the decisive finding; empty when accepted."""
+    """Code of the decisive finding; empty when accepted."""
     rung: int
     speed: Speed | None
     """Against the parent; three decimals, without confidence and pairs."""
@@ -44,7 +44,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Likewise, where it was measured so."""
     versus_reference: Speed | None
     time: Time | None
-    """Of the candidate; without samples, device and detail."""
+    """Time of the candidate, without samples, device and detail."""
     answer: Answer
     by: str
     """`gate`, `person` or `nobody`."""
@@ -62,7 +62,7 @@ def message(transition: Transition) -> str:
 
 
 def subject(transition: Transition) -> str:
-    """As a person would write it: `row-on-chip on softmax_kernel: 1.32x against v3, accepted`."""
+    """The subject of a commit: `row-on-chip on softmax_kernel: 1.32x against v3, accepted`."""
     plan, gate = transition.plan, transition.gate
     what = title(transition)
     if plan is not None and plan.card:

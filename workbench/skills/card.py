@@ -53,9 +53,9 @@ class Skill(Struct, frozen=True, kw_only=True):
     replaces: Path | None = None
     """The shipped card of the same id that a user's card stands in for."""
     preconditions: tuple[Condition, ...]
-    """In the card's order."""
+    """Conditions in the card's order."""
     risks: tuple[Condition | None, ...]
-    """In the card's order; None for a risk without a condition."""
+    """Conditions of the risks in the card's order; None for a risk without a condition."""
 
     @property
     def admitted(self) -> bool:

@@ -17,14 +17,14 @@ class Counts(Struct, frozen=True, kw_only=True):
     tried: int
     draft: int
     kept: int
-    """With a step that was kept."""
+    """Number of cards with a step that was kept."""
     kept_measured: int
-    """With one that was kept by measured pairs."""
+    """Number of cards with a step that measured pairs kept."""
     two_problems: int
     """Tried on two problems or more, whatever came of it."""
     two_problems_measured: int
     risk_seen: int
-    """With a risk that says where it was seen."""
+    """Number of cards with a risk that says where it was seen."""
     poor: dict[str, tuple[str, ...]]
     """By card, what it lacks of: `a kept step`, `a second problem`, `a risk that was seen`."""
 

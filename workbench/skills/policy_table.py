@@ -26,7 +26,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     says: str
     when: str
     source: str
-    """Of the threshold: a paper, or `ours`."""
+    """Source of the threshold: a paper, or `ours`."""
 
 
 class BottleneckRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,7 +116,7 @@ class Ranking(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Standing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """From when on a card may be chosen unasked."""
+    """The standing from which a card may be chosen unasked."""
 
     shipped_draft: Literal["last", "asked"]
     """A shipped card without evidence: last in its level, or only when pinned."""

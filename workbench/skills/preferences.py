@@ -42,7 +42,7 @@ def _with(ids: Iterable[str], card: str, *, present: bool | None) -> tuple[str, 
 
 
 def preferences_file() -> Path:
-    """Beside the folder of a person's cards."""
+    """Path of the file, beside the folder of the user's cards."""
     return config_home() / "skills.toml"
 
 

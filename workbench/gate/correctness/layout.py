@@ -93,7 +93,7 @@ def _meet(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def _addresses(x: torch.Tensor) -> torch.Tensor:
-    """Of its elements, in bytes."""
+    """Addresses of its elements in bytes, relative to the storage."""
     found = torch.tensor([x.data_ptr()])
     for size, stride in zip(x.shape, x.stride(), strict=True):
         steps = torch.arange(size) * (stride * x.element_size())

@@ -24,12 +24,12 @@ class TensorEntry(Struct, frozen=True, kw_only=True):
     name: str
     """Path in its nesting (`0`, `1.scale`) or name in the state_dict."""
     dtype: str
-    """Without `torch.`."""
+    """Name of the dtype without `torch.`."""
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    """In elements."""
+    """Strides in elements."""
     bytes: int
-    """From the first to the last element, gaps included."""
+    """Bytes from the first to the last element, including gaps."""
 
 
 What = Literal["inputs", "state"]
@@ -43,14 +43,14 @@ class OpenReference(Struct, frozen=True, kw_only=True):
     source: str
     values: dict[str, Constant]
     build_seed: int
-    """Of the constructor; the candidate is built from the same."""
+    """Seed for the constructor; the candidate is built from the same one."""
     precision: Precision
     tolerance: dict[str, Tolerance]
     selections: tuple[Selection, ...]
     lends: bool = False
     """The candidate lends buffers on the GPU; else inputs and weights travel as bytes."""
     threads: int = 1
-    """Of torch, for answers on the CPU."""
+    """Torch's threads, for answers on the CPU."""
 
 
 class Reference(Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class Reference(Struct, frozen=True, kw_only=True):
     peak_bytes: int = 0
     """Most GPU memory that one native call takes, inputs and weights included; 0 on the CPU."""
     output_bytes: int = 0
-    """Of its outputs together; 0 on the CPU."""
+    """Bytes of all its outputs; 0 on the CPU."""
 
 
 class Perturb(Struct, frozen=True, kw_only=True):
@@ -168,7 +168,7 @@ class Measured(Struct, frozen=True, kw_only=True):
     wrong_exact: int = 0
     """Elements of an exact (integer or bool) tensor that differ."""
     index: tuple[int, ...] = ()
-    """Of the worst element."""
+    """Index of the worst element."""
     value: float = 0.0
     gold: float = 0.0
     native: float = 0.0
@@ -233,7 +233,7 @@ class RunCall(Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.PLAIN
     order_seed: int = 0
     config: int = 0
-    """Of autotuned kernels in the interpreter, counted around."""
+    """Configuration of autotuned kernels in the interpreter, modulo their number."""
     hold: bool = True
     """Keep the outputs alive until the worker ends."""
     bare: bool = False
@@ -247,7 +247,7 @@ class Operator(Struct, frozen=True):
     """`aten.mm`, without the overload."""
     times: int
     line: int | None
-    """Of its first use, in the candidate's file."""
+    """Line of its first use in the candidate's file."""
     allowed: bool
     reads: bool = False
     """Whether it brings a tensor's values into Python."""
@@ -259,7 +259,7 @@ class Raised(Struct, frozen=True, kw_only=True):
     kind: str
     message: str
     line: int | None
-    """In the candidate's file."""
+    """Line in the candidate's file."""
     kernel: str = ""
     """The jit function that was running; empty for host code."""
     out_of_bounds: OutOfBounds | None = None
@@ -284,7 +284,7 @@ class OutputFacts(Struct, frozen=True, kw_only=True):
     storage_bytes: int
     offset_bytes: int
     overlaps: tuple[str, ...]
-    """Whose bytes it shares: `input 0`, `parameter weight`, `output 1 of an earlier call`."""
+    """Tensors with which it shares bytes: `input 0`, `output 1 of an earlier call`."""
     beside: tuple[int, ...] = ()
     """Outputs of the same call before it whose bytes it shares."""
 

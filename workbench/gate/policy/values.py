@@ -34,7 +34,7 @@ class Plain:
     """A number, string, dtype, device, shape or setting: holds no tensor data."""
 
     address: bool = False
-    """From `data_ptr()`: harmless as a number, a replay when it is the key of a cache."""
+    """Whether it is from `data_ptr()`: harmless as a number, a replay as the key of a cache."""
     setting: bool = False
     """Of a library module: to be read. Called, it would be one of the module's methods."""
 

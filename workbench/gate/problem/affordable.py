@@ -46,7 +46,7 @@ class Scaled(Struct, frozen=True, kw_only=True):
         return ", ".join(f"{name} {values[name]} (of {old})" for name, old in self.was.items())
 
     def sidecar(self) -> str:
-        """As a sidecar's TOML."""
+        """The smaller size as a sidecar's TOML."""
         return made_sidecar(self.shape.name, self.shape.values)
 
 

@@ -120,7 +120,7 @@ def _told(fault: WorkerFault, problem: Problem, shape: Shape) -> WorkbenchError:
 
 
 def moved_bytes(seen: Described) -> int:
-    """Of inputs, weights and outputs."""
+    """Bytes of inputs, weights and outputs."""
     entries = (*seen.input_entries, *seen.state, *seen.output_entries)
     return sum(entry.bytes for entry in entries)
 

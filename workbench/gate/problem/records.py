@@ -16,7 +16,7 @@ class Describe(Struct, frozen=True, kw_only=True):
     values: dict[str, Constant]
     precision: Precision
     meta: bool
-    """On meta tensors: shapes alone, nothing is computed or allocated."""
+    """Whether it ran on meta tensors, with shapes alone."""
 
 
 class Described(Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class Described(Struct, frozen=True, kw_only=True):
     output_entries: tuple[TensorEntry, ...]
     operators: tuple[OperatorWork, ...]
     read_bytes: float
-    """Of inputs and state, as far as operators read them."""
+    """Bytes of inputs and state that operators read."""
     device: str = "cpu"
     """Where it runs for real."""
     unseen: str = ""
@@ -103,7 +103,7 @@ class ProblemReport(Struct, frozen=True, kw_only=True):
 
     problem: str
     shapes: tuple[ShapeReport, ...]
-    """As the problem orders them: small to full."""
+    """Reports in the problem's order, from small to full."""
     findings: tuple[Finding, ...] = ()
     """All of them `Blame.PROBLEM`: a candidate may be right and the problem still say little."""
     seconds: float = 0.0
@@ -117,5 +117,5 @@ class ProblemReport(Struct, frozen=True, kw_only=True):
 
     @property
     def full(self) -> ShapeReport:
-        """Of the shape whose speed counts."""
+        """The report of the full shape, whose speed counts."""
         return self.shapes[-1]

@@ -28,7 +28,7 @@ class Place(Struct, frozen=True):
     """An instruction, as far as the tool could name it."""
 
     kernel: str
-    """Without its signature; empty where the tool names none."""
+    """Name of the kernel without its signature; empty if the tool names none."""
     file: str = ""
     line: int | None = None
 
@@ -45,7 +45,7 @@ class Report(Struct, frozen=True, kw_only=True):
     """`is out of bounds`, `is misaligned`, the severity of a race."""
     address: str = ""
     bytes: int | None = None
-    """Of one access."""
+    """Bytes of one access."""
     times: int = 1
 
 
@@ -54,7 +54,7 @@ class Said(Struct, frozen=True, kw_only=True):
 
     reports: tuple[Report, ...] = ()
     errors: int | None = None
-    """Of the tool's own summary; None where it printed none: then nothing was checked."""
+    """Errors in the tool's summary; None if it printed none, as nothing was then checked."""
     faults: tuple[str, ...] = ()
     """What the tool said of its own trouble."""
 

@@ -10,7 +10,7 @@ class TimeRuns(Struct, frozen=True, kw_only=True):
 
     runs: int
     seed: int = 0
-    """Of the inputs; given with the first message."""
+    """Seed of the inputs; given with the first message."""
 
 
 class Read(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 WARPS = 16
-"""Of one program: 512 threads divide the residency of every SM that we compile for."""
+"""Warps of one program: 512 threads divide the residency of every SM that we compile for."""
 
 
 @triton.jit(do_not_specialize=["nanoseconds"])

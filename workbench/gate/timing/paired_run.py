@@ -83,9 +83,9 @@ class PairedRun:
         """Pairs that were taken under the power cap, because no rest kept the GPU below it."""
         self._cooling = Cooling()
         self._cooled = 0
-        """Of the dropped, those after which the run rests longer."""
+        """Number of dropped pairs after which the run pauses longer."""
         self.round_seconds = 0.0
-        """Of the last warm-up round."""
+        """Seconds of the last warm-up round."""
 
     @property
     def pairs(self) -> int:
@@ -124,13 +124,13 @@ class PairedRun:
         )
 
     def disagreements(self, names: Iterable[str]) -> dict[str, Disagreement]:
-        """The same of several sides; empty when all clocks agree."""
+        """Disagreements of several sides by name; empty when all clocks agree."""
         found = {name: self.disagreement(name) for name in names}
         return {name: one for name, one in found.items() if one is not None}
 
     @property
     def under_cap(self) -> str:
-        """That pairs were taken under the power cap, in a sentence; empty where none was."""
+        """A sentence that pairs were taken under the power cap; empty if none were."""
         if not self.capped:
             return ""
         return (

@@ -41,7 +41,7 @@ class HoldGpu(Protocol):
     """Has the GPU for oneself, or `shared` with others who time nothing. Raises GpuBusy."""
 
     def __call__(self, waits: Waits, *, shared: bool = False) -> AbstractContextManager[Watch]:
-        """For as long as the body runs."""
+        """Hold the GPU while the body runs."""
 
 
 class Played(Struct, frozen=True, kw_only=True):
@@ -49,11 +49,11 @@ class Played(Struct, frozen=True, kw_only=True):
 
     run: PairedRun
     rule: PairRule
-    """With the cap that could be afforded."""
+    """The rule with the cap that could be afforded."""
     rival: str
     """Name of the side that the candidate was paired with; empty when it was alone."""
     seconds: float
-    """For which the GPU was held alone."""
+    """How long the GPU was held alone."""
 
     def summary(self, *, over: str) -> PairSummary:
         """The pairs of the candidate with another side."""

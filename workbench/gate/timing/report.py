@@ -77,7 +77,7 @@ FOUND_ONCE = "profile.found-once"
 
 
 def found_once(speed: Speed) -> Finding:
-    """That a gain is still to be found again: no fault, and no verdict."""
+    """The finding that a gain is still to be confirmed, which is no fault and no verdict."""
     says = f"{speed.in_full()} over its parent in one run, to be found again"
     return Finding(code=FOUND_ONCE, says=says, blame=Blame.MACHINE)
 
@@ -121,7 +121,7 @@ def around(watch: Watch) -> list[Finding]:
 
 
 def large(versus: Speed) -> Finding | None:
-    """That a speedup over eager PyTorch deserves a look; None where it does not."""
+    """The finding that a speedup over eager PyTorch is suspiciously large; None if it is not."""
     if versus.ratio <= LARGE_SPEEDUP:
         return None
     says = f"{versus.ratio:.1f}x over eager PyTorch deserves a look"

@@ -21,12 +21,12 @@ class Prepared(Struct, frozen=True, kw_only=True):
     """The ring is there, its first set in place."""
 
     made: Made
-    """Of the first set; the others are alike."""
+    """Description of the first set; the others are alike."""
     sets: int
     fresh: bool
     """Every turn draws a new set; else kept ones are changed a little before each use."""
     sms: int = 0
-    """Of the device; 0 on the CPU."""
+    """Number of the device's SMs; 0 on the CPU."""
     l2_bytes: int = 0
 
 

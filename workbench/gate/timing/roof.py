@@ -117,6 +117,6 @@ def _written(shape: ShapeReport) -> float:
 
 
 def _dtypes(shape: ShapeReport) -> set[str]:
-    """Of inputs, weights and outputs."""
+    """Dtypes of inputs, weights and outputs."""
     entries = (*shape.input_entries, *shape.state, *shape.output_entries)
     return {entry.dtype for entry in entries}

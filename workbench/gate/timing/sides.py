@@ -77,7 +77,7 @@ _OPEN_SECONDS = 120.0
 _FIRST_SECONDS = 180.0
 """For the first call, which compiles and tunes (gate protocol, section 10: 120 s for compiling)."""
 _EMPTY_TURNS = 7
-"""Of each kind, for a median (ours)."""
+"""Turns of each kind, for a median (ours)."""
 _REST = 0.1
 """CPU seconds of all sides in a second of a stand-in's turn: up to here they rest (ours)."""
 _REHEARSING = Limits(wall_seconds=CALL_SECONDS, memory_bytes=32 << 30, cpu_seconds=1800)
@@ -96,7 +96,7 @@ class SidesSpec(Struct, frozen=True, kw_only=True):
     """The reference takes turns too, after the candidates."""
     target: str
     seed: bytes
-    """Of weights, contents and whatever else is drawn."""
+    """Seed of weights, contents and everything else that is drawn."""
 
 
 class Sides(Struct, frozen=True):

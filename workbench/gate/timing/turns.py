@@ -40,7 +40,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
     reading: Reading
     judge_us: float
-    """From the question's first byte to the answer's last, on the judge's own clock."""
+    """Microseconds from the question's first byte to the answer's last, by the judge's clock."""
 
 
 class Empty(Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class Empty(Struct, frozen=True, kw_only=True):
     """The job did the same beside the call as it does now."""
 
     def late(self, kind: str) -> float | None:
-        """By how much a worker's wall overstates a turn of that kind; None where unknown."""
+        """How much a worker's wall time overstates a turn of that kind; None if unknown."""
         turns = _on_device(self.held if kind == "held" else self.bare)
         if len(turns) < _FEWEST:
             return None

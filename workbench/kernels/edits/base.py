@@ -41,7 +41,7 @@ class Anchor(Struct, frozen=True, kw_only=True):
     """A place that the edit can work on."""
 
     lines: tuple[int, ...]
-    """Of the file, rising."""
+    """Lines of the file, in order."""
     says: str
     parameters: dict[str, Parameter] = {}
     """Parameters that choose this place."""

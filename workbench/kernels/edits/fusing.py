@@ -27,7 +27,7 @@ class Pair:
     first: LaunchSite
     second: LaunchSite
     body: list[ast.stmt]
-    """Of the host function."""
+    """Body of the host function."""
     between: str
     """The tensor's name on the host."""
     stored: str

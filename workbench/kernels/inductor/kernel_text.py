@@ -29,7 +29,7 @@ class PlainKernel(Struct, frozen=True, kw_only=True):
 
     name: str
     source: str
-    """Without the decorator."""
+    """Source without the decorator."""
     helpers: dict[str, str]
     """Functions of its own that it needs, name to text with decorator."""
     parameters: tuple[str, ...]

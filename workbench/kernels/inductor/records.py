@@ -17,7 +17,7 @@ class LiftRequest(Struct, frozen=True, kw_only=True):
     """`sm90`."""
     precision: Precision
     name: str
-    """Of the problem."""
+    """Name of the problem."""
 
 
 class LiftedSeed(Struct, frozen=True, kw_only=True, tag="lifted"):

@@ -91,7 +91,7 @@ def _init(lines: Sequence[str], arguments: str) -> str:
 
 
 def _children(module: nn.Module) -> dict[str, nn.Module]:
-    """Those with state."""
+    """The submodules that have state."""
     return {name: child for name, child in module.named_children() if child.state_dict()}
 
 

@@ -17,7 +17,7 @@ class Allocate(Struct, frozen=True):
     size: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: str
-    """As `torch.float32`."""
+    """Name of the dtype: `torch.float32`."""
 
 
 class Rename(Struct, frozen=True):

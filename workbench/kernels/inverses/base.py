@@ -13,14 +13,14 @@ class Removable(Struct, frozen=True, kw_only=True):
     """One mechanism of one kernel, with what takes it out and what would put it back."""
 
     lines: tuple[int, ...]
-    """Of the file that has it, rising."""
+    """Lines of the file that has it, in order."""
     locus: str
     """Where in the kernel, in words that do not depend on line numbers: `dot`, `BLOCK_M`."""
     says: str
     source: str
     """The text without it."""
     parameters: Parameters = {}
-    """For the forward edit, so that it makes what was there."""
+    """Parameters with which the forward edit restores what was there."""
 
 
 class Inverse(Struct, frozen=True, kw_only=True):

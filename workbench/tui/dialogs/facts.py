@@ -26,7 +26,7 @@ _MARKS = {
 
 
 class Facts(Scroller):
-    """As many lines as there is to say, up to its share of the screen; then it scrolls."""
+    """Facts about a version; it scrolls beyond its share of the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.PANE)
     refusal: str = ""
@@ -42,7 +42,7 @@ class Facts(Scroller):
         return shown
 
     def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
-        """From the record."""
+        """The lines from the version's record."""
         refused = [
             line((f"✗ {text}", f"bold {scene.look.bad}"))
             for text in wrapped(self.refusal, width - 2)

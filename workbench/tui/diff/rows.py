@@ -22,7 +22,7 @@ class Cell(Struct, frozen=True):
     """One line of one side, as it is shown."""
 
     number: int
-    """From 1."""
+    """Number of the line, from 1."""
     text: str
     words: tuple[tuple[int, int], ...] = ()
     """Character ranges that differ from the line beside it."""

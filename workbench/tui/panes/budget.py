@@ -34,7 +34,7 @@ class Meter(Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float | None:
-        """Of the limit; None without one, 1 for a limit of nothing."""
+        """Share of the limit that is spent; None without a limit, 1 for a limit of 0."""
         if self.limit is None:
             return None
         return min(1.0, self.used / self.limit) if self.limit > 0 else 1.0
@@ -104,7 +104,7 @@ def _history(versions: tuple[Version, ...], kind: Kind) -> tuple[float, ...]:
 
 
 def best_speed(snapshot: Snapshot) -> Speed | None:
-    """Of the best version against the seed."""
+    """Speed of the best version against the seed."""
     best = version_of(snapshot, snapshot.best)
     return best.speed_vs_seed if best is not None else None
 

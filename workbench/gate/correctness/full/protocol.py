@@ -29,7 +29,7 @@ class Prepare(Struct, frozen=True, kw_only=True):
     state: tuple[TensorEntry, ...]
     output_entries: tuple[TensorEntry, ...]
     flops: float
-    """Of matrix products, of the whole reference."""
+    """Flops of all matrix products of the reference."""
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class Group(Struct, frozen=True, kw_only=True):
     filled: bool = False
     """Drawn places of an output that host code had filled, whoever writes there later."""
     unwritten: bool = False
-    """Of those, places that no program writes."""
+    """Whether these are filled places that no program writes."""
 
 
 class CompareStored(Struct, frozen=True, kw_only=True):
@@ -74,14 +74,14 @@ class ComparedStored(Struct, frozen=True, kw_only=True):
     measured: tuple[Measured, ...] = ()
     """Indices of worst elements are those in the whole output."""
     tentative: tuple[Measured, ...] = ()
-    """Of the groups that rest on flags; not counted below."""
+    """Measurements of groups that depend on flags; not counted below."""
     programs: int = 0
     elements: tuple[int, ...] = ()
     """Per output: how many of its elements were compared."""
     right_as_filled: dict[int, float] = {}
-    """By output: the share of its drawn places that are right as host code had filled them."""
+    """By output, the share of drawn places that are right as host code filled them."""
     right_unwritten: dict[int, float] = {}
-    """The same of places that no program writes."""
+    """The same for places that no program writes."""
     too_dear: int = 0
     """Groups whose part of the reference costs too much."""
 

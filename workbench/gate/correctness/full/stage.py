@@ -90,12 +90,12 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     target: str
     launches: tuple[Launch, ...]
-    """As recorded there."""
+    """Launches recorded at the full shape."""
     seed: bytes
 
     @property
     def configs(self) -> dict[str, int]:
-        """Of each autotuned kernel the configuration that was recorded."""
+        """Index of the recorded configuration of each autotuned kernel, by name."""
         return {launch.kernel: launch.config for launch in self.launches if launch.configs}
 
     def others(self) -> list[dict[str, int]]:

@@ -1,9 +1,11 @@
 """Every edit on real kernels: still right in the interpreter, and compiled for sm_90."""
 
+import ast
 import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,8 +35,8 @@ ROUNDING = {"dot-precision": {"precision": "tf32x3"}}
 """The interpreter multiplies in fp32 whatever it is told; only what keeps the promise is run."""
 
 
-def variants(name, text, *, all_values):
-    """(edit, parameters, edited text) for each anchor, with one value or all of the grid."""
+def variants(text, *, all_values):
+    """(edit, its values, place, edited text) for each anchor, with one value or all of the grid."""
     for kernel in read_source(text).launched:
         for edit in EDITS.values():
             for anchor in edit.anchors(text, kernel):
@@ -44,7 +46,7 @@ def variants(name, text, *, all_values):
                         edited = edit.apply(text, kernel, parameters).source
                     except EditRefused:
                         continue
-                    yield edit, f"{name} {edit.id} {kernel} {parameters}", edited
+                    yield edit, chosen, f"{kernel} {parameters}", edited
 
 
 def values(edit, anchor, all_values):
@@ -55,19 +57,67 @@ def values(edit, anchor, all_values):
             yield from ({parameter.name: value} for value in parameter.grid)
 
 
+@cache
 def jobs_of(*, all_values, per_edit):
     """Cases by id; `per_edit` limits how many candidates each edit is tried on."""
     found, used = {}, {}
     for name, text in CHECKED.items():
-        for edit, case, edited in variants(name, text, all_values=all_values):
+        for edit, chosen, where, edited in variants(text, all_values=all_values):
             names = used.setdefault(edit.id, {})
             if name not in names and len(names) >= per_edit:
                 continue
             names[name] = None
-            found[case] = {"problem": name, "source": edited}
+            case = f"{name} {edit.id} {where}"
+            found[case] = {"problem": name, "source": edited, "step": f"{edit.id} {chosen}"}
             if name in EVEN and edit.id in {"drop-masks", "contiguous-offsets"}:
                 found[f"{case} even"] = {**found[case], "values": EVEN[name]}
     return found
+
+
+def to_compile(*, per_edit):
+    """Cases on shipped seeds: they have a full shape."""
+    found = jobs_of(all_values=False, per_edit=per_edit)
+    return {
+        case: job
+        for case, job in found.items()
+        if job["problem"] in SEEDS and not case.endswith("even")
+    }
+
+
+HINTS = {
+    *("num_warps", "num_stages", "num_ctas", "maxnreg", "eviction_policy", "cache_modifier"),
+    *("loop_unroll_factor", "warp_specialize", "flatten", "disallow_acc_multi_buffer"),
+}
+"""Arguments of launches, loads, stores and loops that are no part of what is computed."""
+
+
+class Computed(ast.NodeTransformer):
+    """A program without its hints."""
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        node.keywords = [keyword for keyword in node.keywords if keyword.arg not in HINTS]
+        return node
+
+
+def programs(jobs):
+    """Each program that computes something else, and every step with each of its values once.
+
+    The interpreter takes hints as they are checked and computes the same.
+    """
+    kept, computed, steps = {}, set(), set()
+    for case, job in jobs.items():
+        tree = ast.dump(Computed().visit(ast.parse(job["source"])))
+        program = (job["problem"], tree, str(job.get("values")))
+        if program not in computed or job["step"] not in steps:
+            kept[case] = job
+        computed.add(program)
+        steps.add(job["step"])
+    return kept
+
+
+def without(jobs, tried):
+    return {case: job for case, job in jobs.items() if case not in tried}
 
 
 def outcome(task, jobs, tmp_path, **environment):
@@ -110,12 +160,7 @@ def test_every_edit_keeps_real_kernels_right(tmp_path):
 
 
 def test_every_edit_compiles_for_the_target(tmp_path):
-    jobs = {
-        case: job
-        for case, job in jobs_of(all_values=False, per_edit=1).items()
-        if job["problem"] in SEEDS and not case.endswith("even")
-    }
-    found = outcome("compile", jobs, tmp_path, TRITON_INTERPRET="0")
+    found = outcome("compile", to_compile(per_edit=1), tmp_path, TRITON_INTERPRET="0")
     assert {case: got["fault"] for case, got in found.items() if "fault" in got} == {}
 
 
@@ -183,19 +228,16 @@ def test_edits_one_after_the_other_keep_kernels_right(tmp_path, even):
 
 
 @pytest.mark.slow
-def test_every_value_of_every_grid_keeps_real_kernels_right(tmp_path):
-    jobs = jobs_of(all_values=True, per_edit=99)
+def test_every_other_value_of_every_grid_keeps_real_kernels_right(tmp_path):
+    tried = jobs_of(all_values=False, per_edit=2)
+    jobs = without(programs(tried | jobs_of(all_values=True, per_edit=99)), tried)
     found = outcome("interpret", jobs, tmp_path, TRITON_INTERPRET="1")
     assert wrong(found) == {}
 
 
 @pytest.mark.slow
-def test_every_edit_compiles_on_every_seed(tmp_path):
-    jobs = {
-        case: job
-        for case, job in jobs_of(all_values=False, per_edit=99).items()
-        if job["problem"] in SEEDS and not case.endswith("even")
-    }
+def test_every_edit_compiles_on_every_other_seed(tmp_path):
+    jobs = without(to_compile(per_edit=99), to_compile(per_edit=1))
     found = outcome("compile", jobs, tmp_path, TRITON_INTERPRET="0")
     assert {case: got["fault"] for case, got in found.items() if "fault" in got} == {}
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.engine.inducing import save
+from workbench.engine.inducing import induced_from, save
 from workbench.errors import WorkbenchError
 from workbench.kernels.facts import read_facts
 from workbench.kernels.facts_catalogue import CATALOGUE
@@ -22,6 +22,7 @@ from workbench.skills.conditions import check, parse
 from workbench.skills.records import Admission, Truth
 from workbench.skills.writing import add_evidence
 
+SESSIONS = Path(__file__).parent.parent / "sessions"
 KNOWN = {name: read_facts("", "")[name] for name in CATALOGUE}
 
 
@@ -151,6 +152,17 @@ def test_a_card_that_is_lifted_again_keeps_its_trials_where_that_is_asked_for(tm
     card = read_card(save(more, tmp_path, renew=True)).card
     assert card.admission == (trial,)
     assert [row.was for row in card.evidence] == [{"value": 1}, {}]
+
+
+def test_recorded_runs_say_when_a_lineage_s_mechanism_fails_and_make_no_card():
+    lineage, run = (SESSIONS / f"{name}.bundle" for name in ("fmha-lineage", "sdp-attention-h200"))
+    alone = {found.card.id: found.card for found in induced_from([lineage])}
+    both = {found.card.id: found.card for found in induced_from([lineage], [run])}
+    assert both.keys() == alone.keys()
+    assert not any(card.precondition for card in alone.values())
+    conditions = [p for card in both.values() for p in card.precondition]
+    assert conditions
+    assert all("failed with" in p.says and "sdp-attention-h200@" in p.says for p in conditions)
 
 
 def test_steps_of_lineages_and_runs_meet_in_their_edit():

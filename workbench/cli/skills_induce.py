@@ -25,6 +25,15 @@ def induce(
             help="Names or folders of lineages and runs, or bundles that export wrote.",
         ),
     ],
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--beside",
+            metavar="SESSION",
+            help="One whose steps count for and against these cards, and make none; again for "
+            "more.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the drafts as TOML files into this folder.")
     ] = None,
@@ -44,11 +53,11 @@ def induce(
     from workbench.engine.inducing import induced_from, save
     from workbench.engine.sessions import find_session, sessions_folder
 
-    places = [
-        path if (path := Path(name)).is_file() else find_session(name, sessions_folder(folder))
-        for name in sessions
-    ]
-    found = induced_from(places)
+    def place(name: str) -> Path:
+        path = Path(name)
+        return path if path.is_file() else find_session(name, sessions_folder(folder))
+
+    found = induced_from([*map(place, sessions)], [*map(place, beside or ())])
     for one in found:
         where = None if out is None else save(one, out, renew=renew)
         if json:

@@ -13,17 +13,18 @@ from workbench.session.bundle import recorded
 from workbench.skills.card import read_card
 
 
-def induced_from(places: Sequence[Path]) -> list[Induced]:
-    """A card for every edit that helped somewhere in these session folders or bundles.
+def induced_from(places: Sequence[Path], beside: Sequence[Path] = ()) -> list[Induced]:
+    """A card for every mechanism that helped somewhere in these session folders or bundles.
 
-    Raises WorkbenchError for what is neither.
+    Steps of the same mechanisms in the sessions `beside` them count for and against the cards, and
+    make none of their own. Raises WorkbenchError for what is neither folder nor bundle.
     """
     with ExitStack() as stack:
-        opened = [stack.enter_context(recorded(place)) for place in places]
+        opened = [stack.enter_context(recorded(place)) for place in (*places, *beside)]
+        ours = {store.settings().name for store in opened[: len(places)]}
         groups = by_mechanism(list(instances(opened)))
-    return [
-        found for group in groups.values() if (found := induce(group[0].edit, group)) is not None
-    ]
+    lifted = [group for group in groups.values() if any(one.session in ours for one in group)]
+    return [found for group in lifted if (found := induce(group[0].edit, group)) is not None]
 
 
 def save(found: Induced, folder: Path, *, renew: bool = False) -> Path:

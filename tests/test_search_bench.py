@@ -200,6 +200,10 @@ def test_the_kernel_that_a_run_ends_with_is_looked_at_at_the_top_once(
     whole, apart = table(recorded, 20)[0], table(priced_apart(recorded), 20)[0]
     assert apart.of("a run").gpu_seconds < whole.of("a run").gpu_seconds
     assert apart.of("full").gpu_seconds == whole.of("full").gpu_seconds
+    parts = apart.of("a run").parts
+    assert set(parts) == {"comparing", "pairs", "counters", "the last look"}
+    assert sum(parts.values()) == pytest.approx(apart.of("a run").gpu_seconds)
+    assert "the last look 16 s" in summary([apart]).lines[2]
     assert apart.of("a run").as_fast == 1.0
 
 
@@ -245,7 +249,7 @@ def test_what_was_not_looked_at_at_the_top_is_priced_by_those_that_were(
     few = [one for one in recorded if one.rung != "profile" or one.candidate == "tile 1"]
     rows = table(few, 10)
     assert rows[0].confirmed == 1
-    assert "5 candidates were not looked at at the top rung" in summary(rows).lines[-1]
+    assert "5 candidates were not looked at at the top rung" in summary(rows).lines[1]
     whole = table(recorded, 10)[0].of("full").gpu_seconds
     assert rows[0].of("full").gpu_seconds == pytest.approx(whole, rel=0.2)
 
@@ -262,7 +266,7 @@ def test_without_the_top_rung_nothing_is_replayed(recorded: list[Looked]) -> Non
     gelu, softmax = table([*bare, *other], 5)
     assert (gelu.confirmed > 0, softmax.confirmed) == (True, 0)
     assert softmax.of("full").gpu_seconds == pytest.approx(gelu.of("full").gpu_seconds, rel=0.2)
-    assert "those of softmax by other problems'" in summary([gelu, softmax]).lines[-1]
+    assert "those of softmax by other problems'" in summary([gelu, softmax]).lines[1]
 
 
 def test_what_a_look_told_of_its_pairs_goes_before_what_lengths_say(
@@ -306,6 +310,9 @@ def test_intervals_widen_with_problems_that_differ(recorded: list[Looked]) -> No
     alone = summary(table(recorded, 20))
     assert both.saved.high - both.saved.low > alone.saved.high - alone.saved.low
     assert both.saved.low <= both.saved.share <= both.saved.high
+    assert both.lines[-1].startswith("a run with one problem left out saves ")
+    assert "(without gelu)" in both.lines[-1]
+    assert "(without softmax)" in both.lines[-1]
 
 
 def test_a_file_is_read_up_to_a_line_that_was_cut_off(

@@ -20,6 +20,10 @@ from workbench.search.rungs import RungResult
 _SMOKE, _BENCH = 1, 2
 """Places of the rungs that are timed below the top."""
 
+COMPARING, PAIRS, COUNTERS, LAST_LOOK = "comparing", "pairs", "counters", "the last look"
+TOP = "all tools of the top rung"
+"""What GPU-seconds are for."""
+
 
 class Cost(Struct, frozen=True):
     """What evaluating cost."""
@@ -42,6 +46,8 @@ class Desk:
     def __init__(self, stream: Stream, rng: random.Random) -> None:
         self.stream = stream
         self.cost = Cost()
+        self.gpu_seconds: dict[str, float] = {}
+        """Of the cost, by what it was for."""
         self._rng = rng
         self._since = 0.0
         """When the next candidate could begin, in seconds since the start."""
@@ -80,7 +86,7 @@ class Desk:
         """For so many seconds of work on the CPU, of which some may be over."""
         now = self.cost.wall_seconds
         since = now if self.stream.kind is Kind.MODELED else self._since
-        self.cost = self.cost.plus(Cost(0.0, max(0.0, since + seconds - now)))
+        self._pay("", Cost(0.0, max(0.0, since + seconds - now)))
         if not side_by_side:
             self._since = self.cost.wall_seconds
 
@@ -88,9 +94,9 @@ class Desk:
         """Pay for everything at a rung but its pairs; what speaks against the candidate there."""
         refused = one.refused
         if refused is not None and self._place(refused.rung) <= self._place(rung):
-            self.cost = self.cost.plus(Cost(refused.gpu_seconds, refused.wall_seconds))
+            self._pay(COMPARING, Cost(refused.gpu_seconds, refused.wall_seconds))
             return refused
-        self.cost = self.cost.plus(self._beside_pairs(one, rung))
+        self._pay(COMPARING, self._beside_pairs(one, rung))
         return None
 
     def _place(self, rung: str) -> int:
@@ -126,7 +132,7 @@ class Desk:
         if summary is None:
             raise ValueError("a rule without pairs decides nothing")
         seconds = one.setup_seconds + len(times) * one.pair_seconds
-        self.cost = self.cost.plus(Cost(seconds, seconds))
+        self._pay(PAIRS, Cost(seconds, seconds))
         return summary
 
     def _pair(self, one: Candidate, against: Candidate) -> tuple[float, float]:
@@ -152,7 +158,8 @@ class Desk:
             refused = self.looked(one, RUNGS[_BENCH])
             if first is not None and refused is None:
                 gain = answer(self.paired(one, against, rule), rule) is Answer.FASTER
-                self._pay(self._counters() if gain else Cost())
+                if gain:
+                    self._pay(*self._counters())
         return RungResult(
             sha256=one.name,
             cubin=one.work,
@@ -173,7 +180,7 @@ class Desk:
         told = self._split()
         if winner.name != BASE and told:
             gpu = median([_gpu_beside(look) - look.counters_seconds for look in told])
-            self._pay(Cost(gpu, gpu))
+            self._pay(LAST_LOOK, Cost(gpu, gpu))
 
     def _first_run(self, one: Candidate, against: Candidate, rule: PairRule) -> PairSummary | None:
         """None of one that was never timed, since something else was found first: it costs what a
@@ -181,28 +188,30 @@ class Desk:
         own = one.looks.get(RUNGS[_SMOKE])
         alike = [own] if own is not None else self._others(RUNGS[_SMOKE])
         # Opening the sides; the GPU is had for the run alone.
-        self._pay(Cost(0.0, median([look.wall_seconds - look.gpu_seconds for look in alike])))
+        self._pay("", Cost(0.0, median([look.wall_seconds - look.gpu_seconds for look in alike])))
         if one.logs:
             return self.paired(one, against, rule)
         timed = [c for c in self.stream.candidates if c.logs]
         seconds = median([c.setup_seconds + rule.first * c.pair_seconds for c in timed])
-        self._pay(Cost(seconds, seconds))
+        self._pay(PAIRS, Cost(seconds, seconds))
         return None
 
-    def _counters(self) -> Cost:
+    def _counters(self) -> tuple[str, Cost]:
         """Of a kept kernel; with everything else of the top rung where that was not told apart."""
         told = self._split()
         if told:
             seconds = median([look.counters_seconds for look in told])
-            return Cost(seconds, seconds)
-        return self._beside_pairs(self.stream.base, RUNGS[-1])
+            return COUNTERS, Cost(seconds, seconds)
+        return TOP, self._beside_pairs(self.stream.base, RUNGS[-1])
 
     def _split(self) -> list[Looked]:
         """Looks at the top rung that told the counters apart."""
         return [look for look in self._others(RUNGS[-1]) if look.counters_seconds]
 
-    def _pay(self, cost: Cost) -> None:
+    def _pay(self, part: str, cost: Cost) -> None:
         self.cost = self.cost.plus(cost)
+        if cost.gpu_seconds:
+            self.gpu_seconds[part] = self.gpu_seconds.get(part, 0.0) + cost.gpu_seconds
 
     def result(self, one: Candidate, against: Candidate, rung: str, rule: PairRule) -> RungResult:
         """Evaluate a candidate at a rung, as the ladder sees it."""

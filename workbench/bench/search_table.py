@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 from msgspec import Struct
 
-from workbench.bench.search_desk import Cost, Desk
+from workbench.bench.search_desk import Desk
 from workbench.bench.search_policies import (
     Beaming,
     Climbing,
@@ -65,6 +65,8 @@ class PolicyRow(Struct, frozen=True, kw_only=True):
     """Share of replays that end with the kernel that full fidelity ends with there."""
     as_fast: float
     """Share that end with that, or with one less than 1 % slower over all samples."""
+    parts: dict[str, float] = {}
+    """The GPU-seconds by what they were for, in the mean."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -159,14 +161,14 @@ def table(looked: Sequence[Looked], runs: int, seed: int = 0) -> list[Row]:
 
 def _row(stream: Stream, runs: int, seed: int) -> Row:
     policies = _policies(stream)
-    ends: dict[str, list[tuple[Candidate, Cost]]] = {name: [] for name in policies}
+    ends: dict[str, list[tuple[Candidate, Desk]]] = {name: [] for name in policies}
     for run in range(runs):
         order = list(stream.candidates)
         random.Random(f"{seed} {stream.problem} {run}").shuffle(order)  # noqa: S311 -- replays
         for name, policy in policies.items():
             drawn = random.Random(f"{seed} {stream.problem} {run} {name}")  # noqa: S311 -- replays
             desk = Desk(stream, drawn)
-            ends[name].append((policy(desk, order), desk.cost))
+            ends[name].append((policy(desk, order), desk))
     full = [winner for winner, _ in ends[_FULL]]
     return Row(
         problem=stream.problem,
@@ -181,15 +183,18 @@ def _row(stream: Stream, runs: int, seed: int) -> Row:
 
 
 def _policy_row(
-    name: str, found: Sequence[tuple[Candidate, Cost]], full: Sequence[Candidate]
+    name: str, found: Sequence[tuple[Candidate, Desk]], full: Sequence[Candidate]
 ) -> PolicyRow:
     winners = [winner for winner, _ in found]
+    desks = [desk for _, desk in found]
+    parts = sorted({part for desk in desks for part in desk.gpu_seconds})
     return PolicyRow(
         policy=name,
-        gpu_seconds=fmean(cost.gpu_seconds for _, cost in found),
-        wall_seconds=fmean(cost.wall_seconds for _, cost in found),
+        gpu_seconds=fmean(desk.cost.gpu_seconds for desk in desks),
+        wall_seconds=fmean(desk.cost.wall_seconds for desk in desks),
         same=fmean(a.same_work(b) for a, b in zip(winners, full, strict=True)),
         as_fast=fmean(_as_fast(a, b) for a, b in zip(winners, full, strict=True)),
+        parts={part: fmean(desk.gpu_seconds.get(part, 0.0) for desk in desks) for part in parts},
     )
 
 
@@ -243,8 +248,36 @@ def summary(rows: Sequence[Row], seed: int = 0) -> Summary:
             f" those that were{borrowed}"
         ),
     ]
+    lines += [*_where(rows), *_left_out(rows)]
     met = run.saved.share >= SAVED and run.same.share >= SAME
     return Summary(saved=run.saved, same=run.same, policies=policies, lines=tuple(lines), met=met)
+
+
+def _where(rows: Sequence[Row]) -> list[str]:
+    """What a run's GPU-seconds are for, all problems together."""
+    spent: dict[str, float] = {}
+    for row in rows:
+        for part, seconds in row.of(ENGINE).parts.items():
+            spent[part] = spent.get(part, 0.0) + seconds
+    whole = sum(spent.values())
+    parts = sorted(spent.items(), key=lambda one: -one[1])
+    words = ", ".join(
+        f"{part} {seconds:.0f} s ({100 * seconds / whole:.0f} %)" for part, seconds in parts
+    )
+    return [f"a run's GPU-seconds: {words}"] if whole else []
+
+
+def _left_out(rows: Sequence[Row]) -> list[str]:
+    """What a run saves when any one problem is left out."""
+    if len(rows) < 2:
+        return []
+    without = {}
+    for row in rows:
+        others = [one for one in rows if one is not row]
+        without[row.problem] = 1 - _total(others, ENGINE) / _total(others, _FULL)
+    least, most = (pick(without, key=without.__getitem__) for pick in (min, max))
+    says = f"{100 * without[least]:.0f} % (without {least}) to {100 * without[most]:.0f} %"
+    return [f"a run with one problem left out saves {says} (without {most})"]
 
 
 def _told(rows: Sequence[Row], name: str, seed: int) -> Told:

@@ -7,6 +7,7 @@ from email.utils import parsedate_to_datetime
 from msgspec import Struct
 
 from workbench.agents.records import Ending
+from workbench.agents.secrecy import masked
 
 OPTIONAL = (
     "stream_options",
@@ -23,8 +24,6 @@ _OVERFLOW = re.compile(
     re.IGNORECASE,
 )
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|credit", re.IGNORECASE)
-_SECRET = re.compile(r"\b(sk|key|pk|xai|gsk|hf)[-_][\w*.-]{6,}", re.IGNORECASE)
-"""What looks like a key, should an endpoint repeat one that is not the whole of ours."""
 _LONGEST = 300
 
 
@@ -87,11 +86,6 @@ def without_key(text: str, key: str) -> str:
         text = text.replace(key, "(key)")
     text = " ".join(masked(text).split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-
-
-def masked(text: str) -> str:
-    """A text without what looks like a key."""
-    return _SECRET.sub("(key)", text)
 
 
 def _message(fault: BaseException) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from workbench.agents.records import Message, Role
+from workbench.agents.secrecy import sealed
 from workbench.agents.tokens import estimate_prompt
 
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
@@ -96,8 +97,12 @@ Slots = Mapping[str, Sequence[str]]
 
 
 def fill(role: Role, slots: Slots, room: int) -> Prompt:
-    """The prompt of a role in at most `room` estimated tokens. Raises DoesNotFit."""
+    """The prompt of a role in at most `room` estimated tokens. Raises DoesNotFit.
+
+    Whatever a slot's text holds, keys and folders of this machine are not sent.
+    """
     template = template_of(role)
+    slots = {name: [sealed(text) for text in slots[name]] for name in template.slots}
     level = dict.fromkeys(template.slots, 0)
     while True:
         messages = _messages(template, {name: slots[name][level[name]] for name in level})

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from workbench.agents.model_faults import masked
 from workbench.agents.prompts import shortened
+from workbench.agents.secrecy import masked
 from workbench.gate.records import Finding, GateReport, Outcome, StageReport
 
 _PATH = re.compile(r"(?<![\w/:.])(?:/[\w.+@-]+){2,}")

@@ -1,0 +1,53 @@
+"""What never leaves the machine in a prompt or a report: keys, and the folders of this machine."""
+
+import os
+import re
+from collections.abc import Mapping
+
+_SECRET = re.compile(
+    r"\b(?:(?:sk|key|pk|xai|gsk|hf)-[\w*.-]{6,}"
+    r"|(?:sk|key|pk|xai|gsk|hf|ghp)_(?=[A-Za-z0-9*.-]*[\d*])[A-Za-z0-9*.-]{8,}[\w*.-]*)",
+    re.IGNORECASE,
+)
+"""What looks like a key in words about a fault; `key_states` is none, it has no digit."""
+
+_SURE = re.compile(
+    r"\b(?:sk|pk|xai|gsk|hf|ghp|gho|glpat|github_pat)(?:[-_][A-Za-z0-9]{2,8}){0,2}[-_]"
+    r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}[\w-]*"
+    r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    re.DOTALL,
+)
+"""What can be nothing but a key, so that it may be taken out of code too."""
+
+_HOLDS_KEY = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+_SHORTEST = 8
+"""Characters; ours. What is shorter is a word that code may hold by chance."""
+
+_FOLDER = re.compile(
+    r"(?<![\w/.)\]])/(?:home|root|Users|tmp|var|opt|usr|etc|mnt|media|srv|data|scratch|work|workspace"
+    r"|nfs|lustre|gpfs|proc|run)/[\w.+@/-]+"
+)
+"""Paths from a machine's usual roots; a quotient, `n/data/2`, has something before its stroke."""
+
+
+def masked(text: str) -> str:
+    """A text without what looks like a key."""
+    return _SECRET.sub("(key)", text)
+
+
+def sealed(text: str, environ: Mapping[str, str] = os.environ) -> str:
+    """A part of a prompt, which may be code, without keys and without folders of this machine.
+
+    Of a path its last part stays. Everything that a variable holds whose name says that it is a
+    secret is taken out, whatever it looks like.
+    """
+    secrets = (
+        value.strip()
+        for name, value in environ.items()
+        if _HOLDS_KEY.search(name) and len(value.strip()) >= _SHORTEST
+    )
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        text = text.replace(secret, "(key)")
+    text = _SURE.sub("(key)", text)
+    return _FOLDER.sub(lambda path: path.group(0).rstrip("/").rpartition("/")[2], text)

@@ -10,6 +10,7 @@ from workbench.cli.say import Exit, note
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
+    from workbench.engine.admitting import Ask
     from workbench.engine.events import AnyEvent
     from workbench.engine.trials import Trial
     from workbench.skills.card import Skill
@@ -101,7 +102,7 @@ def admit(
             add_evidence(skill.path, [], [trial.admission])
     admitted = [one for one in chosen if _with(one, trials[one.card.id]).admitted]
     if not json:
-        _foot(trials, len(admitted))
+        _foot(trials, ask, len(admitted))
     if len(admitted) < len(chosen):
         raise typer.Exit(Exit.NO)
 
@@ -131,13 +132,15 @@ def _every(asked: list[str], folder: Path | None) -> "list[Skill]":
     return list(theirs.skills.values())
 
 
-def _foot(trials: "dict[str, list[Trial]]", admitted: int) -> None:
-    for card, made in trials.items():
-        if not any(one.admission.held_out for one in made):
-            emit.text(
-                f"{card:<32} {'not tried':<10} held out   no kernel that it was not learned from "
-                "has a place for it, it only prepares another, or there was no time"
-            )
+def _foot(trials: "dict[str, list[Trial]]", ask: "Ask", admitted: int) -> None:
+    from workbench.engine.grounds import untried
+
+    for skill in ask.skills:
+        made = trials[skill.card.id]
+        if not ask.problems or any(one.admission.held_out for one in made):
+            continue
+        why = untried(skill, ask.where.providers) or "there was no time, or nothing compiled"
+        emit.text(f"{skill.card.id:<32} {'not tried':<10} held out   {why}")
     emit.text(f"{admitted} of {len(trials)} cards admitted")
     passed = sum(
         any(one.admission.held_out and one.admission.effect_observed for one in made)

@@ -60,6 +60,11 @@ def verify(
         )
     if card:
         library = load_library(cards)
+        if not library.skill(card).card.admission and not json:
+            emit.text(
+                f"{card} has no trial yet; workbench skills admit {card} --on auto makes some"
+            )
+            return
         where = Where(
             device=device,
             target=target,

@@ -248,6 +248,15 @@ def outlooks(
     return kept + unseen
 
 
+def untried(skill: Skill, providers: Sequence[Skill] = ()) -> str:
+    """Why a card finds no kernel to be tried on by itself; empty where it finds one."""
+    if not _gains(skill):
+        return "it claims no gain by itself, and no gate lets it pass alone"
+    if not held_out_grounds(skill, providers):
+        return "no shipped kernel that it was not learned from has a place for it"
+    return ""
+
+
 def _gains(skill: Skill) -> bool:
     """Whether a card claims a gain by itself: a step that only prepares another passes no gate
     that asks for one, and is tried with that other."""

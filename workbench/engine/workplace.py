@@ -230,13 +230,6 @@ class SessionWorkplace:
         report = sitting.go_on(timer=self._timer(self._gate_settings))
         return self._completing.completed(report, None)
 
-    def gate_beside(self, source: str, state: str, before: GateReport, floor: float) -> GateReport:
-        """The gate's report on a kernel that may be no slower than `floor` of another.
-
-        `before` is the other's own report.
-        """
-        return self.beside(source, state, before, floor).judged()
-
     def beside(self, source: str, state: str, before: GateReport, floor: float | None) -> Beside:
         """A kernel after policy and compile, to be held against another, whose report is `before`.
 

@@ -70,11 +70,6 @@ def version() -> int:
     )
 
 
-def scopes_signals() -> bool:
-    """Whether this kernel keeps a confined process from signalling others. Raises OSError."""
-    return version() >= _SCOPE_SINCE
-
-
 def restrict(grants: Iterable[Grant]) -> str:
     """Confine this thread, and what it starts, to `grants`; returns what is in force in words.
 

@@ -219,16 +219,12 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     splice.remove(found.loop.node)
     if found.limit:
         constexpr = spelled(source, "tl.constexpr")
-        splice.add_parameter(kernel, f"{top}: {constexpr}{_default(kernel)}")
+        splice.add_parameter(kernel, f"{top}: {constexpr}")
     for launch in source.launches_of(kernel.name):
         _feed(splice, kernel, launch, found, top)
     if int(parameters["num_warps"]):
         put_options(splice, kernel, {"num_warps": int(parameters["num_warps"])})
     return without_unread(splice.result(), kernel.name)
-
-
-def _default(kernel: JitKernel) -> str:
-    return " = 1" if kernel.parameters and kernel.parameters[-1].default is not None else ""
 
 
 def _sorting(source: Source, found: _Counting, names: FreeNames, top: str) -> list[str]:

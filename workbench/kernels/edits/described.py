@@ -48,9 +48,8 @@ class Described:
         """Take its making out, and pass what it held."""
         if self.made is not None:
             splice.remove(self.made)
-        default = " = 1" if kernel.parameters and kernel.parameters[-1].default else ""
         for name in self.added:
-            splice.add_parameter(kernel, f"{name}{default}")
+            splice.add_parameter(kernel, name)
         for place, (launch, given, call) in enumerate(self.passed):
             base = argument(call, 0, "base")
             if base is None:

@@ -334,11 +334,8 @@ class Words:
 
     def _add(self, name: str, given: ast.expr, constexpr: bool) -> str:
         fresh = self._names.take(name)
-        last = self._found.producer.parameters[-1]
         kind = f": {self._splice.source.names.spell('tl.constexpr')}" if constexpr else ""
-        self._splice.add_parameter(
-            self._found.producer, f"{fresh}{kind}{' = 1' if last.default else ''}"
-        )
+        self._splice.add_parameter(self._found.producer, f"{fresh}{kind}")
         self.added[fresh] = self._splice.text(given)
         return fresh
 

@@ -209,7 +209,7 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     )
     for loop in found.loops:
         _unroll(splice, kernel, loop, f"{variable} < {found.dimension}")
-    splice.add_parameter(kernel, f"{block}: {spelled(source, 'tl.constexpr')}{_default(kernel)}")
+    splice.add_parameter(kernel, f"{block}: {spelled(source, 'tl.constexpr')}")
     power = spelled(source, "triton.next_power_of_2")
     for launch in source.launches_of(kernel.name):
         length = launch.argument(kernel, found.dimension)
@@ -218,11 +218,6 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     if int(parameters["num_warps"]):
         put_options(splice, kernel, {"num_warps": int(parameters["num_warps"])})
     return share_loads(splice.result(), kernel.name)
-
-
-def _default(kernel: JitKernel) -> str:
-    """A parameter behind one with a default needs one too."""
-    return " = 1" if kernel.parameters and kernel.parameters[-1].default is not None else ""
 
 
 def _unroll(splice: Splice, kernel: JitKernel, loop: Loop, valid: str) -> None:

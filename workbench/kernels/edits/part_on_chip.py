@@ -128,8 +128,7 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     found = passes(kernel)
     splice, names = Splice(source), _names(kernel, found)
     constexpr = spelled(source, "tl.constexpr")
-    has_default = bool(kernel.parameters) and kernel.parameters[-1].default is not None
-    splice.add_parameter(kernel, f"{names.held}: {constexpr}{' = 1' if has_default else ''}")
+    splice.add_parameter(kernel, f"{names.held}: {constexpr}")
     _split(splice, kernel, found, names, back=bool(parameters["back"]))
     power = spelled(source, "triton.next_power_of_2")
     for launch in source.launches_of(kernel.name):

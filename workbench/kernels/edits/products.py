@@ -234,8 +234,7 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
         f"for {start} in range(0, {whole}, {block}):",
         *(unit + line for line in lines),
     )
-    default = " = 1" if kernel.parameters and kernel.parameters[-1].default is not None else ""
-    splice.add_parameter(kernel, f"{block}: {spelled(source, 'tl.constexpr')}{default}")
+    splice.add_parameter(kernel, f"{block}: {spelled(source, 'tl.constexpr')}")
     for launch in source.launches_of(kernel.name):
         splice.set_keyword(launch.call, block, str(depth))
     if int(parameters["num_warps"]):

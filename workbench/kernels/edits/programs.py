@@ -124,14 +124,10 @@ def _tiles(splice: Splice, kernel: JitKernel, found: _Loopable, names: FreeNames
     if own is not None:
         return own.removeprefix("(").removesuffix(")") if own.startswith("(") else own
     name = names.take("num_tiles")
-    splice.add_parameter(kernel, f"{name} = 1" if _has_defaults(kernel) else name)
+    splice.add_parameter(kernel, name)
     for launch, grid in found.launches:
         splice.set_keyword(launch.call, name, splice.text(grid.extents[0]))
     return name
-
-
-def _has_defaults(kernel: JitKernel) -> bool:
-    return bool(kernel.parameters) and kernel.parameters[-1].default is not None
 
 
 def _persist(source: Source, kernel: JitKernel, parameters: dict[str, Parameter]) -> str:
@@ -172,7 +168,7 @@ def _chunk(source: Source, kernel: JitKernel, parameters: dict[str, Parameter]) 
     splice, names = Splice(source), FreeNames(kernel)
     total = _tiles(splice, kernel, found, names)
     block = names.take("ROWS")
-    splice.add_parameter(kernel, f"{block}: {spelled(source, 'tl.constexpr')}{_tail(kernel)}")
+    splice.add_parameter(kernel, f"{block}: {spelled(source, 'tl.constexpr')}")
     program, least = spelled(source, "tl.program_id"), spelled(source, "tl.minimum")
     first, ranged = f"{program}(0) * {block}", spelled(source, "tl.range")
     bounds = f"{ranged}({first}, {least}({first} + {block}, {total}))"
@@ -184,10 +180,6 @@ def _chunk(source: Source, kernel: JitKernel, parameters: dict[str, Parameter]) 
         count = f'{grid.meta}["{block}"]' if grid.meta else str(rows)
         splice.replace(extent, f"{cdiv}({splice.text(extent)}, {count})")
     return splice.result()
-
-
-def _tail(kernel: JitKernel) -> str:
-    return " = 1" if _has_defaults(kernel) else ""
 
 
 PERSISTENT = Edit(

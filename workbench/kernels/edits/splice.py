@@ -261,10 +261,15 @@ class Splice:
             self._put(pieces[0][0], after, "")
 
     def add_parameter(self, kernel: JitKernel, text: str) -> None:
-        """Give a kernel one more parameter, last."""
+        """Append a parameter to a kernel's signature; `text` may have an annotation and a default.
+
+        Without a default it gets one if the parameter before it has one, as Python demands.
+        """
         arguments = kernel.node.args
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
             raise EditRefused(f"`{kernel.name}` takes starred or keyword-only parameters")
+        if arguments.defaults and "=" not in text:
+            text = f"{text} = 1"
         self._append(self._signature(kernel), text)
 
     def _signature(self, kernel: JitKernel) -> tuple[int, int]:

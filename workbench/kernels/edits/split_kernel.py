@@ -56,7 +56,7 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     splice.replace(step, f"{programs}({axis}) * {width}")
     part = f"{program}({axis}).to({spelled(source, 'tl.int64')}) * {size}"
     splice.replace(store.pointer, f"{splice.text(store.pointer)} + {part}")
-    splice.add_parameter(kernel, f"{size} = 1" if _has_defaults(kernel) else size)
+    splice.add_parameter(kernel, size)
     adder = _free_function(source, f"add_parts_of_{kernel.name}")
     splice.insert_above(_first_decorator(kernel), *_adder(source, adder))
     for launch, grid, _ in found.outputs:
@@ -66,10 +66,6 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
         _rewrite_host(splice, launch, given, (adder, size, parts))
         splice.append_item(grid.tuple, str(parts))
     return splice.result()
-
-
-def _has_defaults(kernel: JitKernel) -> bool:
-    return bool(kernel.parameters) and kernel.parameters[-1].default is not None
 
 
 def _first_decorator(kernel: JitKernel) -> ast.expr:

@@ -52,7 +52,7 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     found = uses_of(source, kernel, axis)
     splice, names = Splice(source), FreeNames(kernel)
     tile, first, lanes = names.take("OUTPUTS"), names.take("first"), names.take("lanes")
-    splice.add_parameter(kernel, f"{tile}: {spelled(source, 'tl.constexpr')}{_default(kernel)}")
+    splice.add_parameter(kernel, f"{tile}: {spelled(source, 'tl.constexpr')}")
     program, arange = spelled(source, "tl.program_id"), spelled(source, "tl.arange")
     splice.insert_before(
         kernel.node.body[0],
@@ -66,10 +66,6 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     if int(parameters["num_warps"]):
         put_options(splice, kernel, {"num_warps": int(parameters["num_warps"])})
     return splice.result()
-
-
-def _default(kernel: JitKernel) -> str:
-    return " = 1" if kernel.parameters and kernel.parameters[-1].default is not None else ""
 
 
 def _rewrite_ids(

@@ -14,7 +14,7 @@ from workbench.kernels.edits.policies import CACHE_MODIFIER, EVICTION, groups
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.inverses.base import Inverse, Removable, puts_back
 from workbench.kernels.source import Source
-from workbench.kernels.source_kernel import JitKernel
+from workbench.kernels.source_kernel import JitKernel, keyword_argument
 
 
 def _policy(edit: Edit, keyword: str, category: str, says: str) -> Inverse:
@@ -57,7 +57,7 @@ def _loop_option(edit: Edit, option: str, category: str, says: str, parameter: s
             (loop, call, value)
             for loop in kernel.loops
             if (call := _range_call(loop.node)) is not None
-            and (value := _keyword(call, option)) is not None
+            and (value := keyword_argument(call, option)) is not None
         ]
         stated = {ast.dump(value) for _, _, value in having}
         if len(stated) != 1:
@@ -95,10 +95,6 @@ def _range_call(node: ast.stmt) -> ast.Call | None:
             return call
         case _:
             return None
-
-
-def _keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((k.value for k in call.keywords if k.arg == name), None)
 
 
 def _unrolled_at_compile_time(source: Source, kernel: JitKernel) -> tuple[Removable, ...]:

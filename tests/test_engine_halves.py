@@ -35,7 +35,14 @@ class Half:
         blame = Blame.MACHINE if code == FOUND_ONCE else Blame.CANDIDATE
         findings = (Finding(code=code, says=code, blame=blame),) if code else ()
         self._profiled = Profiled(
-            report=StageReport(stage=Stage.PROFILE, outcome=outcome, says=code, findings=findings),
+            report=StageReport(
+                stage=Stage.PROFILE,
+                outcome=outcome,
+                says=code,
+                findings=findings,
+                seconds=4.0,
+                parts={"pairs": 1.0},
+            ),
             time=Time(kind=Kind.MEASURED, microseconds=38.0),
             speed=structs.replace(SPEED, ratio=ratio) if ratio else None,
             samples=(PairSamples(run=run, us={"candidate": (38.0,), "parent": (50.0,)}),),
@@ -91,6 +98,9 @@ def test_a_gain_is_compared_then_found_again_and_both_runs_are_kept(shop):
     assert [one.run for one in report.samples] == ["first", "second"]
     assert report.speed.ratio == 1.2, "the second run's own"
     assert report.gpu_seconds == 3.0
+    timed = report.report(Stage.PROFILE)
+    assert timed.seconds >= 8.0
+    assert timed.parts["pairs"] == 2.0
     ended = [one.report.stage for one in told if one.report is not None]
     assert ended == list(Stage)
 

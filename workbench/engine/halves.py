@@ -42,9 +42,21 @@ def gated(
     report = whole(found.speed if found.code == FOUND_ONCE else None)
     return structs.replace(
         report,
+        stages=tuple(_with_first(stage, found) for stage in report.stages),
         samples=(*found.samples, *report.samples),
         gpu_seconds=found.gpu_seconds + report.gpu_seconds,
     )
+
+
+def _with_first(stage: StageReport, first: GateReport) -> StageReport:
+    """A stage with the seconds that it took the first time too."""
+    before = first.report(stage.stage)
+    if stage.stage is not Stage.PROFILE or before is None:
+        return stage
+    parts = dict(before.parts)
+    for part, seconds in stage.parts.items():
+        parts[part] = parts.get(part, 0.0) + seconds
+    return structs.replace(stage, seconds=before.seconds + stage.seconds, parts=parts)
 
 
 def _not_compared(first: GateReport, rung: int, ear: Tell) -> GateReport:

@@ -125,7 +125,9 @@ def test_card_names_skill_conditions_gate_and_decision(saved):
 def test_a_session_travels_as_one_bundle(saved, tmp_path):
     bundle = tmp_path / "softmax.bundle"
     saved("export", "softmax-1", str(bundle))
-    assert "refuse" in saved.refused("export", "softmax-1", str(bundle)) or bundle.exists()
+    before = bundle.read_bytes()
+    assert str(bundle) in saved.refused("export", "softmax-1", str(bundle))
+    assert bundle.read_bytes() == before
     saved("import", str(bundle), "--session", "copy")
     assert json.loads(saved("status", "copy", "--json"))["best"] == 5
     first = saved("log", "softmax-1").splitlines()

@@ -93,6 +93,4 @@ def test_a_loop_over_tiles_is_merged_only_with_one_loop_inside():
     after = edited(SEEDS["gemm"], "persistent", programs=132, flatten=True)
     assert "tl.num_programs(0), flatten=True):" in after
     assert "not one loop" in says(SEEDS["softmax"], "persistent", flatten=True)
-    assert "not one loop" in says(ROW_NORM, "persistent", flatten=True) or "carry over" in says(
-        ROW_NORM, "persistent", flatten=True
-    )
+    assert "carry over" in says(ROW_NORM, "persistent", flatten=True)

@@ -229,7 +229,7 @@ def test_the_plan_keeps_the_whole_ruling(library):
     assert policy.ranking
     assert set(policy.allowed) <= set(library.skills)
     assert any("expected" in line for line in policy.ranking)
-    assert "profile.limiter_pct" in policy.missing or policy.missing
+    assert "profile.limiter_pct" in policy.missing
 
 
 SCRIPT = """

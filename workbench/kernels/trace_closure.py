@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.kernels.interpret_order import place_of
 from workbench.kernels.trace_launch import Grid
 from workbench.kernels.trace_values import Book, Slot, Want
 
@@ -79,9 +80,9 @@ class Closure:
         grid = self._grids[slot.launch]
         total = grid[0] * grid[1] * grid[2]
         if total <= _MOST_PROGRAMS:
-            return [_place(number, grid) for number in range(total)]
+            return [place_of(number, grid) for number in range(total)]
         alone = slot not in self._footprints
-        return [_place(0, grid), _place(total - 1, grid)] if alone else []
+        return [place_of(0, grid), place_of(total - 1, grid)] if alone else []
 
     def _writers(self, slot: Slot, offsets: Array) -> list[Grid] | None:
         """Every program of a launch that writes to one of the offsets; None: nobody knows."""
@@ -98,14 +99,10 @@ class Closure:
             hits = np.flatnonzero(np.isin(wanted[0] - first, pattern))
             if not hits.size or len(found) + hits.size > _MOST_PROGRAMS:
                 return None
-            found += [_place(int(number), grid) for number in hits]
+            found += [place_of(int(number), grid) for number in hits]
             for number in hits:
                 wanted = wanted[~np.isin(wanted, first[number] + pattern)]
         return found
-
-
-def _place(number: int, grid: Grid) -> Grid:
-    return number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
 
 
 def _fitted(seen: Sequence[tuple[Grid, Array]], grid: Grid) -> tuple[Array, Array] | None:

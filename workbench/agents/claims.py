@@ -1,4 +1,4 @@
-"""Which quantities a text claims, and which of them nothing that the writer was shown bears out."""
+"""Finds quantities that a model's text claims although nothing that it was shown supports them."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _UNITS = {
     "nanoseconds": "ns",
     "times": "x",
 }
-"""What is written for what; sizes of tiles and vectors are no claims and have no unit here."""
+"""Spellings of units. Sizes of tiles and vectors are no claims, so they have no unit here."""
 _QUANTITY = re.compile(
     r"(?<![\w.])(\d[\d,_]*(?:\.\d+)?(?:e[+-]?\d+)?)\s*"
     r"(%|per ?cent\b|[uµμmn]s\b|(?:micro|milli|nano)seconds\b|[gt]i?b/s|[gt]flops?(?:/s)?\b"
@@ -34,14 +34,15 @@ class Quantity(NamedTuple):
     value: float
     unit: str
     decimals: int
-    """Digits behind the point, as far as it claims to know."""
+    """Digits after the decimal point: the precision that it claims."""
     says: str
+    """The quantity as it was written."""
 
 
 def quantities(text: str) -> list[Quantity]:
-    """Shares, times, rates and speedups that a text names, as written; sizes and counts are none.
+    """Shares, times, rates and speedups in a text; sizes and counts are left out.
 
-    A share that is spelt out in words has a value that nothing shown can have.
+    A share that is spelt out in words gets the value NaN, which nothing shown can equal.
     """
     found = []
     for match in _QUANTITY.finditer(text):
@@ -55,7 +56,7 @@ def quantities(text: str) -> list[Quantity]:
 
 
 def unborne(text: str, shown: Iterable[Quantity]) -> list[str]:
-    """Quantities of the text, as written, that are none of those shown, to the digits given."""
+    """Quantities of the text, as written, that equal none of those shown at their precision."""
     known = list(shown)
     return [
         claim.says

@@ -1,7 +1,7 @@
-"""A step on a GPU is timed before it is compared: what is no faster need not be right.
+"""On a GPU a step is timed before it is compared: if it is no faster, it need not be right.
 
-The first of the timer's two runs comes first. What it finds to be no gain is refused there, and
-costs no comparison; a gain is then asked the whole gate, which has only the second run left.
+The first of the timer's two runs comes first. A step without a gain is refused there, and costs no
+comparison. A step with a gain goes through the whole gate, in which only the second run is left.
 """
 
 from collections.abc import Callable
@@ -30,11 +30,11 @@ def gated(
     rung: int,
     ear: Tell,
 ) -> GateReport:
-    """The verdict on a step: `first` asks for the first run alone, `whole` for the gate at `rung`.
+    """The verdict on a step: `first` runs the first timing alone, `whole` the gate at `rung`.
 
-    `whole` is given a gain that is only to be found again, None where the first run came to no
-    answer: what it met is then the whole gate's to say. Whatever is refused for another reason than
-    its speed, and all that is accepted, has been through the whole gate.
+    `whole` gets the gain that remains to be confirmed, or None if the first run gave no answer, and
+    then answers itself. Steps that are accepted, or refused for any reason but their speed, have
+    been through the whole gate.
     """
     found = first(lambda told: ear(told) if told.total else None)
     if found.stage is Stage.PROFILE and found.code in SLOW:
@@ -60,7 +60,7 @@ def _with_first(stage: StageReport, first: GateReport) -> StageReport:
 
 
 def _not_compared(first: GateReport, rung: int, ear: Tell) -> GateReport:
-    """The verdict on what the first run refused, told stage by stage."""
+    """The verdict on a step that the first run refused; listeners are told stage by stage."""
     before = [one for one in first.stages if one.stage is not Stage.PROFILE]
     last = [one for one in first.stages if one.stage is Stage.PROFILE]
     for one in (_NOT_ASKED, *last):

@@ -1,4 +1,4 @@
-"""Which programs of a launch are interpreted, and in which order."""
+"""Chooses which programs of a launch are interpreted, and in which order."""
 
 import random
 from collections.abc import Iterator
@@ -8,13 +8,14 @@ from typing import Any
 from workbench.kernels.trace_launch import Grid
 
 _DRAWS = 16
-"""For a program that is not at the end of an axis, before any will do (ours)."""
+"""Attempts to draw a program that is not at the end of an axis, before any is taken (ours)."""
 
 
 def order(grid: Grid, sample: int | None, seed: int, shuffle: int | None) -> Iterator[Grid]:
-    """Program ids in the order in which they run; x is fastest, as the hardware numbers them.
+    """Program ids in the order in which they run; x varies fastest, as in hardware.
 
-    `sample` of them, drawn from `seed`, or all; in an order drawn from `shuffle` where it is given.
+    Yields `sample` programs drawn from `seed`, or all. `shuffle` is the seed of a random order;
+    None keeps the order.
     """
     total = grid[0] * grid[1] * grid[2]
     linear: Any = range(total)
@@ -28,17 +29,17 @@ def order(grid: Grid, sample: int | None, seed: int, shuffle: int | None) -> Ite
 
 
 def place_of(number: int, grid: Grid) -> Grid:
-    """A program's ids by its number in the launch."""
+    """The ids of a program from its number in the launch."""
     return number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
 
 
 def _spread(grid: Grid, count: int, seed: int) -> list[int]:
-    """Distinct program numbers, one drawn from each of `count` equal stretches of the grid.
+    """Distinct program numbers, one drawn from each of `count` equal sections of the grid.
 
-    Far ones follow each other, so that a launch that is cut short was still looked at all over.
-    Where few programs lie at the end of an axis, whose blocks may be masked, none is drawn that one
-    in `count` would stand for too much. The seed is the judge's: a candidate that knew the numbers
-    would do its work elsewhere.
+    Distant ones follow each other, so that even a launch that is cut short is sampled everywhere.
+    Programs at the end of an axis, whose blocks may be masked, are avoided where they are rare,
+    since one in `count` would count for too much. The seed is the judge's: a candidate that knew
+    the numbers would do its work elsewhere.
     """
     rng = random.Random(seed)  # noqa: S311 - keyed by the judge's secret seed
     total = grid[0] * grid[1] * grid[2]
@@ -50,7 +51,7 @@ def _spread(grid: Grid, count: int, seed: int) -> list[int]:
 
 
 def _inner(rng: random.Random, stretch: range, grid: Grid, count: int) -> int:
-    """A program of a stretch; one at the end of an axis only where such are common."""
+    """A random program of a section; one at the end of an axis only if those are common."""
     rare = [axis for axis, size in enumerate(grid) if size > 2 * count]
     number = rng.choice(stretch)
     for _ in range(_DRAWS):

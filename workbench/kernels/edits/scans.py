@@ -1,7 +1,7 @@
-"""Prefix sums: in one parallel scan, or element by element.
+"""Prefix sums: element by element, or in one parallel scan.
 
-The plain form adds each element to all places from its own on, as a textbook writes it; a scan does
-it in a logarithm of steps (Blelloch, Prefix Sums and Their Applications, 1990).
+The plain form adds each element to all places from its own on. A scan takes a logarithmic number of
+steps (Blelloch, Prefix Sums and Their Applications, 1990).
 """
 
 import ast
@@ -16,15 +16,15 @@ from workbench.kernels.source_flow import names_in
 from workbench.kernels.source_kernel import JitKernel
 
 _LONGEST = 256
-"""Elements; ours."""
+"""Longest range, in elements, that is summed element by element (ours)."""
 
 
 def _places(splice: Splice, kernel: JitKernel, found: Match) -> dict[str, str]:
-    """The range that the elements are counted by, and its length.
+    """The range that numbers the elements, and its length.
 
-    It is the only `arange` that what is added up was made from: a sum over several, or over a block
-    of two dimensions, is left alone; so is a long one, whose loop would take the interpreter
-    minutes.
+    The summed values must be made from this `arange` alone: sums over several ranges or over a
+    block of two dimensions are refused, and so are long ones, whose loop would take the interpreter
+    minutes. Raises EditRefused.
     """
     values = found.expressions["VALUES"]
     reached = sorted({*names_in(values), *kernel.flow.reaches(values)})
@@ -48,7 +48,7 @@ def _places(splice: Splice, kernel: JitKernel, found: Match) -> dict[str, str]:
 
 
 def _values(source: Source, kernel: JitKernel, length: ast.expr) -> list[int]:
-    """What a length may be. Raises EditRefused where that is not written out."""
+    """The possible values of a length. Raises EditRefused if they are not written out."""
     values = [literal(length)]
     if isinstance(length, ast.Name):
         given = parameter_sites(source, kernel, length.id)

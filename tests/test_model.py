@@ -17,7 +17,8 @@ from workbench.bench.model import RECORDED
 from workbench.kernels.records import HostOperation, Launch, LaunchTrace
 from workbench.kernels.target import target
 from workbench.measure.model import CannotModel, modeled_time
-from workbench.measure.records import Kind
+from workbench.measure.parts import in_words, largest_part
+from workbench.measure.records import Kind, Time
 from workbench.problems.records import WorkFloor
 
 KNOWN = {one["name"]: one for one in json.loads(RECORDED.read_text())["variants"]}
@@ -127,6 +128,13 @@ def test_a_modeled_time_says_what_it_is_and_what_it_is_made_of():
     assert {"dram", "l2", "fp32", "integer", "special", "tensor", "shared"} <= set(time.detail)
     assert {"latency", "programs", "atomics", "host", "launch", "floor"} <= set(time.detail)
     assert max(time.detail, key=time.detail.get) == "dram"
+
+
+def test_compulsory_bytes_are_the_least_of_what_dram_takes_and_no_part_of_their_own():
+    detail = {"dram": 10.0, "fp32": 15.0, "floor": 20.0}
+    time = Time(kind=Kind.MODELED, microseconds=20.0, device="sm90", detail=detail)
+    assert largest_part(time, (), (), SM90) == ("dram", 20.0 / 35.0)
+    assert in_words("floor") == "compulsory bytes alone"
 
 
 def test_the_binding_resource_is_named():

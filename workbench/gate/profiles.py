@@ -11,6 +11,7 @@ from workbench.kernels.records import LaunchTrace, StaticProfile
 from workbench.measure.bottleneck import BottleneckClass
 from workbench.measure.ncu.catalogue import CATALOGUE, STALL_PREFIX
 from workbench.measure.ncu.facts import DERIVED, numbers
+from workbench.measure.parts import in_words
 from workbench.measure.records import Kind, Time
 
 Value = float | str
@@ -109,7 +110,7 @@ def _time(label: str, time: Time) -> Iterator[tuple[_Key, _Number]]:
     if label == "time":
         for part, us in time.detail.items():
             number = _Number(float(us), "time", "us", time.kind, -1)
-            yield (WHOLE, f"time in {part}", time.kind), number
+            yield (WHOLE, f"time in {in_words(part)}", time.kind), number
 
 
 _STATIC: tuple[tuple[str, str, int, Callable[[StaticProfile], Value]], ...] = (

@@ -182,7 +182,6 @@ UNMEASURED: tuple[Rule, ...] = (
 
 PARTS: dict[str, BottleneckClass] = {
     "dram": BottleneckClass.DRAM,
-    "floor": BottleneckClass.DRAM,
     "l2": BottleneckClass.L2,
     "shared": BottleneckClass.L1,
     "tensor": BottleneckClass.TENSOR,

@@ -7,6 +7,9 @@ from workbench.kernels.target import Target
 from workbench.measure.model import CannotModel, modeled_time
 from workbench.measure.records import Time
 
+FLOOR = "floor"
+"""Of a modeled time's `detail`: what the problem's compulsory bytes take, a bound and no part."""
+
 
 def modeled_parts(
     time: Time | None,
@@ -16,16 +19,28 @@ def modeled_parts(
 ) -> Mapping[str, float]:
     """Parts of the modeled time in microseconds; empty where nothing was traced.
 
-    A measured time has no parts of its own, so they are modeled beside it.
+    A measured time has no parts of its own, so they are modeled beside it. The compulsory bytes are
+    no part beside DRAM's, but the least that it can be.
     """
     if time is not None and time.detail:
-        return time.detail
+        return _without_floor(time.detail)
     if not launches or not traces:
         return {}
     try:
-        return modeled_time(launches, traces, target).detail
+        return _without_floor(modeled_time(launches, traces, target).detail)
     except CannotModel:
         return {}
+
+
+def _without_floor(detail: Mapping[str, float]) -> Mapping[str, float]:
+    parts = dict(detail)
+    least = parts.pop(FLOOR, 0.0)
+    return {**parts, "dram": max(parts.get("dram", 0.0), least)}
+
+
+def in_words(part: str) -> str:
+    """A part of a modeled time's `detail` as people are told it."""
+    return "compulsory bytes alone" if part == FLOOR else part
 
 
 def largest_part(

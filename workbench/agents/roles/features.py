@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from workbench.agents.situation import Situation
 from workbench.kernels.records import Fact
+from workbench.measure.parts import in_words
 from workbench.measure.records import Time
 from workbench.search.proposer import Considered
 from workbench.skills.policy import told
@@ -71,7 +72,7 @@ def time_text(time: Time | None) -> str:
     if time is None:
         return "not timed"
     parts = ", ".join(
-        f"{n} {v:.2f}" for n, v in sorted(time.detail.items(), key=lambda p: -p[1]) if v
+        f"{in_words(n)} {v:.2f}" for n, v in sorted(time.detail.items(), key=lambda p: -p[1]) if v
     )
     return (
         f"{time.microseconds:.2f} us {time.kind} for {time.device}{'; ' + parts if parts else ''}"

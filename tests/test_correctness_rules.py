@@ -10,6 +10,7 @@ from torch import nn
 
 from workbench.gate.correctness.cases import (
     FAR_OUT,
+    ORDERED,
     SPECIAL,
     Case,
     Effort,
@@ -188,7 +189,7 @@ def test_a_plan_has_every_case_and_half_of_each_poison(seed):
     assert calls[0].case is Case.FRESH
     assert not calls[0].same_storage
     assert [call.case for call in calls[-3:]] == [Case.FRESH, Case.EDITED, Case.FRESH]
-    assert {call.case for call in calls} == set(Case) - {*FAR_OUT, *SPECIAL}
+    assert {call.case for call in calls} == set(Case) - {*FAR_OUT, *ORDERED, *SPECIAL}
     assert sum(call.poison is Poison.NAN for call in calls) in {5, 6}
     assert [call.perturb is not None for call in calls[-3:]].count(True) == 1
     assert len({call.seed for call in calls}) == 11
@@ -228,6 +229,11 @@ def test_a_case_keeps_layout_and_leaves_integers_alone(case):
     }
     if case in expected:
         assert torch.equal(made[0], expected[case])
+    if case in ORDERED:
+        rows = made[0].double() if case is Case.RISING else -made[0].double()
+        assert (rows <= 0).all()
+        assert (rows.diff(dim=-1) >= 0).all()
+        assert torch.equal(made[0].abs().sort(-1).values, inputs[0].abs().sort(-1).values)
     if case is Case.ONES:
         assert set(made[0].unique().tolist()) == {0.0, 1.0}
     if case in SPECIAL:

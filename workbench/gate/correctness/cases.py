@@ -43,8 +43,14 @@ class Case(StrEnum):
     VAST = "magnitude x2^40"
     NEGATED = "the opposite"
     EQUAL = "all elements equal"
+    RISING = "negative, rising along rows"
+    """Fresh numbers without their signs, negated and put in order within each row: nothing is
+    larger than what padding with zeros holds."""
+    FALLING = "positive, falling along rows"
 
 
+ORDERED = (Case.RISING, Case.FALLING)
+"""Fresh numbers in order, beside the plan."""
 FAR_OUT = (Case.HUGE, Case.VAST, Case.NEGATED, Case.EQUAL)
 """Cases that only ask whether another way through a kernel is ever taken."""
 SPECIAL = (Case.NOT_A_NUMBER, Case.INFINITE)

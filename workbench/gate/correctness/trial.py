@@ -8,6 +8,7 @@ from msgspec import structs
 from workbench.gate.correctness.asking import Ended, blame
 from workbench.gate.correctness.cases import (
     FAR_OUT,
+    ORDERED,
     SPECIAL,
     Call,
     Case,
@@ -37,6 +38,7 @@ from workbench.gate.correctness.verdicts import (
     cannot,
     check_operators,
     counts,
+    in_domain,
     special,
     turned,
 )
@@ -112,6 +114,7 @@ class Trial:
             self._told(self.calls, total)
         self._repeated(calls[-1].number + 2, repeats)
         self._other_configs(calls[-1].number + 3)
+        self._ordered(calls[-1].number + 4)
         self._far_out(calls[-1].number + 4)
         self._remembered(calls[-1].number + 5)
         self._told(total, total)
@@ -258,6 +261,18 @@ class Trial:
             except Wrong as wrong:
                 found = [self._with(f, {"configuration": config}) for f in wrong.findings]
                 raise Wrong(found) from wrong
+
+    def _ordered(self, number: int) -> None:
+        """Rows in order and of one sign, where the reference has finite answers for them."""
+        if not self._float_inputs or self.settings.effort is not Effort.ALL:
+            return
+        for case in ORDERED:
+            call = structs.replace(self._extra(number, case, Poison.NAN), case=case)
+            try:
+                self._plainly(call)
+            except Wrong as wrong:
+                if in_domain(wrong):
+                    raise
 
     def _far_out(self, number: int) -> None:
         """Where a condition on loaded numbers was never met, or always: look for inputs that do.

@@ -17,6 +17,7 @@ FACTORS = {
     Case.VAST: 2.0**40,
     Case.NEGATED: -1.0,
 }
+_PUT = {Case.NOT_A_NUMBER: (math.nan,), Case.INFINITE: (math.inf, -math.inf)}
 EDIT = 64
 """An edited tensor has one stretch of this share of its elements drawn anew (ours)."""
 KEPT = 1
@@ -63,13 +64,21 @@ def _change(case: Case, x: torch.Tensor, generator: torch.Generator) -> None:
             flat.copy_(flat[:1].clone().expand_as(flat))
         case Case.OUTLIER if x.numel():
             _put(flat, _anywhere(x, generator), OUTLIER)
-        case Case.NOT_A_NUMBER if x.numel():
-            flat[_anywhere(x, generator)] = math.nan
-        case Case.INFINITE if x.numel():
-            for infinity in (math.inf, -math.inf):
-                flat[_anywhere(x, generator)] = infinity
+        case _ if case in _PUT and x.numel():
+            for value in _PUT[case]:
+                flat[_anywhere(x, generator)] = value
+        case Case.RISING | Case.FALLING:
+            _put_in_order(x, flat, falling=case is Case.FALLING)
         case _ if case in FACTORS:
             _store(flat, flat.double() * FACTORS[case])
+
+
+def _put_in_order(x: torch.Tensor, flat: torch.Tensor, *, falling: bool) -> None:
+    """Sizes in order along the last dimension; in memory where elements of a row share it."""
+    shared = any(n > 1 and s == 0 for n, s in zip(x.shape, x.stride(), strict=True))
+    place = flat if shared or not x.dim() else x
+    sizes = place.double().abs().sort(dim=-1, descending=True).values
+    place.copy_((sizes if falling else -sizes).to(x.dtype))
 
 
 def _anywhere(x: torch.Tensor, generator: torch.Generator) -> int:

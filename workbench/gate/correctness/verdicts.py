@@ -44,6 +44,20 @@ def turned(way: Way, wrong: Wrong) -> Finding:
     )
 
 
+def in_domain(wrong: Wrong) -> bool:
+    """Whether a wrong call counts that is made on numbers of another kind than the problem draws.
+
+    It does not where the reference has no finite answer there, nor where only the spread of the
+    outputs is missed: rows in order may have none.
+    """
+    found = wrong.findings[0]
+    if found.code not in NUMERIC:
+        return True
+    answers = (found.evidence.get("gold"), found.evidence.get("native"))
+    finite = all(isinstance(answer, float) for answer in answers)
+    return finite and found.code != "correctness.low-variance-error"
+
+
 def special(wrong: Wrong) -> Finding:
     """What NaN or infinity in an input does otherwise than in the reference."""
     says = f"not held against it: {wrong.findings[0].says}"

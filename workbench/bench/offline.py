@@ -36,7 +36,7 @@ class OfflineAsk(Struct, frozen=True, kw_only=True):
 
 
 class OfflineRow(Struct, frozen=True, kw_only=True):
-    """One problem: where it began, where it came, and what that is to be held against."""
+    """One problem: where it began, what it reached, and what that is compared with."""
 
     problem: str
     kind: Kind
@@ -207,7 +207,7 @@ def summary(rows: Sequence[OfflineRow]) -> list[str]:
     """What all rows say together, and what their numbers are."""
     ratios = [r.ratio for r in rows if r.ratio is not None]
     if not ratios:
-        return ["no problem has both a best time and something to hold it against"]
+        return ["no problem has both a best time and something to compare it with"]
     mean = exp(sum(log(ratio) for ratio in ratios) / len(ratios))
     won = sum(ratio >= 1 for ratio in ratios)
     bar = "the faster of eager and torch.compile"

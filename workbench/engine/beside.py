@@ -1,4 +1,4 @@
-"""One kernel held against another that is known: right or not, and how fast beside it.
+"""Compares a kernel with another one: is it right, and how fast is it in comparison?
 
 The gate after compile may be asked in three ways, each as much as an answer needs: whether it is
 right, untimed, where its time is known by identity; how fast it is, in one run of pairs, where it

@@ -32,7 +32,7 @@ def waiting(history: History) -> list[Transition]:
 def comes_back(history: History, ladder: Ladder, *, trusted: bool) -> tuple[Transition, str] | None:
     """The one that has most to be said for it against the incumbent now, and what; None without.
 
-    What was looked at against an earlier incumbent is held against the present one by the intervals
+    What was compared with an earlier incumbent is compared with the present one by the intervals
     of the steps between. A number that was modeled will be no other: there only a gain comes back.
     """
     found: list[tuple[float, int, Transition, str]] = []

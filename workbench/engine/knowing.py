@@ -52,7 +52,7 @@ class Checked(Struct, frozen=True, kw_only=True):
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """Facts by kernel, what the policy makes of them, and every card held against them."""
+    """Facts by kernel, what the policy makes of them, and every card checked against them."""
 
     state: ProposerState
     considered: dict[str, Considered]

@@ -85,7 +85,7 @@ def _ground(problem: Problem, settings: GateSettings, workshop: Workshop) -> _Gr
 def _judged(
     one: Candidate, other: Candidate | None, on: _Ground, said: StageReport, listen: Listen
 ) -> GateReport:
-    """The report on one file, or on the other, which it is held against, where that fails."""
+    """The report on one file, or on the one that it is compared with, if that fails."""
     base = None
     if other is not None:
         base = judge(other, on.problem, on.facts, on.settings, on.workshop, timer=on.timer)

@@ -66,7 +66,7 @@ def verify(store: SessionStore, device: str) -> Iterator[Claim]:
 
 
 def verify_card(skill: Skill, where: Where, tell: Tell) -> Iterator[Claim]:
-    """Every admission trial of a card made again, held against what the card's file says.
+    """Every admission trial of a card repeated, and compared with what the card's file says.
 
     A held-out trial leaves a session, as it did; a roundtrip needs its lineage among the sessions.
     Raises WorkbenchError where a problem or the device cannot be used.

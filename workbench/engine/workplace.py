@@ -221,7 +221,7 @@ class SessionWorkplace:
         return self._gatehouse.gate(source, parent, number)
 
     def gate_alone(self, source: str) -> GateReport:
-        """The gate's report on a kernel that is held against nothing, without the GPU's counters.
+        """The gate's report on a kernel that is compared with nothing, without the GPU's counters.
 
         For a walk, in which nothing reads them; they take as long as the rest of a verdict.
         """
@@ -231,7 +231,7 @@ class SessionWorkplace:
         return self._completing.completed(report, None)
 
     def beside(self, source: str, state: str, before: GateReport, floor: float | None) -> Beside:
-        """A kernel after policy and compile, to be held against another, whose report is `before`.
+        """A kernel after policy and compile, to be compared with another, whose report is `before`.
 
         No floor: it may be as slow as it likes. The other's seed is used again: modeled times of
         two samples of programs differ by more than a floor allows, those of one sample do not.

@@ -34,7 +34,7 @@ def doubt_at_full(
     """Why the full shape is in doubt; None when it writes, reads and computes in proportion.
 
     `traces` and `host` are of the call at `full`, `small_traces` of the call at `smallest`.
-    `compared`: some of every output was held against the reference at the full shape, which what
+    `compared`: some of every output was compared with the reference at the full shape, which what
     its loops carry from trip to trip went into.
     """
     if full.shape == smallest.shape:

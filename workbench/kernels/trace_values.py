@@ -2,7 +2,7 @@
 
 A value that a sampled program stored is final if everything it read was: given from outside, or
 stored by a program that ran. Whatever another program may have written counts as unknown. So what
-is found in `stored` may be held against the reference, and nothing else may. What was missing is
+is found in `stored` may be compared with the reference, and nothing else may. What was missing is
 noted too: `trace_closure` finds the programs that make it.
 """
 

@@ -34,7 +34,7 @@ class Bench(Protocol):
         """The gate's answer without a word on speed against anything."""
 
     def look(self, source: str, state: str, before: GateReport, floor: float | None) -> Looked:
-        """A kernel that will be held against a state, whose own report is `before`.
+        """A kernel that will be compared with a state, whose own report is `before`.
 
         It may be no slower than `floor` of the state, which the paired decision finds out; without
         a floor it may be as slow as it likes, and one run of pairs tells how slow.

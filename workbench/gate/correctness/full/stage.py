@@ -1,4 +1,4 @@
-"""The full shape without a GPU: a secret sample of programs, held against the reference.
+"""The full shape without a GPU: a secret sample of programs, compared with the reference.
 
 The interpreter cannot run the shape whose speed counts, but it can run some of its programs on the
 judge's numbers, and the reference can be worked out where those programs stored. What cannot be

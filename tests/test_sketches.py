@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from idea_parts import NONE, change, named, new_store, plain_end, removal, walked
 from model_server import Answer, ModelServer
+from walk_parts import ScriptedBench
+from walk_parts import walked as walk_of
 
 from workbench.engine.admitting import held_out
 from workbench.engine.grounds import Ground, held_out_grounds
@@ -140,6 +142,33 @@ def test_a_step_by_a_model_makes_a_draft_whose_carrier_is_a_sketch(lineage):
     (row,) = card.evidence
     assert (row.session, row.verdict) == ("model-lineage", "accepted")
     assert row.commit == SessionReader(store.folder).overview().versions[1].commit
+
+
+def test_what_a_walk_tried_in_vain_warns_and_speaks_neither_for_nor_against(tmp_path):
+    stores = []
+    for name, wrong in (("good-lineage", ""), ("bad-lineage", "num_programs")):
+        store = new_store(tmp_path / name)
+        write_chain(store, walk_of(ScriptedBench(wrong_without=wrong))[1].lines)
+        stores.append(SessionReader(store.folder))
+    groups = by_mechanism(list(instances(stores)))
+    card = induce("persistent", groups["persistent"]).card
+    assert [row.session for row in card.evidence] == ["good-lineage"]
+    (risk,) = card.risk
+    assert risk.says.startswith("taken out of gemm_kernel again: ")
+    assert risk.says.endswith("[correctness.error-above-bound]")
+    assert risk.seen.startswith("bad-lineage@")
+
+
+def test_a_way_back_that_failed_speaks_against_its_mechanism(tmp_path):
+    store = new_store(tmp_path / "slow-lineage")
+    _, walk, _ = walk_of(ScriptedBench(slow_back=True))
+    slow = [one for one in walk.attempts if one.roundtrip is not None]
+    write_chain(store, walk.lines)
+    found = list(instances([SessionReader(store.folder)]))
+    against = [one for one in found if not one.helped and not one.removal]
+    assert {one.category for one in against} == {one.category for one in slow}
+    assert against
+    assert all(one.code == "profile.slower" for one in against)
 
 
 @pytest.mark.parametrize("reply", ["the kernel", "nonsense"])

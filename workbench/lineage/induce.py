@@ -7,7 +7,7 @@ was measured, risks from failures that no condition rules out, scope from where 
 model wrote the steps their changes become the carrier (`sketch`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import geometric_mean, median
 from typing import Literal
 
@@ -59,7 +59,7 @@ def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
     Raises KeyError for an edit that is not registered.
     """
     helped = [one for one in group if one.helped]
-    failed = [one for one in group if not one.helped]
+    failed = [one for one in group if not one.helped and not one.removal]
     if not helped:
         return None
     found, left = conditions(helped, failed)
@@ -81,10 +81,13 @@ def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
         carrier=carrier,
         precondition=tuple(_precondition(p, failed) for p in found),
         effect=(_time(helped), *_effects(helped)),
-        risk=tuple(_risk(failed[place]) for place in left),
+        risk=(
+            *(_risk(failed[place]) for place in left),
+            *_without([one for one in group if one.removal]),
+        ),
         requires=first.requires,
         provides=(feature,) if lifted else (),
-        evidence=tuple(_evidence(one) for one in group),
+        evidence=tuple(_evidence(one) for one in group if not one.removal),
     )
     return Induced(card=card, helped=len(helped), failed=len(failed), conditions=tuple(found))
 
@@ -244,6 +247,18 @@ def _moved(name: str, direction: str, factors: Sequence[float]) -> Effect:
 def _risk(one: Instance) -> Risk:
     """A failure that no condition rules out: told, not gated."""
     return Risk(says=one.says if one.code else f"no gain: {one.says}", seen=_place(one))
+
+
+def _without(removals: Sequence[Instance]) -> Iterable[Risk]:
+    """Removals that did not hold: what a kernel owes the mechanism, or that it owes it nothing.
+
+    One that was tried again in another state is told once.
+    """
+    told: dict[str, Risk] = {}
+    for one in removals:
+        says = f"taken out of {one.kernel} again: {one.says} [{one.code}]"
+        told.setdefault(says, Risk(says=says, seen=_place(one)))
+    return told.values()
 
 
 def _evidence(one: Instance) -> EvidenceRow:

@@ -66,6 +66,9 @@ class Instance(Struct, frozen=True, kw_only=True):
     """Features that steps before it put there which do not pay without it; see `leaping`."""
     first: tuple[str, ...] = ()
     """Cards that were carried out before it in the same step of a run."""
+    removal: bool = False
+    """Whether it took the mechanism out, in vain: no step forward, so that it tells what the
+    mechanism is to a kernel, and nothing for or against putting it in."""
     losing: bool = False
     """Whether it is such a step itself."""
     intent: str = ""
@@ -89,13 +92,13 @@ class Instance(Struct, frozen=True, kw_only=True):
 
 def instances(stores: Iterable[SessionReader]) -> Iterator[Instance]:
     """Every step that teaches something, in the order of the sessions: steps by an edit, and those
-    of a lineage, also by a model and also ways back that failed."""
+    of a lineage, also by a model and also what its walk tried in vain."""
     for store in stores:
         # A step of several cards says nothing of any one; what a model made of a card in a run is a
         # candidate of its own.
         made = [one for one in steps_of(store) if not one.first]
         yield from leaps([one for one in made if one.edit or one.position is not None])
-        yield from _not_put_back(store)
+        yield from _refused(store)
 
 
 def leaps(steps: Iterable[Instance]) -> Iterator[Instance]:
@@ -150,20 +153,20 @@ def _was(plan: Plan, before: str) -> dict[str, Parameter]:
     return {}
 
 
-def _not_put_back(store: SessionReader) -> Iterator[Instance]:
-    """Mechanisms that a walk took out and did not put back well: their forward steps failed.
-
-    A removal that failed itself is no step forward, and says nothing of the mechanism.
-    """
+def _refused(store: SessionReader) -> Iterator[Instance]:
+    """What a walk tried in vain: mechanisms that were not put back well, so that their forward
+    steps failed, and removals that failed themselves."""
     place = _Place.of(store)
+    if place.settings.kind != "lineage":
+        return
     for transition, source in _read(store).values():
         plan, step = transition.plan, transition.backward
-        rejected = transition.decision.answer is Answer.REJECTED
-        if plan is None or step is None or not rejected or not step.roundtrip:
+        if plan is None or step is None or transition.decision.answer is not Answer.REJECTED:
             continue
         # What was launched is known of the kernel that was to have the mechanism again.
         before = place.facts(source, plan.kernel, None)
-        yield place.instance(transition, plan, before=before, after=before)
+        one = place.instance(transition, plan, before=before, after=before)
+        yield structs.replace(one, removal=not step.roundtrip)
 
 
 def _read(store: SessionReader) -> dict[int, tuple[Transition, str]]:

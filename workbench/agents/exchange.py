@@ -1,4 +1,4 @@
-"""What a session holds of its talks with models: each request and reply as a line of a journal."""
+"""A session's journal of its exchanges with models: each request and each reply is a line."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""`bench cards`: every card tried where it fits, and what that says written into the cards."""
+"""`bench cards`: try every card where it fits, and write the results into the cards."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""What `doctor` says of each GPU: what it is, how it stands now, and what it was seen to reach."""
+"""What `doctor` says about each GPU: its model, its present state, and the rates it has reached."""
 
 from typing import TYPE_CHECKING
 

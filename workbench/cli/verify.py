@@ -1,4 +1,4 @@
-"""`verify`: whether a session's commits say what is true."""
+"""`verify`: whether what a session's commits claim still holds."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

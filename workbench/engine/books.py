@@ -1,4 +1,4 @@
-"""What a run has committed, what that cost, and which of its limits is reached."""
+"""Keeps a run's books: what was committed, what it cost, and which limit is reached."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a session adds to the gate's report: what there is to beat, and the way since the seed."""
+"""Completes a gate report for a session: the baselines, and the speedup since the seed."""
 
 from collections.abc import Callable
 from functools import cached_property

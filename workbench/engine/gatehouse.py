@@ -1,4 +1,4 @@
-"""Where a session's candidates come before the gate: against whom, on which draws, how high."""
+"""Sets up the gate for each candidate of a session: its parent, its draws and its rung."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Brings candidates through the gate one by one, the next ones already begun meanwhile."""
+"""Takes candidates through the gate one by one, while the next ones are begun ahead."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Where a card can be tried that it was not learned from: kernels in which its edit has a place.
+"""Finds kernels from which a card was not learned and in which its edit has a place.
 
 A ground is a right kernel of a shipped problem: its plain seed, another plain form, its expert, or
 its expert with one mechanism taken out, which is what a card for that mechanism is for. What the

@@ -1,4 +1,4 @@
-"""A session renamed, put aside or deleted: never one that an engine holds."""
+"""Renames, puts aside or deletes a session that no engine holds."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Moves of `main` that a person asks for: which version may be gone to, and going there."""
+"""Moves of `main` that a person asks for: where it may move, and the move itself."""
 
 from pathlib import Path
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""A session's candidates before the gate, heard only from the moment that their turn has come."""
+"""Candidates of a session in the gate; nothing is heard of one before its turn has come."""
 
 import threading
 import time

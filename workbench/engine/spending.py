@@ -1,4 +1,4 @@
-"""Warnings while a budget is being spent: at the half of each limit, and at four fifths."""
+"""Warnings while a budget is spent: at half of each limit, and at four fifths."""
 
 from workbench.session.records import Budget, Cost
 

@@ -1,4 +1,4 @@
-"""Asks a model for removals that no inverse covers, and for the way back; every talk is kept.
+"""Asks a model for removals that no inverse edit finds, and for the way back; keeps each exchange.
 
 The same client, reply parser, journal and dollar limit as in a session that proposes by a model: an
 answer that was paid for is never paid for again, also after a walk's process has died.

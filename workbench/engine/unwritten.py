@@ -1,4 +1,4 @@
-"""Whether a walk has judged removals that git does not show yet, read from its journal lightly."""
+"""Whether a walk has judged removals that git does not show yet, read cheaply from its journal."""
 
 from pathlib import Path
 from typing import cast

@@ -1,4 +1,4 @@
-"""A walk on disk: its journal, and the chain that git gets of it however the walk ended.
+"""A walk on disk: its journal, and the chain that is written to git however the walk ended.
 
 The journal has every judged removal before the next one begins; the chain is written when the walk
 ends. What ends it early (a signal, a fault) writes the chain on the way out; what cannot (`kill

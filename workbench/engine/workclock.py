@@ -1,4 +1,4 @@
-"""What time it is, and how long a run has worked, however many things it did at a time."""
+"""The time of day, and how long a run has worked, however much it did in parallel."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Which workers the checks on a GPU ask for, so that those started ahead fit whoever comes next."""
+"""Which workers the checks on a GPU need, so that suitable ones are started ahead."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""Where a stage's seconds went: added up by part while it works, told in its report."""
+"""Adds up where a stage's seconds go, part by part, for its report."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""How hard the gate is asked to look, and what it says while it works."""
+"""The gate's settings, and what it reports while it works."""
 
 from collections.abc import Callable
 

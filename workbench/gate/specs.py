@@ -1,4 +1,4 @@
-"""A shape of the problem as the kernel jobs want it: descriptions of arguments, no contents."""
+"""Describes a shape's arguments for the kernel jobs, without their contents."""
 
 from collections.abc import Sequence
 

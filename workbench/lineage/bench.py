@@ -1,4 +1,4 @@
-"""What a walk asks of a gate, and what an answer costs: none is begun that would not fit."""
+"""What a walk needs of the gate, and the price of an answer, so that none starts beyond a limit."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median

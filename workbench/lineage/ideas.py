@@ -1,4 +1,4 @@
-"""Removals that no inverse finds, from whoever has an idea of them: a model, where one is asked."""
+"""Removals that no inverse edit finds, proposed by a model where one is asked."""
 
 from collections.abc import Sequence
 from typing import Protocol

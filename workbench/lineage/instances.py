@@ -1,4 +1,4 @@
-"""Every recorded use of one mechanism, for it and against it, with the facts it was used under."""
+"""All recorded uses of a mechanism, good and bad, with the facts under which it was used."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

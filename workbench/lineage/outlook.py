@@ -1,4 +1,4 @@
-"""What a walk has before it: its mechanisms and how many verdicts they take, without a verdict."""
+"""What lies ahead of a walk: its mechanisms, and how many verdicts they will take."""
 
 from msgspec import Struct
 

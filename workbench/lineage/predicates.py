@@ -1,4 +1,4 @@
-"""Conditions that recorded uses bear out: true wherever a mechanism helped, false where it did not.
+"""Conditions that recorded uses support: true where a mechanism helped, false where it did not.
 
 KLineage lets a model write preconditions; ours are found: each is a comparison of one fact with a
 value that was seen, and each rules out at least one recorded failure (the method is ours).

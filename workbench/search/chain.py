@@ -1,4 +1,4 @@
-"""Speedups one after the other as one: what was found against an earlier base, told of now."""
+"""Chains speedups: one found against an earlier base is restated against the present one."""
 
 from collections.abc import Sequence
 from math import prod

@@ -1,4 +1,4 @@
-"""In which order the values of a card's parameters are tried at one anchor."""
+"""The order in which the values of a card's parameters are tried at one anchor."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product

@@ -1,4 +1,4 @@
-"""Whether the smoke rung spares more than it takes, by what the candidates so far have cost. Pure.
+"""Whether the smoke rung saves more than it costs, by the costs of the candidates so far. Pure.
 
 The sequential rule stops a slow candidate at its first look, so what smoke can spare is the rest of
 the bench rung: workers, other shapes, the looks after the first. It can never pay where a slow

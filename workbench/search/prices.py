@@ -1,4 +1,4 @@
-"""What a rung costs, learned from what it cost, and what a budget still has for it. Pure."""
+"""What a rung costs, learned from past costs, and what a budget has left for it. Pure."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median

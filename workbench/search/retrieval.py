@@ -1,4 +1,4 @@
-"""Which recorded lineage has the longest way that a kernel can still go: pure, over what is given.
+"""Which recorded lineage has the longest path that a kernel can still follow. Pure.
 
 After KLineage's retrieval: lineages of the same family, language and platform, over as
 many inputs of the same dtype, rank and stride order; ranked by words of the problem, likeness of

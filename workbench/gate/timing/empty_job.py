@@ -1,4 +1,4 @@
-"""Turns without a call, in a candidate's worker before the candidate is there: what all else costs.
+"""Turns without a call, in a candidate's worker before the candidate is loaded: the overhead.
 
 Nothing of the candidate has run in the process yet, so these readings are ours, not its claims.
 """

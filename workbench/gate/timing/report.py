@@ -1,4 +1,4 @@
-"""What a timing says: reports, sentences, and whose fault it is when there is none. Pure."""
+"""Turns a timing into a report: its sentences, and whom to blame if there is no time. Pure."""
 
 from collections.abc import Sequence
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from workbench.bench.search_records import BASE, Looked
 from workbench.bench.search_stream import RUNGS, Candidate, Stream, in_runs
+from workbench.gate.timing.stage import SEED_PAIRS
 from workbench.measure.pairs import Answer, PairRule, PairSummary, answer, next_look, summarize
 from workbench.measure.records import Kind
 from workbench.search.rungs import RungResult
@@ -160,6 +161,7 @@ class Desk:
                 gain = answer(self.paired(one, against, rule), rule) is Answer.FASTER
                 if gain:
                     self._pay(*self._counters())
+                    self._beside_seed(one, against)
         return RungResult(
             sha256=one.name,
             cubin=one.work,
@@ -195,6 +197,12 @@ class Desk:
         seconds = median([c.setup_seconds + rule.first * c.pair_seconds for c in timed])
         self._pay(PAIRS, Cost(seconds, seconds))
         return None
+
+    def _beside_seed(self, one: Candidate, against: Candidate) -> None:
+        """What is kept is also timed against the session's seed, unless that was its parent."""
+        if against.name != BASE:
+            seconds = one.setup_seconds + SEED_PAIRS * one.pair_seconds
+            self._pay(PAIRS, Cost(seconds, seconds))
 
     def _counters(self) -> tuple[str, Cost]:
         """Of a kept kernel; with everything else of the top rung where that was not told apart."""

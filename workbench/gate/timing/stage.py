@@ -68,7 +68,7 @@ JOB_MODULES = (
 
 PAIRS = "pairs"
 """Name of their part of the stage's seconds."""
-_ALONE_PAIRS, _SEED_PAIRS = 60, 30
+_ALONE_PAIRS, SEED_PAIRS = 60, 30
 """Beside eager, and against the seed or what may be faster: nothing is decided there (ours)."""
 
 
@@ -181,7 +181,7 @@ class _Sitting:
 
     def _beside(self, parent: Candidate) -> Profiled:
         """How fast it is beside another, where nothing hangs on that."""
-        rule = structs.replace(self._rule, first=_SEED_PAIRS, cap=_SEED_PAIRS)
+        rule = structs.replace(self._rule, first=SEED_PAIRS, cap=SEED_PAIRS)
         rivals = ((PARENT, parent), (CANDIDATE, self._candidate))
         played = self._play("beside", rivals, swapped=False, eager=True, rule=rule)
         profiled = self._timed(played)
@@ -235,7 +235,7 @@ class _Sitting:
             return None
         if seed.sha256 == parent.sha256:
             return speed
-        rule = structs.replace(self._rule, first=_SEED_PAIRS, cap=_SEED_PAIRS)
+        rule = structs.replace(self._rule, first=SEED_PAIRS, cap=SEED_PAIRS)
         rivals = ((SEED, seed), (CANDIDATE, self._candidate))
         try:
             played = self._play("seed", rivals, swapped=False, eager=False, rule=rule)

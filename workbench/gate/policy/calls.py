@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 from workbench.gate.policy.members import OF_NAMED_TUPLES
 from workbench.gate.policy.refusals import spelled
-from workbench.gate.policy.state import Activation, Frame, TooTangledError
+from workbench.gate.policy.state import DEFAULTS, HOOKS, Activation, Frame, TooTangledError
 from workbench.gate.policy.stories import Stories
-from workbench.gate.policy.tree import SCOPES, children
+from workbench.gate.policy.tree import is_generator, survey
 from workbench.gate.policy.values import (
     ANYTHING,
     EMPTY,
@@ -45,7 +45,6 @@ from workbench.gate.policy.values import (
 _DEEPEST_CALL = 24
 _MOST_CONTEXTS = 24
 _VIEW_MODULES = frozenset({"torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten"})
-_YIELDS = "_workbench_yields"
 _CONSTANTS = "_workbench_constants"
 _SIZES = (Plain, Tuple, Items, Nothing, Unknown)
 """What a grid is when it is not a function."""
@@ -189,13 +188,14 @@ class Calls(Stories):
         self, function: Function, given: Arguments, node: ast.AST, frame: Frame
     ) -> Value:
         bindings = self.bind_parameters(function, given)
-        phase = Phase.CALL if is_generator(function.node) else frame.phase
+        phase = Phase.CALL if self._generates(function.node) else frame.phase
         activation, bindings = self._activation(function, bindings, phase)
         if activation.round != self.round:
             activation.round = self.round
             self._run(function, bindings, phase, activation)
-        elif activation.launches:
-            self.launches += 1
+        else:
+            activation.asked |= activation.running
+            self.launches += activation.launches
         if function.cached:
             self._check_cached(given, activation.result, node)
         return activation.result
@@ -207,9 +207,15 @@ class Calls(Stories):
         if shown or (self.may_hold_tensor(given.all()) and self.may_hold_tensor(result)):
             self.refuse("policy.caches-output", node)
 
+    def _generates(self, node: FunctionNode) -> bool:
+        """Whether calling the function gives an iterator; most files have none."""
+        found = survey(self.tree)
+        return bool(found.of(ast.Yield) or found.of(ast.YieldFrom)) and is_generator(node)
+
     def bind_parameters(self, function: Function, given: Arguments) -> dict[str, Value]:
         """The value of each parameter; what may or may not be given joins its default."""
         spec = function.node.args
+        self.asked.add((function.node, DEFAULTS))
         defaults = self.defaults.get(function.node, {})
         places = [argument.arg for argument in (*spec.posonlyargs, *spec.args)]
         bound: dict[str, Value] = {}
@@ -245,6 +251,7 @@ class Calls(Stories):
         common = known.setdefault((), Activation(Scope(function.scope, function.node)))
         for name, value in bindings.items():
             old = common.scope.ever.get(name, EMPTY)
+            self.changed |= not value <= old
             self.record(common.scope, name, value)
             bindings[name] = old | value
         return common, bindings
@@ -261,17 +268,20 @@ class Calls(Stories):
         self.reached.add(function.node)
         before = self.launches
         self.depth += 1
+        activation.running, activation.asked = True, False
         try:
             self.run_body(function, frame)
         finally:
             self.depth -= 1
+            activation.running = False
         result = frame.returned
-        if is_generator(function.node):
+        if self._generates(function.node):
             result = self.make_list(function.node, frame.yielded | frame.returned)
-        activation.launches = activation.launches or self.launches > before
-        if not result <= activation.result:
-            activation.result = self.narrow(activation.result | result, function.node)
-            self.changed = True
+        launches = activation.launches or self.launches > before
+        grew = launches > activation.launches or not result <= activation.result
+        activation.launches = launches
+        activation.result = self.narrow(activation.result | result, function.node)
+        self.changed |= grew and activation.asked
 
     # -------------------------------------------------------------------------------- classes
 
@@ -298,7 +308,7 @@ class Calls(Stories):
 
     def own_names(self, owner: ast.ClassDef) -> list[str]:
         """Every member of a class and of its bases in the file, constructors apart."""
-        every = (name for one in self.lineage(owner) for name in self.members.get(one, {}))
+        every = (name for one in self.lineage(owner) for name in self.every_member(one))
         return [name for name in dict.fromkeys(every) if name not in _CONSTRUCTORS]
 
     def hand_over(self, value: Value, node: ast.AST) -> None:
@@ -313,17 +323,20 @@ class Calls(Stories):
     def launch(self, atom: Launcher, given: Arguments, node: ast.AST, frame: Frame) -> Value:
         """`kernel[grid](...)`: what the kernel gets, and the host functions called around it."""
         kernel = atom.kernel.node
+        self.asked |= {(kernel, DEFAULTS), (kernel, HOOKS)}
         passed = {**self.defaults.get(kernel, {}), **self._passed(kernel, given)}
-        meta = Items(kernel.args, "meta")
-        self.put(meta, given.rest)
-        for name, value in passed.items():
-            self.put(meta, value, name)
         self._check_arguments(kernel, passed, node)
-        arguments: Value = frozenset({meta})
         sizes = frozenset(a for a in atom.grid if isinstance(a, _SIZES))
-        self.call(atom.grid - sizes, Arguments((arguments,)), node, frame)
-        for hook in self.hooks.get(kernel, EMPTY):
-            self.call_anyhow(hook, arguments | PLAIN, node)
+        hooks = self.hooks.get(kernel, EMPTY)
+        if hooks or atom.grid - sizes:
+            meta = Items(kernel.args, "meta")
+            self.put(meta, given.rest)
+            for name, value in passed.items():
+                self.put(meta, value, name)
+            arguments: Value = frozenset({meta})
+            self.call(atom.grid - sizes, Arguments((arguments,)), node, frame)
+            for hook in hooks:
+                self.call_anyhow(hook, arguments | PLAIN, node)
         self.launched_by(atom.kernel, frame.phase)
         return PLAIN
 
@@ -341,7 +354,8 @@ class Calls(Stories):
         """Refuse what a compiled kernel could not get, but an interpreted one could run."""
         constants = constant_parameters(kernel)
         for name, value in passed.items():
-            for atom in value | self.iterate_containers(value):
+            held = self.iterate_containers(value)
+            for atom in value | held if held else value:
                 if isinstance(atom, Tensor):
                     fits = name not in constants
                 elif isinstance(atom, Known):
@@ -363,25 +377,6 @@ def constant_parameters(kernel: ast.FunctionDef) -> frozenset[str]:
             if argument.annotation is not None and "constexpr" in spelled(argument.annotation)
         )
     return known
-
-
-def is_generator(node: FunctionNode) -> bool:
-    """Whether calling the function gives an iterator: its own body yields."""
-    known: bool | None = node.__dict__.get(_YIELDS)
-    if known is None:
-        known = node.__dict__[_YIELDS] = _yields(node)
-    return known
-
-
-def _yields(node: FunctionNode) -> bool:
-    waiting: list[ast.AST] = list(node.body) if isinstance(node, ast.FunctionDef) else [node.body]
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(inner, SCOPES):
-            waiting += children(inner)
-    return False
 
 
 def sorted_items(bindings: dict[str, Value]) -> list[tuple[str, Value]]:

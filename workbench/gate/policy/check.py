@@ -139,6 +139,7 @@ class Machine(Kernels):
         for _ in range(_MOST_ROUNDS):
             self.round += 1
             self.changed = False
+            self.asked.clear()
             self.refused.clear()
             self.notes.clear()
             self.launched.clear()
@@ -158,6 +159,7 @@ class Machine(Kernels):
 
     def run_model(self) -> None:
         """Construct ModelNew and call it once."""
+        self.asked.add((self.module, "ModelNew"))
         classes = [a for a in self.module.ever.get("ModelNew", EMPTY) if isinstance(a, Class)]
         if not classes:
             self.refuse("policy.no-model", self.tree, "ModelNew")
@@ -165,7 +167,7 @@ class Machine(Kernels):
         setup = Frame(self.module, Phase.SETUP)
         for model in classes:
             made = self.call(frozenset({model}), Arguments(rest=PLAIN), model.node, setup)
-            for name in list(self.members.get(model.node, {})):
+            for name in list(self.every_member(model.node)):
                 # The judge moves, loads and prints modules; overriding that is running code then.
                 if name in self.allowed.module_methods:
                     self._call_override(made, name, model.node, setup)

@@ -72,7 +72,8 @@ class Containers(Members):
         named = "typing.NamedTuple" in self.library_bases(atom.node) and len(lineage) == 1
         fields, rest = ordered_fields(lineage), Arguments(rest=given.all())
         # What cannot be told apart may be any of what is given.
-        known = not given.all() or named or dataclasses_in_order(lineage, self.tree)
+        sure = named or not fields or not given.all()
+        known = sure or dataclasses_in_order(lineage, self.tree)
         for place, name in enumerate(fields):
             value = given.get(place, name) if known else rest.rest
             if value:
@@ -114,7 +115,7 @@ class Containers(Members):
             case Instance():
                 return self._iterate_instance(atom, node, frame)
             case Class():
-                return join(self.members.get(atom.node, {}).values())
+                return join(self.every_member(atom.node).values())
             case Nothing():
                 return EMPTY
         self.refuse("policy.unresolved", node)
@@ -264,10 +265,10 @@ class Containers(Members):
                     self.refuse("policy.patches-object", node)
 
     def _store_key(self, atom: Items, index: Value) -> None:
-        contents = self.contents(atom)
+        contents = self.place(atom)
         if not index <= contents.keys:
             contents.keys |= index
-            self.changed = True
+            self.grew(atom.site)
 
     def compared(self, values: list[Value], node: ast.AST, frame: Frame) -> None:
         """Follow the methods by which objects of the file are compared with the other values."""
@@ -301,10 +302,10 @@ class Containers(Members):
     ) -> Value:
         """A method of a list, dict or set."""
         first, second = arguments.get(0, "key"), arguments.get(1, "default")
-        contents = self.contents(atom)
         if name in _STORES:
             self.put(atom, arguments.positional[-1] if arguments.positional else arguments.rest)
             return NOTHING
+        contents = self.contents(atom)
         if name in _MERGES:
             self._merge(atom, arguments, node, frame)
             return frozenset({atom})

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Callable
 
 from workbench.gate.policy.scopes import Scopes
-from workbench.gate.policy.state import Frame
+from workbench.gate.policy.state import DEFAULTS, MOST_STEPS, Frame, TooTangledError
 from workbench.gate.policy.tree import walk
 from workbench.gate.policy.values import (
     EMPTY,
@@ -34,7 +34,9 @@ class Expressions(Scopes):
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
         """Everything the expression may be; refuses on the way what the policy does not allow."""
-        self.step()
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise TooTangledError(f"more than {MOST_STEPS} steps")
         rule = _RULES.get(type(node))
         if rule is None:
             self.refuse("policy.unresolved", node)
@@ -297,7 +299,7 @@ class Expressions(Scopes):
                 value = self.evaluate(default, frame)
                 if not value <= defaults.get(name, EMPTY):
                     defaults[name] = defaults.get(name, EMPTY) | value
-                    self.changed = True
+                    self.grew(node, DEFAULTS)
         # A class body is no scope for the functions in it.
         outer = frame.scope.parent if frame.class_body and frame.scope.parent else frame.scope
         return frozenset({Function(node, outer, owner=frame.class_body)})

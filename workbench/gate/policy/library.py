@@ -5,7 +5,7 @@ import ast
 from workbench.gate.policy.containers import Containers
 from workbench.gate.policy.names import Group
 from workbench.gate.policy.refusals import code_of_name, spelled
-from workbench.gate.policy.state import Frame
+from workbench.gate.policy.state import HOOKS, Frame
 from workbench.gate.policy.values import (
     ADDRESS,
     ANYTHING,
@@ -26,6 +26,7 @@ from workbench.gate.policy.values import (
     Instance,
     Items,
     Kernel,
+    Nothing,
     Partial,
     Phase,
     Plain,
@@ -37,6 +38,7 @@ from workbench.gate.policy.values import (
 )
 
 _ARITHMETIC = frozenset(["abs", "divmod", "max", "min", "pow", "round", "sum"])
+_INERT = (Plain, Tensor, Nothing)
 _CALLABLE = (Function, Bound, Partial)
 
 
@@ -75,6 +77,8 @@ class Library(Containers):
 
     def hand_over(self, value: Value, node: ast.AST) -> None:
         """Follow functions that are given to a library, which may call them with anything."""
+        if all(isinstance(atom, _INERT) for atom in value):  # as nearly always
+            return
         for atom in self.functions_in(value):
             self.call_anyhow(atom, ANYTHING, node)
         if any(isinstance(atom, Kernel) and atom.bare for atom in self.within(value)):
@@ -190,7 +194,7 @@ class Library(Containers):
         for atom in value:
             if isinstance(atom, Kernel) and not hooks <= self.hooks.get(atom.node, EMPTY):
                 self.hooks[atom.node] = self.hooks.get(atom.node, EMPTY) | hooks
-                self.changed = True
+                self.grew(atom.node, HOOKS)
         return value
 
     def _kernel(self, function: Function) -> Kernel | Function:
@@ -302,7 +306,7 @@ class Library(Containers):
             return frozenset({atom})
         if isinstance(atom, Items):
             return self.contents(atom).all()
-        held = join(self.members.get(atom.node, {}).values())
+        held = join(self.every_member(atom.node).values())
         modules = frozenset(m for m in held if isinstance(m, Holder | Instance | Items))
         return modules | self.iterate_containers(modules)
 

@@ -201,7 +201,7 @@ class Members(State):
             return frozenset({Method(atom, name)}) if name == "apply" else EMPTY
         if path.startswith("enum.") and name == "value":
             # `Kind["a"].value` is the class's here: any of its members may be meant.
-            return PLAIN | join(self.members.get(atom.node, {}).values())
+            return PLAIN | join(self.every_member(atom.node).values())
         if path == "typing.NamedTuple" and name in OF_NAMED_TUPLES:
             return frozenset({Method(atom, name)})
         if path == "typing.NamedTuple" or path.startswith("enum."):
@@ -216,6 +216,7 @@ class Members(State):
 
     def find_member(self, owner: ast.ClassDef, name: str) -> Value:
         """A member by the class and its bases in the file; wildcards stand for computed names."""
+        self.asked.add((owner, "*" if name.endswith("*") else name))
         members = self.members.get(owner, {})
         found = members.get(name, EMPTY)
         if name.endswith("*"):

@@ -140,6 +140,7 @@ class Scopes(Calls):
             return frame.names[name]
         scope: Scope | None = frame.scope
         while scope is not None:
+            self.asked.add((scope, name))
             if name in scope.ever:
                 return scope.ever[name]
             scope = scope.parent

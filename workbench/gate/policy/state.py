@@ -26,8 +26,12 @@ from workbench.gate.policy.values import (
 from workbench.gate.records import Finding
 
 Names = dict[str, Value]
-_STEPS = 150_000
+MOST_STEPS = 150_000
 """Expressions and statements evaluated in one check; ordinary candidates take 2,000 to 10,000."""
+
+
+DEFAULTS, HOOKS = ".defaults", ".hooks"
+"""Names under which a function's defaults and a kernel's hooks are asked for."""
 
 
 class TooTangledError(Exception):
@@ -59,10 +63,17 @@ class Activation:
     result: Value = EMPTY
     launches: bool = False
     round: int = 0
+    running: bool = False
+    asked: bool = False
+    """It was called again before it had a result."""
 
 
 class State:
-    """The facts of one check. They only grow, so evaluating until nothing changes ends."""
+    """The facts of one check. They only grow, so evaluating until nothing changes ends.
+
+    Nothing has changed in a round either where no fact grew after it had been asked for: then every
+    evaluation of the round already saw all there is to see.
+    """
 
     tree: ast.Module
     """The file."""
@@ -93,6 +104,8 @@ class State:
         self.launched: set[Phase] = set()
         self.launches = 0
         self.changed = False
+        self.asked: set[tuple[object, str]] = set()
+        """What this round asked for: names of scopes, members of classes, places of the heap."""
         self.round = 0
         self.steps = 0
         self.depth = 0
@@ -102,8 +115,8 @@ class State:
     def step(self, count: int = 1) -> None:
         """Count evaluations; TooTangledError beyond the budget."""
         self.steps += count
-        if self.steps > _STEPS:
-            raise TooTangledError(f"more than {_STEPS} steps")
+        if self.steps > MOST_STEPS:
+            raise TooTangledError(f"more than {MOST_STEPS} steps")
 
     def refuse(self, code: str, node: ast.AST, name: str = "", says: str = "") -> None:
         """Record one refusal, once per place and name."""
@@ -111,16 +124,27 @@ class State:
         name = name or spelled(node)
         self.refused.setdefault((code, line, name), finding(code, name, line or None, says))
 
+    def grew(self, owner: object, name: str = "") -> None:
+        """A fact has grown; what asked for it before was told too little."""
+        if (owner, name) in self.asked or (owner, "*") in self.asked:
+            self.changed = True
+
     def record(self, scope: Scope, name: str, value: Value) -> None:
         """Remember that a name of a scope may have a value, for functions that close over it."""
         old = scope.ever.get(name, EMPTY)
         if not value <= old:
             scope.ever[name] = self.narrow(old | value, scope.node)
-            self.changed = True
+            self.grew(scope, name)
 
     def member(self, owner: ast.AST, name: str) -> Value:
         """What a member of a class, its objects or a function may be; empty when never set."""
+        self.asked.add((owner, name))
         return self.members.get(owner, {}).get(name, EMPTY)
+
+    def every_member(self, owner: ast.AST) -> Names:
+        """All members of a class, its objects or a function."""
+        self.asked.add((owner, "*"))
+        return self.members.get(owner, {})
 
     def set_member(self, owner: ast.AST, name: str, value: Value) -> None:
         """Remember one more value of a member."""
@@ -128,19 +152,25 @@ class State:
         old = members.get(name, EMPTY)
         if name not in members or not value <= old:
             members[name] = self.narrow(old | value, owner)
-            self.changed = True
+            self.grew(owner, name)
+            self.changed |= name.endswith("*")
 
     def contents(self, items: Items) -> Contents:
-        """The heap's entry of a container."""
+        """What a container holds."""
+        self.asked.add((items.site, ""))
+        return self.place(items)
+
+    def place(self, items: Items) -> Contents:
+        """The heap's entry of a container, to be written to."""
         return self.heap.setdefault(items.site, Contents())
 
     def put(self, items: Items, value: Value, key: str | int | None = None) -> None:
         """Remember that a container may hold a value, under a key where one is known."""
-        contents = self.contents(items)
+        contents = self.place(items)
         old = contents.elements if key is None else contents.keyed.get(key, EMPTY)
         if value <= old and (key is None or key in contents.keyed):
             return
-        self.changed = True
+        self.grew(items.site)
         new = self.narrow(old | value, items.site)
         if key is None:
             contents.elements = new
@@ -179,7 +209,7 @@ class State:
             elif isinstance(atom, Items):
                 waiting.extend(self.contents(atom).all())
             elif isinstance(atom, Instance):
-                waiting.extend(join(self.members.get(atom.node, {}).values()))
+                waiting.extend(join(self.every_member(atom.node).values()))
         return False
 
     def may_hold_tensor(self, value: Value) -> bool:

@@ -192,6 +192,7 @@ class Statements(Patterns):
             ends.append(frame.names)
         # A handler may start at any point of the body: any value the names ever had.
         changed = {n.id for s in node.body for n in walk(s) if isinstance(n, ast.Name)}
+        self.asked.add((frame.scope, "*"))
         middle = {
             name: start.get(name, EMPTY) | frame.scope.ever.get(name, EMPTY)
             for name in {*start, *(changed & frame.scope.ever.keys())}

@@ -44,7 +44,7 @@ def children(node: ast.AST) -> tuple[ast.AST, ...]:
     return known
 
 
-_OWN = "_workbench_own"
+_OWN, _YIELDS = "_workbench_own", "_workbench_yields"
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 """Nodes whose names are their own."""
 
@@ -62,6 +62,25 @@ def own_nodes(node: ast.AST) -> tuple[ast.AST, ...]:
                 waiting += children(inner)
         known = node.__dict__[_OWN] = tuple(found)
     return known
+
+
+def is_generator(node: ast.FunctionDef | ast.Lambda) -> bool:
+    """Whether calling the function gives an iterator: its own body yields."""
+    known: bool | None = node.__dict__.get(_YIELDS)
+    if known is None:
+        known = node.__dict__[_YIELDS] = _yields(node)
+    return known
+
+
+def _yields(node: ast.FunctionDef | ast.Lambda) -> bool:
+    waiting: list[ast.AST] = list(node.body) if isinstance(node, ast.FunctionDef) else [node.body]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(inner, SCOPES):
+            waiting += children(inner)
+    return False
 
 
 def walk(node: ast.AST) -> list[ast.AST]:

@@ -29,7 +29,7 @@ class Found(Struct, frozen=True, kw_only=True):
     met: dict[str, str]
     """Known risks that held in a trial that failed, by their words, with where that was seen."""
     new: tuple[Risk, ...]
-    """At most one: the plainest failure that no known risk foresaw."""
+    """New risks, at most one: the clearest failure that no known risk foresaw."""
 
 
 def risks_of(trials: Sequence[Trial]) -> Found:

@@ -17,7 +17,7 @@ RMSNorm's 3.5 GiB were seen on an H200."""
 _CONTEXTS = 4
 """Workers of one comparison or timing, each with a context of CUDA's."""
 _SHARE = 0.9
-"""Of what is free at the beginning; the rest is for what others begin meanwhile (ours)."""
+"""Share of what is free at the beginning; the rest is for what others begin (ours)."""
 
 
 def needed(full: ShapeReport) -> int:

@@ -48,7 +48,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     before: Time | None = None
     after: Time | None = None
     speed: Speed | None = None
-    """Of the pairs, which tell more than the two times: the GPU drifts between them."""
+    """Speed by the pairs, which is better than the two times, between which the GPU drifts."""
     sha256: str
     parent: str
     """Text of the kernel it was tried on."""

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 JOB = "workbench.bench.model_job"
-"""Worth preloading in a workshop's forkservers."""
+"""Module to preload in a workshop's forkservers."""
 
 
 class Ready(Struct, frozen=True, kw_only=True):

@@ -37,7 +37,7 @@ class RecordAsk(Struct, frozen=True, kw_only=True):
     count: int = 8
     """Candidates of each problem, the seed among them."""
     seconds: float
-    """For all problems together; each has its share of what is left."""
+    """Seconds for all problems together; each gets its share of what is left."""
     file: Path
     """What is there already is not looked at again."""
 
@@ -146,7 +146,7 @@ class _Site:
         self._workshop.close()
 
     def looks(self) -> Iterator[Looked]:
-        """Of every problem that there is time for."""
+        """The looks at all problems for which there is time."""
         following = self._begun()
         while following is not None:
             lane = following

@@ -24,11 +24,11 @@ class Candidate(Struct, frozen=True, kw_only=True):
     technique: str
     looks: dict[str, Looked]
     logs: tuple[float, ...]
-    """Of the seed's time over its own, pair by pair; empty where it was not timed."""
+    """Logarithms of the seed's time over its own, pair by pair; empty if it was not timed."""
     us: float
     """Its time, in the middle: 0 where it was not timed."""
     setup_seconds: float
-    """Of a timing run before its first pair."""
+    """Seconds of a timing run before its first pair."""
     pair_seconds: float
 
     @property

@@ -35,7 +35,7 @@ _AS_FAST = log(PairRule().threshold)
 
 
 def _policies(stream: Stream) -> dict[str, Policy]:
-    """By name; some only where something is measured."""
+    """The policies by name; some only where something was measured."""
     ladder = Ladder.load()
     found: dict[str, Policy] = {
         _FULL: everything,
@@ -60,7 +60,7 @@ class PolicyRow(Struct, frozen=True, kw_only=True):
     policy: str
     gpu_seconds: float
     wall_seconds: float
-    """Of a replay, in the mean."""
+    """Mean wall seconds of a replay."""
     same: float
     """Share of replays that end with the kernel that full fidelity ends with there."""
     as_fast: float
@@ -78,7 +78,7 @@ class Row(Struct, frozen=True, kw_only=True):
     candidates: int
     refused: int
     confirmed: int
-    """Of the candidates, those whose top rung was recorded; the others are priced by them."""
+    """Candidates whose top rung was recorded; the others are priced by them."""
     runs: int
     policies: tuple[PolicyRow, ...]
 
@@ -112,12 +112,12 @@ class Told(Struct, frozen=True, kw_only=True):
 
     policy: str
     gpu_seconds: float
-    """Of all problems, in the mean of the replays."""
+    """Mean GPU-seconds of a replay, over all problems."""
     wall_seconds: float
     saved: Estimate
-    """Of the GPU-seconds; of the seconds where nothing was measured."""
+    """Share of the GPU-seconds saved; of the wall seconds where nothing was measured."""
     wall: Estimate
-    """Of the seconds."""
+    """Share of the wall seconds saved."""
     same: Estimate
     """Replays that end with the same kernel."""
     as_fast: Estimate
@@ -143,7 +143,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     """All problems together."""
 
     saved: Estimate
-    """By a run as it is."""
+    """Share saved by a run as it is."""
     same: Estimate
     policies: tuple[Told, ...]
     lines: tuple[str, ...]

@@ -232,7 +232,7 @@ def _farewell(path: Path) -> None:
 
 
 def _foreground(path: Path, *, json: bool) -> None:
-    """The same loop in this process, with progress on stderr and the result on stdout."""
+    """Run the loop in this process, with progress on stderr and the result on stdout."""
     from workbench.cli.progress import Progress
     from workbench.cli.report import final_report
     from workbench.engine.client import SessionClient

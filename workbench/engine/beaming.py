@@ -126,7 +126,7 @@ class Beam:
         await asyncio.to_thread(self._workplace.keep_queue, queue)
 
     def losers(self) -> list[Opened]:
-        """Those that others go before, or that nothing speaks for any more; they leave the beam."""
+        """Remove and return candidates that others precede, or that nothing speaks for."""
         return self._leave([one for one in self._open if one.look.action != "promote"])
 
     def best(self) -> Opened | None:

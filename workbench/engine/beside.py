@@ -41,7 +41,7 @@ class Beside:
         """Report of policy and compile."""
 
     def judged(self) -> GateReport:
-        """With correctness and its speed against the state, under the floor it was opened with."""
+        """The report with correctness, and with the speed against the state."""
         report = self._sitting.go_on(
             parent=self._state, parent_time=self._state_time, timer=self._timer
         )

@@ -111,7 +111,7 @@ def choose(state: Path, settings: SessionSettings, wish: Choose) -> str:
 
 
 def choose_alone(path: Path, wish: Choose) -> str:
-    """As `choose`, in a session that no engine runs; WorkbenchError when one does."""
+    """As `choose`, for a session without an engine. Raises WorkbenchError if one runs."""
     store = SessionStore.open(path)
     with EngineLock(lock_path(store), session=path.name):
         return choose(store.state, store.settings(), wish)

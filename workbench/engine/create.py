@@ -41,7 +41,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     beam: int = 1
     """Candidates looked at before the best of them goes through the whole gate."""
     stem: str = ""
-    """Without a name, what a number is put behind; empty for the problem's name."""
+    """Stem of a name that is made up with a number; empty for the problem's name."""
 
 
 def create_session(request: RunRequest) -> Path:

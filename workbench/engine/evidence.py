@@ -21,7 +21,7 @@ class CardEvidence(Struct, frozen=True, kw_only=True):
     card: str
     row: EvidenceRow
     trial: Admission
-    """The same as a held-out trial; whether it was held out is the person's to say."""
+    """The row as a held-out trial; the person says whether it was held out."""
 
 
 def evidence_of(session: Path) -> tuple[CardEvidence, ...]:

@@ -23,7 +23,7 @@ class History(Struct, frozen=True, kw_only=True):
     """What is there and cannot be used, a sentence each."""
 
     def plus(self, transition: Transition) -> "History":
-        """With one more, or with one that now has its decision; `main` goes to a kept one."""
+        """A history with one more, or one newly decided, transition; `main` moves to a kept one."""
         main = transition.number if _kept(transition) else self.main
         return structs.replace(self, transitions=self._with(transition), main=main)
 

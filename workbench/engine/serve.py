@@ -43,7 +43,7 @@ class ClosableWorkplace(Workplace, Protocol):
 OpenWorkplace = Callable[
     [SessionStore, SessionSettings, tuple[str, str] | None, Listen], ClosableWorkplace
 ]
-"""Of the store, its settings, a person's own seed (source, path), and whom to tell events."""
+"""`open(store, settings, the person's seed as (source, path), listener)`."""
 
 
 def serve_session(
@@ -187,7 +187,7 @@ class _Service:
         self._loop.call_soon_threadsafe(self._publish, event)
 
     def _publish(self, event: ev.AnyEvent) -> None:
-        """To the log first, so that nobody is told what a crash could take back."""
+        """Write an event to the log first, so that nobody hears what a crash could take back."""
         stamped = structs.replace(event, at=now())
         if not isinstance(event, ev.StageProgress):
             durable = isinstance(event, _DURABLE)

@@ -87,7 +87,7 @@ class Procedure(Struct, frozen=True, kw_only=True):
 
     plan: Plan | None
     history: History
-    """As it is, or would be, when its turn has come."""
+    """The history as it is, or would be, when its turn has come."""
     parent: Transition | None
     needs_gpu: bool
     go_on: Callable[[Sitting], GateReport]

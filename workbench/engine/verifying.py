@@ -87,7 +87,7 @@ def verify_card(skill: Skill, where: Where, tell: Tell) -> Iterator[Claim]:
 
 
 def _again(skill: Skill, trial: Admission, where: Where, tell: Tell) -> Trial | None:
-    """The same trial once more; None where its lineage is not here."""
+    """Repeat a trial; None if its lineage is not here."""
     if trial.held_out:
         return held_out(skill, ground_of(trial.target.partition(" on ")[0]), where, tell)
     lineage = where.sessions / trial.session

@@ -26,7 +26,7 @@ _SECONDS = 120.0
 """Deadline of the stage (gate protocol, section 10)."""
 
 JOB_MODULES = ("workbench.kernels.jobs", "workbench.kernels.record", "workbench.kernels.warm")
-"""Worth preloading in a workshop's forkservers."""
+"""Modules to preload in a workshop's forkservers."""
 
 
 class Compiled(Struct, frozen=True, kw_only=True):

@@ -26,10 +26,10 @@ from workbench.measure.gpuhealth import (
 from workbench.measure.gpuwatch import lock_name
 
 JOB_MODULES = ("workbench.gate.canary_job",)
-"""Worth preloading in a workshop's forkservers."""
+"""Modules to preload in a workshop's forkservers."""
 
 _SECONDS = 20.0
-"""For the canary, which takes well under 2 s on a GPU that is well."""
+"""Deadline of the canary, which takes well under 2 s on a healthy GPU."""
 _VANISH_SECONDS = 30.0
 """Until the driver no longer lists a killed process (gate protocol, section 10)."""
 

@@ -33,7 +33,7 @@ _MEMORY = 16 << 30
 """Lazy memory of a full shape is reserved, not used; it counts all the same."""
 
 JOB_MODULES = ("workbench.kernels.jobs", "workbench.kernels.interpret")
-"""Worth preloading in a workshop's forkservers."""
+"""Modules to preload in a workshop's forkservers."""
 
 
 class Profiled(Struct, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ _CAP_SECONDS = 30.0
 _HELLO_SECONDS = 120.0
 _CLOCK_SECONDS = 0.1
 _SWEEP_SECONDS = 30.0
-"""Given to a keeper without a PID namespace, which must find and kill what it adopted."""
+"""Time for a keeper without a PID namespace to find and kill what it adopted."""
 _KILL_SECONDS = 30.0
 
 

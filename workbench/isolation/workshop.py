@@ -34,7 +34,7 @@ from workbench.isolation.zygote import Fork, Setup
 
 _DEFAULTS = Limits()
 _ROOM_BYTES = 24 << 30
-"""Of GPU memory that must be free before spare workers take half a GiB each (ours)."""
+"""GPU memory that must be free before spare workers take half a GiB each (ours)."""
 _REMEMBERED = 64
 """Workers whose processes are remembered after their end."""
 

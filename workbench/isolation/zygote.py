@@ -37,7 +37,7 @@ _CHANNEL = 100
 """The worker's end of the channel: far from the numbers that a program closes or reopens."""
 _FAILED = 70
 _PRIVATE_COUNT_SINCE = (5, 14)
-"""From this Linux on, RLIMIT_NPROC counts within a user namespace, not all of a user's tasks."""
+"""Linux version since which RLIMIT_NPROC counts within a user namespace."""
 
 
 class Setup(Struct, frozen=True, kw_only=True):

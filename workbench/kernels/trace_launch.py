@@ -64,9 +64,9 @@ class LaunchWatch:
         self._places: set[object] = set()
         self._waiting: set[object] = set()
         self.mean_trips: float | None = None
-        """Of the first loop, over all programs; None where nobody knows."""
+        """Mean trips of the first loop over all programs; None if unknown."""
         self.trips: list[int | None] = []
-        """Of the first loop, of each program that began; None for one that had no loop yet."""
+        """Trips of the first loop, for each program that began; None for one without a loop yet."""
         self._dots: Counter[str] = Counter()
         self._tiles: defaultdict[str, Counter[tuple[int, int, int]]] = defaultdict(Counter)
 

@@ -60,7 +60,7 @@ class Storage:
 
     def __init__(self, tensor: torch.Tensor, *, known: bool) -> None:
         self.tensor = tensor
-        """Kept, so that its addresses are nobody else's while the books are open."""
+        """Kept alive so that no other tensor gets its addresses."""
         self.known = known
         """Its contents before any launch are the real ones."""
         self.written = False

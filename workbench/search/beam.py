@@ -17,7 +17,7 @@ class Waiting(Struct, frozen=True, kw_only=True):
     technique: str = ""
     """What it differs from the incumbent by: a card's category, method or level."""
     place: int = 0
-    """In the order in which they were proposed: of two with one score the earlier goes first."""
+    """Place in the order of proposals; of two with equal scores the earlier goes first."""
     line: int | None = None
     """Number of the kernel that it was made from; None when that is the incumbent for all."""
 

@@ -190,7 +190,7 @@ def _without_none(value: Any) -> Any:  # noqa: ANN401 - builtins of any shape
 
 
 def _printable(value: Any) -> Any:  # noqa: ANN401 - builtins of any shape
-    """With text that UTF-8 can hold: half a surrogate pair becomes its escape, in letters."""
+    """The value with text that UTF-8 can encode: a lone surrogate becomes its escape."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):

@@ -75,7 +75,7 @@ class Condition(Struct, frozen=True):
     """A condition, or an expression of another type, whose names and types have been checked."""
 
     text: str
-    """As its author wrote it."""
+    """Text as its author wrote it."""
     term: "Term"
     type: Type
     facts: tuple[str, ...]

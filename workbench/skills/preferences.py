@@ -22,7 +22,7 @@ class Preferences(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def with_card(
         self, card: str, *, disabled: bool | None = None, pinned: bool | None = None
     ) -> "Preferences":
-        """With one card's standing changed; None leaves it. A disabled card is never pinned."""
+        """A copy with one card changed; None leaves a flag. A disabled card is never pinned."""
         off = _with(self.disabled, card, present=disabled)
         on = _with(self.pinned, card, present=pinned)
         if disabled:

@@ -23,7 +23,7 @@ from workbench.isolation.worker import Worker
 from workbench.problems.records import Problem, Shape
 
 REFERENCE_SECONDS = 300.0
-"""For one job of a reference worker; it is our code and the person's problem."""
+"""Deadline of one job of a reference worker, which runs our code and the person's problem."""
 
 _CLOCK_FAULT = "ClockFault"
 """`workbench.gate.timing.clock`'s, by name: that module is for workers, it imports torch."""

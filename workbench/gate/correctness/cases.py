@@ -20,7 +20,7 @@ class Case(StrEnum):
     """What the inputs of one call are like. Integers and plain values always stay as drawn."""
 
     FRESH = "fresh"
-    """As the problem's own `get_inputs()` draws them."""
+    """Inputs as the problem's own `get_inputs()` draws them."""
     KEPT_ENDS = "same storage, new contents"
     """Fresh contents at the addresses of the call before; the first and last element of each tensor
     keep their value and no version counter moves, so that a cheap fingerprint sees no change."""
@@ -80,7 +80,7 @@ class Call(Struct, frozen=True, kw_only=True):
     number: int
     case: Case
     seed: int
-    """Of its inputs."""
+    """Seed of its inputs."""
     same_storage: bool
     """Written into the tensors of the call before, instead of into new ones."""
     poison: Poison

@@ -29,7 +29,7 @@ from workbench.gate.correctness.protocol import Measured
 from workbench.problems.records import Selection
 
 _RUNS_AGAIN = 4
-"""Of a reference that is not the same twice (ours)."""
+"""Further runs of a reference that is not the same twice (ours)."""
 _FLOAT_SHARE = 1 / 16
 _EXACT_SHARE = 1 / 4
 """Of C, in spacings: how far each result is moved in the second look (ours). An integer is right

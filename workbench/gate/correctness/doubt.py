@@ -13,7 +13,8 @@ import torch
 from workbench.kernels.operators import OperatorMode
 
 RUNS = 8
-"""Of the reference (ours): an output that flips in half of them is missed once in 128 times."""
+"""Runs of the reference (ours): an output that flips in half of them is missed once in 128
+times."""
 
 _EXACT = frozenset(
     {

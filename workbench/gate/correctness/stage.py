@@ -40,7 +40,7 @@ JOB_MODULES = (
     "workbench.gate.correctness.candidate_job",
     "workbench.gate.correctness.exercise_job",
 )
-"""Worth preloading in a workshop's forkservers."""
+"""Modules to preload in a workshop's forkservers."""
 
 
 def usual_shapes(

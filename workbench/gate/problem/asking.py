@@ -15,7 +15,7 @@ from workbench.isolation.workshop import Workshop
 from workbench.problems.records import Problem, Shape
 
 JOB_MODULES = ("workbench.gate.problem.inspect_job",)
-"""Worth preloading in a workshop's forkservers."""
+"""Modules to preload in a workshop's forkservers."""
 
 _JOBS = "workbench.gate.problem.inspect_job"
 

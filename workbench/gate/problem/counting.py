@@ -150,7 +150,7 @@ def _storage(tensor: torch.Tensor) -> int:
 
 
 def _bytes(tensor: torch.Tensor) -> float:
-    """Of the elements; an expanded tensor's are read once."""
+    """Bytes of the elements; those of an expanded tensor count once."""
     distinct = 1
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
         distinct *= size if stride else min(size, 1)

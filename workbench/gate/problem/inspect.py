@@ -28,7 +28,7 @@ SEEDS = tuple(range(10))
 """Draws over which an output has to vary (gate protocol, section 8.9)."""
 
 SPREAD = 0.01
-"""Of an output's own rms: below this it hardly varies (gate protocol, section 8.9)."""
+"""Share of its rms below which an output hardly varies (gate protocol, section 8.9)."""
 
 ILL_CONDITIONED = 4.0
 """Own error over the bound from which a problem is called ill-conditioned (ours)."""

@@ -24,7 +24,7 @@ from workbench.problems.records import Problem
 
 _JOB = "workbench.gate.timing.baselines_job"
 JOB_MODULES = (_JOB,)
-"""Worth preloading in a workshop's forkservers."""
+"""Modules to preload in a workshop's forkservers."""
 
 _RUNS = 30
 _LIMITS = Limits(

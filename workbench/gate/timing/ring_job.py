@@ -45,7 +45,7 @@ QUICK_SECONDS = 0.05
 """A draw up to here is made for every turn (ours): a decision of 60 pairs waits 3 s for them."""
 _PREPARING_SECONDS = 10.0
 _FREE_SHARE = 0.25
-"""Of the free memory, for the ring."""
+"""Share of the free memory that the ring may take."""
 _LEAST_SETS, _MOST_SETS = 2, 8
 _STIRRED = 16
 """Pairs of elements of each tensor that change places before a kept set is used again."""

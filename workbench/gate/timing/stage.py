@@ -64,12 +64,12 @@ JOB_MODULES = (
     "workbench.gate.timing.stand_in_job",
     ceilings.JOB_MODULE,
 )
-"""Worth preloading in a workshop's forkservers, with what they import."""
+"""Modules to preload, with what they import, in a workshop's forkservers."""
 
 PAIRS = "pairs"
 """Name of their part of the stage's seconds."""
 _ALONE_PAIRS, SEED_PAIRS = 60, 30
-"""Beside eager, and against the seed or what may be faster: nothing is decided there (ours)."""
+"""Pairs against eager, and against the seed, where nothing is decided (ours)."""
 
 
 class GpuTimer:

@@ -16,7 +16,7 @@ from workbench.isolation.context import JobContext
 from workbench.isolation.wire import Blob
 
 _MOST_BYTES = 256 << 20
-"""Of outputs that are really allocated, beside those of the sides (ours)."""
+"""Most bytes of outputs that are really allocated, beside those of the sides (ours)."""
 
 
 class _StandIn(nn.Module):

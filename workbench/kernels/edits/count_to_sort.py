@@ -32,7 +32,7 @@ class _Counting:
     mine: str
     """Places of the program's own elements."""
     x: str
-    """Those elements."""
+    """Name of the elements."""
     dimension: str
     block: str
     """The parameter that sizes `mine`."""

@@ -36,7 +36,7 @@ class Uses:
 
     axis: int
     uses: dict[str, list[_Use]] = field(default_factory=dict)
-    """By the name that holds the id; empty name for the calls themselves."""
+    """Uses by the name that holds the id; the empty name stands for the calls themselves."""
     divisors: list[str] = field(default_factory=list)
     launches: list[tuple[LaunchSite, Grid]] = field(default_factory=list)
 

@@ -38,7 +38,7 @@ class Rewrite:
     host: Host | None = None
     plainly: Plainly | None = None
     every: bool = False
-    """At every place where it stands: one mechanism, not several."""
+    """Whether it is applied at all places together, as one mechanism."""
 
     def forward(self) -> Edit:
         """The edit from the plain form to the fast one."""

@@ -273,7 +273,7 @@ class Splice:
         self._append(self._signature(kernel), text)
 
     def _signature(self, kernel: JitKernel) -> tuple[int, int]:
-        """From `def` to just behind the parenthesis that closes the parameters."""
+        """Span from `def` to just after the parenthesis that closes the parameters."""
         start = self._at(kernel.node.lineno, kernel.node.col_offset)
         returns = kernel.node.returns
         stop = self._span(kernel.node.body[0])[0] if returns is None else self._span(returns)[0]

@@ -222,5 +222,5 @@ class Compare(Prepared):
         self.post_message(self.HelpWanted())
 
     def action_back(self) -> None:
-        """To the main screen."""
+        """Go back to the main screen."""
         self.dismiss()

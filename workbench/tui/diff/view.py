@@ -86,14 +86,14 @@ class DiffView(ScrollView, can_focus=True):
         self._lay_out()
 
     def action_next_hunk(self) -> None:
-        """To the next change below the top of the window."""
+        """Go to the next change below the top of the window."""
         top = self.scroll_offset.y + 1
         below = [start for start in self.painted.hunks if start > top]
         if below:
             self._to(below[0] - 1)
 
     def action_previous_hunk(self) -> None:
-        """To the change above."""
+        """Go to the change above."""
         top = self.scroll_offset.y + 1
         above = [start for start in self.painted.hunks if start < top]
         if above:
@@ -111,9 +111,9 @@ class DiffView(ScrollView, can_focus=True):
         self._to(self.scroll_offset.y - 1)
 
     def action_first(self) -> None:
-        """To the top."""
+        """Go to the top."""
         self._to(0)
 
     def action_last(self) -> None:
-        """To the end."""
+        """Go to the end."""
         self._to(len(self.painted.lines))

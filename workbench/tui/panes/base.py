@@ -121,11 +121,11 @@ class Scroller(Lines, can_focus=True):
         self.scroll_lines(-max(1, self.size.height - 1))
 
     def action_first(self) -> None:
-        """To the top."""
+        """Go to the top."""
         self.scroll_lines(-self.top)
 
     def action_last(self) -> None:
-        """To the end."""
+        """Go to the end."""
         self.scroll_lines(self.below)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:

@@ -52,7 +52,7 @@ JOB_MODULES = (
     "workbench.gate.correctness.full.reference_job",
     "workbench.gate.correctness.full.candidate_job",
 )
-"""Worth preloading in a workshop's forkservers."""
+"""Modules to preload in a workshop's forkservers."""
 
 _REFERENCE = "workbench.gate.correctness.full.reference_job"
 _CANDIDATE = "workbench.gate.correctness.full.candidate_job"

@@ -1,5 +1,7 @@
 """Cards: what is shipped holds together, and what a person writes is checked to the key."""
 
+import os
+
 import pytest
 
 from workbench.errors import WorkbenchError
@@ -108,6 +110,25 @@ def test_an_effect_whose_ends_are_swapped_is_told(tmp_path):
     assert "`effect[0].low` = 2.0: is above high, 1.0" in fault(tmp_path, text)
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-1.0", "0.0"])
+def test_an_effect_that_is_no_ratio_is_told(tmp_path, value):
+    text = GOOD + f'\n[[effect]]\nmetric = "time"\ndirection = "down"\nlow = {value}\n'
+    assert "`effect[0].low`" in fault(tmp_path, text)
+    assert "must be a ratio above zero" in fault(tmp_path, text)
+
+
+def test_a_mark_of_the_encoding_before_a_card_is_no_fault(tmp_path):
+    path = tmp_path / "marked.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert read_card(path).card == parse_card(GOOD, path).card
+
+
+def test_a_card_that_never_ends_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(CardFault, match="no file"):
+        read_card(tmp_path / "pipe.toml")
+
+
 def test_a_file_that_is_not_utf8_is_told_with_its_line(tmp_path):
     path = tmp_path / "latin.toml"
     path.write_bytes(b'id = "x"\ntitle = "caf\xe9"\n')
@@ -119,7 +140,7 @@ def test_a_file_that_is_not_utf8_is_told_with_its_line(tmp_path):
 
 def test_a_folder_of_that_name_is_told(tmp_path):
     (tmp_path / "own" / "odd.toml").mkdir(parents=True)
-    with pytest.raises(CardFault, match="cannot be read"):
+    with pytest.raises(CardFault, match="no file"):
         load_library(tmp_path / "own")
 
 

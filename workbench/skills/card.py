@@ -1,6 +1,7 @@
 """Reads a skill card: TOML, decoded strictly, with errors that name file, key and value."""
 
 import difflib
+import math
 import re
 import tomllib
 from collections.abc import Iterable
@@ -90,8 +91,11 @@ class CardFault(WorkbenchError):
 
 def read_card(path: Path, origin: str = "user") -> Skill:
     """The card in a file. Raises CardFault."""
+    if path.exists() and not path.is_file():
+        raise CardFault("the card is no file", where=str(path), todo="remove or rename it")
     try:
-        text = path.read_bytes().decode("utf-8")
+        # Some editors put a mark of the encoding before the text, which TOML does not know.
+        text = path.read_bytes().decode("utf-8-sig")
     except OSError as fault:
         raise CardFault(f"the card cannot be read: {fault.strerror}", where=str(path)) from fault
     except UnicodeDecodeError as fault:
@@ -188,6 +192,10 @@ def _check_words(card: Card, path: Path) -> None:
         if not condition.says.strip():
             raise _fault(path, f"precondition[{index}].says", "", "must say something")
     for index, effect in enumerate(card.effect):
+        for end in ("low", "high"):
+            value = getattr(effect, end)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise _fault(path, f"effect[{index}].{end}", value, "must be a ratio above zero")
         if effect.low is not None and effect.high is not None and effect.low > effect.high:
             raise _fault(path, f"effect[{index}].low", effect.low, f"is above high, {effect.high}")
 

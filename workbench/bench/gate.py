@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msgspec import structs
 
+from workbench.bench.costs import Row
 from workbench.bench.fuzz_texts import HEAD, PROBLEM, RIGHT
-from workbench.bench.start import Row
 from workbench.engine.devices import Place
 from workbench.gate import compile as compiling
 from workbench.gate.candidate import Candidate

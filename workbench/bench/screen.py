@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from workbench.bench.costs import Row, seconds_row
 from workbench.bench.long_session import make_long_session
-from workbench.bench.start import Row, cached, seconds_row
+from workbench.bench.start import cached
 from workbench.bench.terminal import Terminal
 from workbench.engine.opening import lock_path
 from workbench.session.lock import holder

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from workbench.bench.start import Row
+from workbench.bench.costs import Row
 from workbench.kernels.edits.base import EditRefused, undo
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.facts import read_facts

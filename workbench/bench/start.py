@@ -10,28 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from msgspec import Struct
-
+from workbench.bench.costs import Row, seconds_row
 from workbench.bench.long_session import make_long_session
 from workbench.bench.terminal import Terminal
 from workbench.engine.opening import lock_path
 from workbench.session.lock import holder
 from workbench.session.reader import SessionReader
-
-
-class Row(Struct, frozen=True, kw_only=True):
-    """One line of a table of costs."""
-
-    what: str
-    says: str
-    """The measured value with its unit."""
-    goal: str
-    """The limit with its unit; empty where there is none."""
-    met: bool
-    """Whether the value meets the goal."""
-    parts: dict[str, float] = {}
-    """Seconds of a typical run by part; parts that run in parallel add up to more than the run."""
-
 
 _RUNS = 5
 """Runs of which a median is taken, with files cached."""
@@ -63,11 +47,6 @@ def cached(folder: Path) -> dict[str, str]:
     if not sys.dont_write_bytecode:
         return {}
     return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
-
-
-def seconds_row(what: str, value: float, limit: float) -> Row:
-    """A row for a duration that is to stay below a limit, both in seconds."""
-    return Row(what=what, says=f"{value:.3f} s", goal=f"{limit:g} s", met=value < limit)
 
 
 def _workbench(*arguments: str) -> list[str]:

@@ -21,7 +21,7 @@ from workbench.cli import (
 from workbench.cli.say import Exit
 
 if TYPE_CHECKING:
-    from workbench.bench.start import Row
+    from workbench.bench.costs import Row
 
 
 def register(app: typer.Typer) -> None:

@@ -9,8 +9,8 @@ from workbench.cli import emit, options
 from workbench.cli.say import Exit
 
 if TYPE_CHECKING:
+    from workbench.bench.costs import Row
     from workbench.bench.fuzz import Tried
-    from workbench.bench.start import Row
 
 
 def register(app: typer.Typer) -> None:

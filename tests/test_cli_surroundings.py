@@ -6,14 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from session_kit import stepped
 
 from workbench.cli.progress import Progress
+from workbench.cli.report import final_report
 from workbench.cli.say import note
 from workbench.engine import events as ev
+from workbench.engine.client import SessionClient
 from workbench.errors import WorkbenchError
 from workbench.paths import config_home, data_home, runtime_home
+from workbench.session.journal import Journal
 
 STARTED = ev.RunStarted(pid=1, mode="auto", device="cpu", target="sm90", resumed=False)
 
@@ -79,3 +83,26 @@ def test_json_stays_json_where_stderr_is_closed(tmp_path) -> None:
         )
         for line in done.stdout.splitlines():
             assert isinstance(json.loads(line), dict)
+
+
+def workbench(*words: str, folder: Path) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "workbench.cli.main", *words, "--sessions", str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_decision_without_a_version_names_the_one_that_waits(tmp_path) -> None:
+    store = stepped(tmp_path)
+    for command, tail in (("accept", ""), ("veto", " --reason WHY")):
+        done = workbench(command, *(["--reason", "slow"] if tail else []), folder=tmp_path)
+        assert done.returncode == 2
+        assert f"v3 waits: workbench {command} {store.folder} v3{tail}\n" in done.stderr
+    assert "refs/attempts/0003" not in store.git.ref_ids("refs/attempts")
+
+
+def test_a_run_that_ended_early_is_gone_on_with_by_a_whole_command(tmp_path) -> None:
+    store = stepped(tmp_path)
+    with Journal(store.state / "events.jsonl") as journal:
+        ended = ev.RunEnded(seq=1, how="failed", says="the model did not answer")
+        journal.append(lambda _seq: msgspec.json.encode(ended), durable=True)
+    told = final_report(SessionClient(store.folder))
+    assert f"go on     workbench resume {store.folder} --headless\n" in told

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from workbench.cli import emit, options
 from workbench.cli.finding import client_of, one_session, version_number, words_apart
 from workbench.errors import WorkbenchError
+from workbench.session.names import spoken
 from workbench.session.records import Answer
 
 if TYPE_CHECKING:
@@ -132,10 +134,26 @@ def _version(
         raise WorkbenchError(
             "a version is needed",
             where=f"workbench {command}",
-            todo=f"workbench {command} v3, or workbench {command} SESSION v3",
+            todo=_with_version(command, where, sessions),
         )
     client = client_of(where, sessions)
     return client, version_number(versions[0], client.snapshot())
+
+
+def _with_version(command: str, where: str, sessions: options.Sessions) -> str:
+    """The whole command for the version that waits; an example where none does."""
+    example = f"workbench {command} v3, or workbench {command} SESSION v3"
+    if command == "branch":
+        return example
+    try:
+        snapshot = client_of(where, sessions).snapshot()
+    except WorkbenchError:
+        return example
+    if snapshot.pending is None:
+        return f"nothing waits in session {snapshot.name}; {example}"
+    why = " --reason WHY" if command == "veto" else ""
+    waiting = f"{spoken(Path(snapshot.path))} v{snapshot.pending}{why}"
+    return f"v{snapshot.pending} waits: workbench {command} {waiting}"
 
 
 def _waits(client: "SessionClient", number: int) -> None:

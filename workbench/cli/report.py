@@ -9,7 +9,7 @@ from workbench.engine.budget import left
 from workbench.engine.funnel import funnel
 from workbench.engine.goal import goal_of
 from workbench.engine.telling import stage_line
-from workbench.engine.view import Snapshot, Talk, Version, unwritten_lines
+from workbench.engine.view import Snapshot, State, Talk, Version, unwritten_lines
 from workbench.engine.visible import visible
 from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Verdict
@@ -176,7 +176,8 @@ def card_text(transition: Transition) -> str:
         if plan.parameters:
             values = ", ".join(f"{k}={v}" for k, v in plan.parameters.items())
             lines.append(f"  edit      {plan.edit} ({values})")
-        lines += [f"  reason    {plan.reason}", f"  expected  {plan.expected}"]
+        lines.append(f"  reason    {plan.reason}")
+        lines += [f"  expected  {plan.expected}"] if plan.expected else []
         lines += [_check("condition", check, _MARK) for check in plan.checks]
         lines += [_check("risk     ", risk, _RISK_MARK) for risk in plan.risks]
         lines += _policy(plan)
@@ -282,10 +283,18 @@ def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
         f"ended     {snapshot.state}: {snapshot.says}",
         f"spent     {_spent(snapshot)}",
         *(f"          {role}: {says}" for role, says in client.model_costs().items()),
+        *_going_on(snapshot),
         f"look      workbench attach {spoken(Path(snapshot.path))}",
         f"          git -C {shlex.quote(snapshot.path)} log --graph --all",
     ]
     return "\n".join(lines)
+
+
+def _going_on(snapshot: Snapshot) -> list[str]:
+    """The whole command for a run that ended before its limits and its goal."""
+    if snapshot.kind != "run" or snapshot.state not in {State.FAILED, State.LOST, State.STOPPED}:
+        return []
+    return [f"go on     workbench resume {spoken(Path(snapshot.path))} --headless"]
 
 
 def _reasons(client: "SessionClient", snapshot: Snapshot, word: str, answer: Answer) -> list[str]:

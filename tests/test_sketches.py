@@ -106,6 +106,14 @@ def test_a_kernel_has_a_mechanism_when_it_got_what_the_sketch_puts_in():
     assert not carried_out(text, OTHER[0], OTHER[0])
 
 
+def test_what_only_takes_lines_away_is_carried_out_where_they_are_gone():
+    longer = ONE[0].replace("    inside =", "    places = places + 0\n    inside =")
+    text = generalized([(longer, ONE[0])]).text
+    assert not added(text)
+    assert carried_out(text, longer, ONE[0])
+    assert not carried_out(text, longer, longer)
+
+
 def test_a_change_of_nothing_has_no_sketch():
     with pytest.raises(ValueError, match="nothing was changed"):
         generalized([(ONE[0], f"# another comment\n{ONE[0]}")])

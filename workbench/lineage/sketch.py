@@ -34,7 +34,7 @@ _ROLES = {
     "h": "a value of the host",
     "N": "a number",
 }
-_HOLE = re.compile(rf"({'|'.join(_ROLES)})\d+")
+_HOLE = re.compile(rf"\b({'|'.join(_ROLES)})\d+\b")
 _FORM = frozenset({"ModelNew", "forward", "self", "__init__", "Model"})
 """Names that the problem's form prescribes."""
 _GAP = "..."
@@ -370,5 +370,11 @@ def carried_out(sketch: str, before: str, after: str) -> bool:
         grown = operations(after) - operations(before)
         return 2 * sum(grown[name] > 0 for name in put) >= len(put)
     old, new = (Counter(line.shape[1:] for line in _lines(text)) for text in (before, after))
-    wanted = Counter(tuple(word.shape for word in words) for words in _read(sketch, "+"))
-    return 2 * (wanted & (new - old)).total() >= wanted.total()
+    lines = {sign: Counter(_shapes(_read(sketch, sign))) for sign in "+-"}
+    # What only takes lines away is told by those that are gone.
+    wanted, changed = (lines["+"], new - old) if lines["+"] else (lines["-"], old - new)
+    return bool(wanted) and 2 * (wanted & changed).total() >= wanted.total()
+
+
+def _shapes(lines: Sequence[tuple[_Word, ...]]) -> Iterator[tuple[str, ...]]:
+    return (tuple(word.shape for word in words) for words in lines)

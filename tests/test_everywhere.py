@@ -123,3 +123,24 @@ def test_equal_numbers_are_no_smaller_ones():
     assert launch.share == pytest.approx(0.60)
     run(launch, 60, lambda it: it.chosen(it.axes[0], np.full(100, 60)))
     assert launch.share == pytest.approx(0.61)
+
+
+def test_places_that_no_program_writes_are_known_where_all_are_followed():
+    launch = Everywhere((100, 1, 1), 1, [])
+    rows, lanes = launch.axes[0], np.ones(8, dtype=np.bool_)
+
+    def store(all_programs):
+        all_programs.part(rows < 90)
+        all_programs.accessed(exact(4096 + 32 * rows), lanes, 4096)
+
+    run(launch, 5, store)
+    run(launch, 95, lambda it: it.part(rows < 90))
+    own = {(5, 0, 0): 5 * 32 + 4 * np.arange(8)}
+    wanted = np.array([0, 4 * 7, 89 * 32 + 28, 90 * 32, 99 * 32 + 28])
+    assert launch.covers(own, 4096, wanted).tolist() == [True, True, True, False, False]
+
+
+def test_where_nobody_knows_where_a_program_stores_no_place_is_free():
+    launch = Everywhere((100, 1, 1), 1, [])
+    run(launch, 5, lambda it: it.accessed(UNKNOWN, np.ones(8, dtype=np.bool_), 4096))
+    assert launch.covers({(5, 0, 0): np.arange(8)}, 4096, np.array([400])) is None

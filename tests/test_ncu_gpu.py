@@ -20,7 +20,7 @@ from workbench.gate.problem.inspect import JOB_MODULES, inspect_problem
 from workbench.isolation.scratch import ScratchRoot
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.facts import read_facts
-from workbench.measure.bottleneck import Limit, classify
+from workbench.measure.bottleneck import BottleneckClass, classify
 from workbench.measure.gpus import list_gpus
 from workbench.measure.ncu.catalogue import CATALOGUE
 from workbench.measure.ncu.command import find_ncu, read_command
@@ -89,7 +89,7 @@ def test_the_counters_name_the_bottleneck(profiled):
     kernel = launches[0].kernel
     found = classify(read_facts("", kernel, launches, problem=ncu_facts(record, kernel)))
     print(found.says, *(line.says() for line in found.evidence), sep="\n  ")
-    assert found.limit is not Limit.UNKNOWN
+    assert found.limit is not BottleneckClass.UNKNOWN
 
 
 def test_the_profiled_process_was_confined(profiled):

@@ -1,5 +1,7 @@
 """Keeps a developer's own machine out of the tests, and skips what this machine cannot show."""
 
+import atexit
+import gc
 import os
 from pathlib import Path
 
@@ -39,3 +41,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU on this machine"))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: no collection has to walk through it before the end."""
+    gc.freeze()
+    atexit.register(gc.unfreeze)
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A long text is named by its beginning and its length."""
+    if isinstance(val, str) and len(val) > 60:
+        return f"{ascii(val[:40])[1:-1]} ... {len(val)}"
+    return None

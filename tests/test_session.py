@@ -1,6 +1,7 @@
 """A session's repository: what is committed, what plain git shows, what comes back."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
@@ -78,7 +79,9 @@ def test_text_that_is_no_unicode_is_kept_as_its_escape_and_loses_no_transition()
 
 
 def test_a_newer_format_is_named_before_anything_else_is_read() -> None:
-    with pytest.raises(WorkbenchError, match="newer workbench.*format 7; this one reads up to 1") as told:
+    with pytest.raises(
+        WorkbenchError, match=r"newer workbench.*format 7; this one reads up to 1"
+    ) as told:
         toml.decode_settings(b"format = 7\nstrange = 1\n", "session.toml")
     assert told.value.todo.startswith("update this one")
 
@@ -328,11 +331,13 @@ def test_a_name_cannot_leave_its_folder(name: str) -> None:
 
 @given(st.text(max_size=80), st.integers(0, 3))
 def test_a_fresh_name_is_always_lawful_and_new(problem: str, there: int) -> None:
-    folder = Path("/nowhere")
-    name = fresh_name(problem, folder)
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        for _ in range(there):
+            (folder / fresh_name(problem, folder)).mkdir()
+        name = fresh_name(problem, folder)
     assert check_name(name) == name
-    assert name.endswith("-1")
-    assert there >= 0
+    assert name.endswith(f"-{there + 1}")
 
 
 def test_fresh_names_count_on(tmp_path: Path) -> None:

@@ -2,19 +2,17 @@
 
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from engine_parts import ScriptedWorkplace, new_session
+from review_kit import session
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from workbench.bench.terminal import Terminal
 from workbench.engine.client import SessionClient
-from workbench.engine.serve import serve_session
-from workbench.session.records import Answer, Budget, Mode
+from workbench.session.records import Answer
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.board import Board
 from workbench.tui.dialogs.review import Review
@@ -22,19 +20,7 @@ from workbench.tui.panes.header import Header
 from workbench.tui.panes.lineage import Lineage
 from workbench.tui.settings import Settings, TuiSettings
 
-
-@pytest.fixture
-def session(tmp_path: Path) -> Iterator[Path]:
-    """A session in review mode whose engine works until two steps are decided."""
-    folder = tmp_path / "softmax-1"
-    new_session(folder, mode=Mode.REVIEW, budget=Budget(steps=2))
-    engine = threading.Thread(
-        target=serve_session, args=(folder,), kwargs={"open_workplace": ScriptedWorkplace}
-    )
-    engine.start()
-    yield folder
-    engine.join(20)
-    assert not engine.is_alive()
+__all__ = ["session"]
 
 
 def newest_message(session: Path) -> str:

@@ -2,18 +2,18 @@
 
 import shutil
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from engine_parts import ScriptedWorkplace, new_session
+from review_kit import session
 from tmux_kit import PATIENCE, Tmux, terminal, workbench
 
 from workbench.engine.client import SessionClient
-from workbench.engine.serve import serve_session
-from workbench.session.records import Answer, Budget, Mode
+from workbench.session.records import Answer
+
+__all__ = ["session"]
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")
 
@@ -79,20 +79,6 @@ def test_after_a_storm_of_sizes_the_screen_is_as_if_opened_there(
         fresh.open(command, tmp_path, SIZES[-1])
         fresh.until(r"v12 against v9")
         until_same(storm, fresh.shown)
-
-
-@pytest.fixture
-def session(tmp_path: Path) -> Iterator[Path]:
-    """In review mode, with an engine that works until two steps are decided."""
-    folder = tmp_path / "softmax-1"
-    new_session(folder, mode=Mode.REVIEW, budget=Budget(steps=2))
-    engine = threading.Thread(
-        target=serve_session, args=(folder,), kwargs={"open_workplace": ScriptedWorkplace}
-    )
-    engine.start()
-    yield folder
-    engine.join(60)
-    assert not engine.is_alive()
 
 
 def test_of_two_screens_one_decides_and_both_see(session: Path, tmp_path: Path) -> None:

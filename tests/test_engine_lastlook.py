@@ -44,7 +44,7 @@ class Looking(ScriptedWorkplace):
         super().__init__(*given, **options)
         self.looked: list[int] = []
 
-    def proven(self, version):
+    def last_look(self, version):
         self.looked.append(version.number)
         if isinstance(self.answer, WorkbenchError):
             raise self.answer
@@ -73,7 +73,7 @@ def test_the_best_kernel_is_looked_at_once_and_the_end_tells_what_was_found(tmp_
     assert looked == [4]
     assert ended.how == "budget"
     assert ended.says.endswith(
-        f"the best is v4; a last look at v4: {CLEAN} (7.5 GPU-s, not counted to a step)"
+        f"the best is v4; a last look at v4: {CLEAN} (7.5 GPU-s, counted to no step)"
     )
     assert ("info", ended.says.rpartition("v4; ")[2]) in notes
     again, _, looked = ran(tmp_path / "one", found(Outcome.PASSED, CLEAN))
@@ -125,7 +125,7 @@ def test_the_look_compares_at_the_top_rung_and_times_nothing(tmp_path, shop, mon
         gate_settings=GateSettings(target="sm90"),
         tell=lambda _number, _told: pytest.fail("it is no step of the session"),
     )
-    report_ = house.proven(transition(0, None))
+    report_ = house.last_look(transition(0, None))
     assert report_.rung == 3
     assert report_.time is None
     assert report_.report(Stage.PROFILE).outcome is Outcome.SKIPPED

@@ -120,8 +120,8 @@ class Gatehouse:
         sitting.begin()
         return self._completed(parent, self._go_on(asked, sitting))
 
-    def proven(self, version: Transition) -> GateReport | None:
-        """What the top rung asks of a version beside its speed: compute-sanitizer, at all shapes.
+    def last_look(self, version: Transition) -> GateReport | None:
+        """The checks of the top rung except for its timing: compute-sanitizer, at all shapes.
 
         None without a GPU or the tool, and where the ladder leaves that rung out.
         """
@@ -131,7 +131,7 @@ class Gatehouse:
         asked = self._asked(version, version.number, self._gate_settings.seed)
         asked.ear.attend()
 
-        def looked(station: Station) -> GateReport:
+        def look(station: Station) -> GateReport:
             settings = structs.replace(
                 asked.settings, device_index=station.index, rung=int(top.gate)
             )
@@ -140,9 +140,9 @@ class Gatehouse:
                 kernel, self._problem, facts, settings, station.workshop, asked.ear.muted
             )
             sitting.begin()
-            return sitting.go_on(timer=_timed_before)
+            return sitting.go_on(timer=_not_timed)
 
-        return self._fleet.work(asked.ear, looked)
+        return self._fleet.work(asked.ear, look)
 
     def _asked(self, parent: Transition | None, number: int, seed: bytes) -> _Asked:
         numbered = Numbered(number)
@@ -305,14 +305,14 @@ class Gatehouse:
         return Ladder.load()
 
 
-def _timed_before(
+def _not_timed(
     candidate: Candidate,  # noqa: ARG001 -- a `Timer`
     parent: Candidate | None,  # noqa: ARG001
     *,
     seed: bytes,  # noqa: ARG001
     listen: profile.Listen,  # noqa: ARG001
 ) -> profile.Profiled:
-    """Where nothing is asked of a kernel's speed."""
+    """A `Timer` for a kernel whose speed is known: it measures nothing."""
     says = "its speed is known"
     return profile.Profiled(
         report=StageReport(stage=Stage.PROFILE, outcome=Outcome.SKIPPED, says=says)

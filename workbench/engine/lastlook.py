@@ -1,6 +1,6 @@
-"""The kernel that a run ends with is looked at once more, by tools too dear for every step.
+"""A last look at the kernel that a run ends with, by tools that cost too much for every step.
 
-They tell and take nothing back: whoever reads the end decides what becomes of the kernel.
+The result is only reported: whoever reads it decides whether the kernel is taken back.
 """
 
 import asyncio
@@ -14,7 +14,11 @@ from workbench.gate.records import GateReport, Stage, Verdict
 
 
 class LastLook:
-    """`before` is how a session stood when its engine began: what was best then was looked at."""
+    """Looks at the best kernel of a session when its run ends.
+
+    `before` is the session's history when its engine began: a kernel that was the best by then is
+    not looked at again.
+    """
 
     def __init__(
         self, workplace: Workplace, before: History, emit: Callable[[ev.AnyEvent], None]
@@ -24,16 +28,16 @@ class LastLook:
         self._emit = emit
 
     async def says(self, history: History) -> str:
-        """What the tools say of the best kernel, in a clause; empty where none looked.
+        """What the tools say of the best kernel, in a clause; empty where none of them ran.
 
-        Nothing is asked of a seed, and of what was the best before.
+        A seed, and a kernel that was the best before, are not looked at.
         """
         best = history.best
         known = None if self._before is None else self._before.number
         if best is None or best.parent is None or best.number == known:
             return ""
         try:
-            report = await asyncio.to_thread(self._workplace.proven, best)
+            report = await asyncio.to_thread(self._workplace.last_look, best)
         except WorkbenchError as fault:
             self._emit(ev.Note(level="warning", says=f"v{best.number} had no last look: {fault}"))
             return ""
@@ -46,9 +50,10 @@ class LastLook:
 
 
 def _clause(number: int, report: GateReport) -> str:
-    told = report.report(Stage.CORRECTNESS)
-    cost = f"{report.gpu_seconds:.1f} GPU-s, not counted to a step"
+    correctness = report.report(Stage.CORRECTNESS)
+    cost = f"{report.gpu_seconds:.1f} GPU-s, counted to no step"
     if report.verdict is Verdict.REJECTED:
         code = f"{report.says} [{report.code}]"
         return f"LAST LOOK AGAINST v{number}: {code}; `workbench undo` takes it back ({cost})"
-    return f"a last look at v{number}: {report.says if told is None else told.says} ({cost})"
+    says = report.says if correctness is None else correctness.says
+    return f"a last look at v{number}: {says} ({cost})"

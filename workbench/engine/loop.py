@@ -182,7 +182,7 @@ class Engine:
             await self._close()
 
     async def _looked_at(self, ended: ev.RunEnded) -> ev.RunEnded:
-        """The end, with what a last look at the best kernel said."""
+        """`ended`, with what the last look at the best kernel said."""
         says = "" if self._stopping else await self._last_look.says(self.history)
         return structs.replace(ended, says=f"{ended.says}; {says}") if says else ended
 

@@ -165,8 +165,8 @@ class Workplace(Protocol):
         """A candidate before the gate, against the incumbent unless it is a seed, which has no
         plan. Does not block."""
 
-    def proven(self, version: Transition) -> GateReport | None:
-        """What the top rung asks of a version beside its speed; None where nothing can look."""
+    def last_look(self, version: Transition) -> GateReport | None:
+        """The checks of the top rung except for its timing; None where they cannot run."""
 
     @property
     def chooser(self) -> Chooser | None:

@@ -208,9 +208,9 @@ class SessionWorkplace:
         one, reason = found
         return as_step(one, reason, self._store.source(one.number))
 
-    def proven(self, version: Transition) -> GateReport | None:
-        """What the top rung asks of a version beside its speed; None where nothing can look."""
-        return self._gatehouse.proven(version)
+    def last_look(self, version: Transition) -> GateReport | None:
+        """The checks of the top rung except for its timing; None where they cannot run."""
+        return self._gatehouse.last_look(version)
 
     def sit(self, source: str, history: History, number: int, plan: Plan | None) -> SessionSitting:
         """A candidate before the gate; one that an edit made is judged on the session's draws."""

@@ -55,7 +55,7 @@ def quantities(text: str) -> list[Quantity]:
     return found + [Quantity(float("nan"), "%", 0, says) for says in words]
 
 
-def unborne(text: str, shown: Iterable[Quantity]) -> list[str]:
+def unsupported(text: str, shown: Iterable[Quantity]) -> list[str]:
     """Quantities of the text, as written, that equal none of those shown at their precision."""
     known = list(shown)
     return [

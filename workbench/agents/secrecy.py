@@ -9,7 +9,7 @@ _SECRET = re.compile(
     r"|(?:sk|key|pk|xai|gsk|hf|ghp)_(?=[A-Za-z0-9*.-]*[\d*])[A-Za-z0-9*.-]{8,}[\w*.-]*)",
     re.IGNORECASE,
 )
-"""What looks like a key in words about a fault; `key_states` is none, it has no digit."""
+"""What looks like a key in a message; `key_states` does not match, since it has no digit."""
 
 _SURE = re.compile(
     r"\b(?:sk|pk|xai|gsk|hf|ghp|gho|glpat|github_pat)(?:[-_][A-Za-z0-9]{2,8}){0,2}[-_]"
@@ -18,29 +18,29 @@ _SURE = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     re.DOTALL,
 )
-"""What can be nothing but a key, so that it may be taken out of code too."""
+"""What can only be a key, so that it may be removed from code too."""
 
 _HOLDS_KEY = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
 _SHORTEST = 8
-"""Characters; ours. What is shorter is a word that code may hold by chance."""
+"""Fewest characters of a secret (ours): a shorter word may occur in code by chance."""
 
 _FOLDER = re.compile(
     r"(?<![\w/.)\]])/(?:home|root|Users|tmp|var|opt|usr|etc|mnt|media|srv|data|scratch|work|workspace"
     r"|nfs|lustre|gpfs|proc|run)/[\w.+@/-]+"
 )
-"""Paths from a machine's usual roots; a quotient, `n/data/2`, has something before its stroke."""
+"""Absolute paths below the usual roots. `n/data/2` does not match: its slash follows a word."""
 
 
 def masked(text: str) -> str:
-    """A text without what looks like a key."""
+    """The text with everything that looks like a key replaced by `(key)`."""
     return _SECRET.sub("(key)", text)
 
 
 def sealed(text: str, environ: Mapping[str, str] = os.environ) -> str:
     """A part of a prompt, which may be code, without keys and without folders of this machine.
 
-    Of a path its last part stays. Everything that a variable holds whose name says that it is a
-    secret is taken out, whatever it looks like.
+    Only the last part of a path is kept. The value of an environment variable whose name says
+    that it is a secret is removed, whatever it looks like.
     """
     secrets = (
         value.strip()

@@ -1,8 +1,8 @@
 """Finds kernels from which a card was not learned and in which its edit has a place.
 
-A ground is a right kernel of a shipped problem: its plain seed, another plain form, its expert, or
-its expert with one mechanism taken out, which is what a card for that mechanism is for. What the
-card would do there is looked at first, on the CPU path: a trial that cannot be is none.
+A ground is a correct kernel of a shipped problem: its plain seed, another plain form, its expert,
+or its expert with one mechanism taken out, where a card for that mechanism should have a place.
+The step is first evaluated on the CPU path; a ground on which it is refused there is left out.
 """
 
 import time
@@ -29,9 +29,9 @@ from workbench.skills.library import Library
 from workbench.skills.records import Carrier, Parameter, Plan
 
 MOST = 2
-"""Grounds that a card is tried on where nobody names any; ours."""
+"""Grounds that a card is tried on when nobody names any (ours)."""
 _LOOKED = 4
-"""Grounds of a card that are looked at for them; ours."""
+"""Grounds of a card among which those are chosen (ours)."""
 _WITHOUT = "expert-without-"
 
 
@@ -107,7 +107,10 @@ def held_out_grounds(skill: Skill, providers: Sequence[Skill] = ()) -> tuple[Gro
 
 
 def _has_place(skill: Skill, ground: Ground, family: str, providers: Sequence[Skill]) -> bool:
-    """Whether a card has something to do; a sketch, by the operations that it begins with."""
+    """Whether a card can apply to a ground.
+
+    Of a sketch only its first operations can be checked: the ground has to contain them all.
+    """
     if skill.edit is not None:
         return step_of(skill, ground, family, providers) is not None
     wanted = needed(skill.card.carrier.sketch)
@@ -218,7 +221,7 @@ def outlooks(
     jobs: int,
     until: float | None = None,
 ) -> list[Outlook]:
-    """Grounds for cards of which nobody named any, at most `MOST` a card, the best gain first.
+    """Grounds for cards for which nobody named any: at most `MOST` each, the best gain first.
 
     Every kernel is looked at once, problems side by side; what the CPU path refuses is left out.
     After `until`, by the monotonic clock, no more is looked at: such grounds come last.
@@ -229,7 +232,7 @@ def outlooks(
         if not _gains(skill):
             continue
         if skill.edit is None:
-            # What a model will make of it nobody can look at.
+            # A model writes the step later, so that there is nothing to evaluate yet.
             places = held_out_grounds(skill, providers)[:MOST]
             unseen += [Outlook(card=skill.card.id, ground=one, gain=0.0) for one in places]
             continue
@@ -258,15 +261,18 @@ def untried(skill: Skill, providers: Sequence[Skill] = ()) -> str:
 
 
 def _gains(skill: Skill) -> bool:
-    """Whether a card claims a gain by itself: a step that only prepares another passes no gate
-    that asks for one, and is tried with that other."""
+    """Whether a card claims a gain by itself.
+
+    A step that only prepares another passes no gate that asks for a gain; it is tried together
+    with that other step.
+    """
     return all(e.direction == "down" for e in skill.card.effect if e.metric == "time")
 
 
 def _looked(
     name: str, rows: Sequence[tuple[Skill, Ground, str]], gpu: Target, until: float | None
 ) -> list[Outlook]:
-    """The rows of one problem whose two kernels the CPU path lets pass."""
+    """Outlooks of the rows of one problem whose two kernels both pass the CPU path."""
     found = []
     with looking(load_problem(name), gpu) as look:
         for skill, ground, made in rows:

@@ -1,6 +1,6 @@
-"""Candidates that were put aside because others went first, and which of them comes back.
+"""Candidates that were put aside because others were gated first, and which of them comes back.
 
-They are transitions like any other, so that a killed run has the same queue when it goes on.
+They are ordinary transitions, so that a killed run has the same queue when it is resumed.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ HELD = "profile.held"
 
 
 def put_aside(transition: Transition) -> bool:
-    """Whether it is one that was looked at, found right so far, and not gated to its end."""
+    """Whether a candidate was set aside before its gate ended, with no fault found so far."""
     return transition.gate.code == HELD and transition.decision.answer is Answer.REJECTED
 
 
@@ -30,10 +30,12 @@ def waiting(history: History) -> list[Transition]:
 
 
 def comes_back(history: History, ladder: Ladder, *, trusted: bool) -> tuple[Transition, str] | None:
-    """The one that has most to be said for it against the incumbent now, and what; None without.
+    """The waiting candidate with the best standing against the incumbent, and the ladder's reason.
 
-    What was compared with an earlier incumbent is compared with the present one by the intervals
-    of the steps between. A number that was modeled will be no other: there only a gain comes back.
+    None if none of them may still be a gain. A candidate that was compared with an earlier
+    incumbent is compared with the present one by the intervals of the steps between. Measuring
+    again may change a measured ratio, but never a modeled one: of the modeled, only a gain
+    comes back.
     """
     found: list[tuple[float, int, Transition, str]] = []
     for one in waiting(history):
@@ -55,7 +57,7 @@ def comes_back(history: History, ladder: Ladder, *, trusted: bool) -> tuple[Tran
 
 
 def as_step(one: Transition, reason: str, source: str) -> Proposal | None:
-    """One that comes back, as a step from the incumbent; None where nobody planned it."""
+    """A candidate that comes back, as a step from the incumbent; None if it has no plan."""
     if one.plan is None:
         return None
     why = f"put aside as v{one.number} ({reason}); nothing else has helped since"
@@ -64,13 +66,13 @@ def as_step(one: Transition, reason: str, source: str) -> Proposal | None:
 
 
 def measured_speed(rungs: Sequence[RungVisit]) -> Speed | None:
-    """What pairs at a rung said of a candidate whose gate did not come to its own."""
+    """The last speed that a rung measured in pairs, for a candidate whose gate measured none."""
     speeds = [v.speed for v in rungs if v.speed is not None and v.speed.kind is Kind.MEASURED]
     return speeds[-1] if speeds else None
 
 
 def _last(transition: Transition) -> RungVisit | None:
-    """The rung that it was put aside at."""
+    """The visit to the rung at which the candidate was put aside."""
     return next((v for v in reversed(transition.rungs) if v.speed is not None), None)
 
 
@@ -94,8 +96,10 @@ def _of(rung: str, speed: Speed, sha256: str) -> RungResult:
 
 
 def _since(one: Transition, like: RungResult, history: History) -> list[RungResult] | None:
-    """What the steps gained between its parent and the incumbent; None where it is on no line with
-    it, or a step was not timed."""
+    """The speed of each step from the candidate's parent to the incumbent.
+
+    None if the parent is not among the incumbent's ancestors, or if a step was not timed.
+    """
     incumbent = history.incumbent
     line = () if incumbent is None else history.line(incumbent.number)
     if one.parent is None or one.parent not in line:

@@ -1,4 +1,4 @@
-"""How a session's folder comes to be: built under a hidden name, then given its own in one move."""
+"""Creates a session's folder: built under a hidden name, then renamed in one move."""
 
 import errno
 from pathlib import Path
@@ -13,12 +13,12 @@ from workbench.session.records import SessionSettings
 
 
 def lay_out(folder: Path, settings: SessionSettings, problem: str, sidecar: str) -> None:
-    """A session's repository with its start and no kernel yet, in a folder that nobody uses."""
+    """Create a session's repository with its start and no kernel yet, in an unused folder."""
     write_start(skeleton(folder), settings, problem, sidecar)
 
 
 def skeleton(folder: Path) -> Plumbing:
-    """An empty repository with the engine's own folder in it."""
+    """Create an empty repository with the engine's own folder in it."""
     create_repository(folder)
     info = folder / ".git" / "info"
     info.mkdir(exist_ok=True)
@@ -31,7 +31,7 @@ def skeleton(folder: Path) -> Plumbing:
 def write_start(
     git: Plumbing, settings: SessionSettings, problem: str, sidecar: str, old: str = NO_REF
 ) -> None:
-    """The files that every version of the session will carry; `old` is what they replace."""
+    """Store the files that every version of the session carries. `old`: the tree they replace."""
     texts = (toml.encode_settings(settings), utf8(problem), utf8(sidecar))
     blobs = {name: blob(data) for name, data in zip(START_FILES, texts, strict=True)}
     root = tree({name: item.id for name, item in blobs.items()})
@@ -40,11 +40,11 @@ def write_start(
 
 
 class NameTaken(WorkbenchError):
-    """Something has the name that a new session was to get."""
+    """The name for a new session is already in use."""
 
 
 def settle(draft: Path, folder: Path) -> None:
-    """Give a finished draft its name; NameTaken when it was taken in the meantime."""
+    """Rename a finished draft to its session's name. Raises NameTaken if the name is in use."""
     if folder.exists():
         raise taken(folder)
     try:
@@ -66,5 +66,5 @@ def taken(folder: Path) -> NameTaken:
 
 
 def utf8(text: str) -> bytes:
-    """A text as its file; half a surrogate pair, which a model may write, is no reason to fail."""
+    """The bytes of a text; half a surrogate pair, which a model may write, does not fail."""
     return text.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Sessions that the workbench names: the next free number, whoever else takes one meanwhile."""
+"""Creates sessions under the next free number, also while others take numbers."""
 
 from pathlib import Path
 
@@ -23,5 +23,5 @@ def create_numbered(
         try:
             return SessionStore.create(sessions / name, named, problem, sidecar)
         except NameTaken:
-            # Another process or thread was quicker; the next number is free of that one.
+            # Another process or thread took this number first.
             continue

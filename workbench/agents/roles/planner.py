@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from workbench.agents.claims import quantities, unborne
+from workbench.agents.claims import quantities, unsupported
 from workbench.agents.prompts import Prompt, fill
 from workbench.agents.records import Role
 from workbench.agents.reply_json import read_form
@@ -154,7 +154,7 @@ def _told(form: PlanForm, situation: Situation) -> Iterator[str]:
         ("difference", form.difference),
         ("expected", metrics),
     ):
-        for says in unborne(text, shown):
+        for says in unsupported(text, shown):
             yield f"`{name}` says {says!r}, and nothing that you were shown does: leave it out"
 
 

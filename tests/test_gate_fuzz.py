@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from workbench.bench.fuzz import Fuzz
+from workbench.bench.fuzz_plants import PAYLOADS, planted, plants
 from workbench.bench.fuzz_texts import DAMAGES, RIGHT, hostile
 
 DAMAGED = int(os.environ.get("WORKBENCH_FUZZ", "60"))
@@ -53,6 +54,17 @@ def test_damaged_files_always_get_a_verdict(fuzz):
     tried = [fuzz.damaged() for _ in range(DAMAGED)]
     assert told(tried) == []
     assert {one.name for one in tried} <= set(DAMAGES)
+
+
+def test_what_is_planted_in_host_code_is_never_accepted(fuzz):
+    tried = [fuzz.planted(name, source) for name, source in plants(fuzz.rng)]
+    assert told(tried) == []
+
+
+def test_a_file_with_nothing_planted_is_accepted(fuzz):
+    name, source = planted("nothing", "tolist")
+    honest = source.replace(PAYLOADS["tolist"], "x.shape")
+    assert fuzz.planted(name, honest).said.startswith("accepted")
 
 
 @pytest.mark.parametrize("name", IN_THE_CHECK)

@@ -178,7 +178,12 @@ def of(value, step):
     return lambda: Kept(step(value), value=value)
 
 
+def among_too_many():
+    return Kept(lambda _: None, much=[[None] for _ in range(500_000)])
+
+
 COUNTERS = {
+    "more than can be looked at": among_too_many,
     "an array": of(np.zeros(3), lambda a: a.fill),
     "a deque that turns": of_a_deque,
     "flags of training": of_training_flags,

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from workbench.bench.fuzz_plants import plants
 from workbench.bench.fuzz_texts import DAMAGES, OURS, PLANTED, PROBLEM, RIGHT, hostile
 from workbench.gate import compile as compiling
 from workbench.gate.candidate import Candidate
@@ -39,7 +40,7 @@ class Tried(Struct, frozen=True, kw_only=True):
     """One trial of a candidate."""
 
     kind: str
-    """`damaged`, `compiled` or `run`."""
+    """`damaged`, `planted`, `compiled` or `run`."""
     name: str
     said: str
     """The verdict or outcome with its reason."""
@@ -83,6 +84,13 @@ class Fuzz:
         content = damage(self.rng, RIGHT.encode())
         return self._tried("damaged", name, 30.0, lambda: self._judged(content))
 
+    def planted(self, name: str, source: str) -> Tried:
+        """A right file that reads or computes on the host as well, before the whole gate."""
+        tried = self._tried("planted", name, 30.0, lambda: self._judged(source.encode()))
+        if tried.said.startswith("accepted"):
+            return structs.replace(tried, wrong=(*tried.wrong, "it was accepted"))
+        return tried
+
     def compiled(self, name: str) -> Tried:
         """Try a hostile body in the compile stage, past the policy."""
         candidate = Candidate(content=hostile()[name].encode("utf-8", "surrogatepass"))
@@ -119,6 +127,8 @@ class Fuzz:
         for name in names:
             yield self.run(name)
             yield self.compiled(name)
+        for name, source in plants(self.rng):
+            yield self.planted(name, source)
 
     def _judged(self, content: bytes) -> str:
         settings = GateSettings(target="sm90", rung=1)

@@ -6,17 +6,21 @@ the file itself can reach: its model, globals, defaults, closures and class attr
 
 import gc
 import hashlib
+import time
 import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 _MOST = 50_000
 """Values that are kept one by one; further ones only enter a digest (ours)."""
+_TOO_MANY = 400_000
+"""Values beyond which nothing is looked at, and the whole counts as new after every call (ours)."""
 _LONG = 1000
 """Elements of a list that are visited one by one; further plain ones become one value (ours)."""
 _SHOWN = 80
@@ -89,6 +93,7 @@ class _Look:
         self.tensors: list[torch.Tensor] = []
         """Tensors whose contents are not among the values."""
         self._seen: set[int] = set()
+        self._visited = 0
         self._alive: list[object] = []
         """Visited objects, kept alive so that no other object gets the same id."""
         self._skipped = skipped
@@ -104,6 +109,10 @@ class _Look:
         """Note a plain value, or visit what the value holds."""
         waiting = [(path, value)]
         while waiting:
+            self._visited += 1
+            if self._visited > _TOO_MANY:
+                self._found["more than can be looked at"] = str(time.monotonic_ns())
+                return
             path, value = waiting.pop()
             if value is None or type(value) in _PLAIN:
                 self._note(path, _shown(value))
@@ -172,8 +181,8 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
         with warnings.catch_warnings(action="ignore"):  # deprecated for itertools
             rest = value.__reduce__()
         yield ".rest", rest
-    elif type(value).__name__ == "ndarray":
-        yield ".bytes", getattr(value, "tobytes", bytes)()
+    elif type(value) is np.ndarray:
+        yield ".bytes", value.tobytes()
     elif isinstance(value, torch.Generator):
         yield ".state", bytes(value.get_state().tolist())
     elif not isinstance(value, ModuleType | BuiltinFunctionType):

@@ -332,7 +332,9 @@ class Containers(Members):
                 self.order(self.contents(atom).all(), arguments, node, frame)
                 return NOTHING
             case "count" | "index" | "remove" if frame.phase is Phase.CALL:
-                if self.may_hold_tensor(self.contents(atom).all() | arguments.all()):
+                held = self.contents(atom).all() | arguments.all()
+                self.compared([held], node, frame)
+                if self.may_hold_tensor(held):
                     self.refuse("policy.operator-on-tensor", node)
                 return PLAIN
             case "copy" | "intersection" | "difference":

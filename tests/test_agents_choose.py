@@ -83,7 +83,9 @@ def test_what_cannot_be_made_is_told_with_the_reason_and_taken_back(store, tmp_p
     assert made.next(SEEDED) is None
     (note,) = told
     assert note.level == "warning"
-    assert note.says.startswith("row-on-chip, which you chose, could not be made: the row in fp32 fits")
+    assert note.says.startswith(
+        "row-on-chip, which you chose, could not be made: the row in fp32 fits"
+    )
     assert made.next(SEEDED) is None
     assert len(told) == 1
 

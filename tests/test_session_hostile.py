@@ -211,7 +211,8 @@ def test_a_tree_with_anything_but_plain_files_is_refused(tmp_path: Path, mode: s
     for read in (store.source, store.transition):
         with pytest.raises(WorkbenchError, match="not a plain file"):
             read(0)
-    assert any("not a plain file" in fault.says for fault in check_session(store)) or mode == "40000"
+    if mode != "40000":
+        assert any("not a plain file" in fault.says for fault in check_session(store))
 
 
 def message(store: SessionStore) -> str:

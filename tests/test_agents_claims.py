@@ -3,7 +3,7 @@
 import pytest
 from agents_kit import plan_reply, situation
 
-from workbench.agents.claims import quantities, unborne
+from workbench.agents.claims import quantities, unsupported
 from workbench.agents.reply_records import HandedBack
 from workbench.agents.roles import planner
 from workbench.skills.records import Plan
@@ -112,8 +112,8 @@ def test_a_plan_whose_claims_stand_in_its_prompt_is_taken(now, changes):
 
 def test_a_quantity_is_one_with_its_unit_and_its_digits():
     shown = quantities("dram_pct = 80.6 %, time 1,500.25 us, 1.2x faster")
-    assert unborne("81 %, 80.6 percent, 1500.2 us, 1.2 times faster", shown) == []
-    assert unborne("80 %, 80.64 %, 1500 ms, 1.3x faster", shown) == [
+    assert unsupported("81 %, 80.6 percent, 1500.2 us, 1.2 times faster", shown) == []
+    assert unsupported("80 %, 80.64 %, 1500 ms, 1.3x faster", shown) == [
         "80 %",
         "80.64 %",
         "1500 ms",

@@ -323,7 +323,7 @@ def test_a_persons_own_problem_and_kernel_run_to_the_end(shell):
     (shell.folder / "kernel.py").write_text(KERNEL)
     done = shell.raw(
         *("run", "mine.py", "--kernel", "kernel.py", "--headless"),
-        *("--device", "cpu", "--steps", "3", "--session", "own"),
+        *("--device", "cpu", "--steps", "1", "--session", "own"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "accepted\n  v0    --kernel kernel.py" in done.stdout

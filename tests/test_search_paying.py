@@ -8,7 +8,10 @@ from msgspec import Struct, structs
 from workbench.search.ladder import LadderFile, load_ladder, shipped_ladder
 from workbench.search.paying import worth
 
-FILE = shipped_ladder()
+SHIPPED = shipped_ladder()
+COMPARES = structs.replace(SHIPPED.rung["bench"], pairs_first=False)
+FILE = structs.replace(SHIPPED, rung={**SHIPPED.rung, "bench": COMPARES})
+"""Whose bench compares before it times."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
@@ -51,6 +54,15 @@ def test_it_is_left_out_where_it_spares_no_more_than_it_takes(history: list[Cost
     told = worth(history, FILE)
     assert not told.pays
     assert told.reason.startswith("not asked: ")
+
+
+def test_it_is_never_asked_before_a_bench_that_begins_with_the_same_pairs() -> None:
+    """However dear that is; a person's word is another matter."""
+    told = worth([bench(200.0, slow=True)] * 9, SHIPPED)
+    assert (told.pays, told.reason) == (False, "not asked: bench begins with the very same pairs")
+    smoke = structs.replace(SHIPPED.rung["smoke"], pairs_first=False)
+    compares = structs.replace(SHIPPED, rung={**SHIPPED.rung, "smoke": smoke})
+    assert worth([bench(200.0, slow=True)] * 9, compares).pays
 
 
 def test_a_persons_word_stands_above_the_costs(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 The sequential rule stops a slow candidate at its first look, so what smoke can spare is the rest of
 the bench rung: workers, other shapes, the looks after the first. It can never pay where a slow
-candidate costs at bench what it costs at smoke.
+candidate costs at bench what it costs at smoke, least of all where bench times first itself.
 """
 
 from collections.abc import Sequence
@@ -46,6 +46,8 @@ def worth(history: Sequence[Timed], file: LadderFile) -> Worth:
     if spec.use != "pays":
         word = "asks for it" if spec.use == "always" else "leaves it out"
         return Worth(pays=spec.use == "always", reason=f"the ladder {word} (use = {spec.use})")
+    if spec.pairs_first and file.rung[BENCH].pairs_first:
+        return Worth(pays=False, reason="not asked: bench begins with the very same pairs")
     seen = [one for one in history if one.rung == BENCH][-int(file.search.price_memory.value) :]
     if len(seen) < _FEWEST:
         reason = f"not asked: {len(seen)} candidates came to bench, too few to say what it spares"

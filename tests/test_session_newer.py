@@ -9,7 +9,7 @@ import pytest
 from session_kit import git, kernel, new_store, seeded, settings, transition
 
 from workbench.engine.client import SessionClient
-from workbench.engine.create import request_run
+from workbench.engine.create import note_seed, noted_seed, request_run, seed_path
 from workbench.engine.server import EventServer
 from workbench.engine.sessions import list_sessions
 from workbench.engine.wishes import Granted
@@ -164,3 +164,16 @@ def test_a_wish_of_a_newer_screen_is_refused_with_what_to_do(tmp_path: Path) -> 
     reply = asyncio.run(asked())
     assert reply["reply"] == "refused"
     assert "another version" in reply["todo"]
+
+
+@pytest.mark.parametrize("data", [b"\xff\x00", b"", b'["one"]', None])
+def test_a_seed_of_a_person_that_cannot_be_read_is_told_with_what_to_do(tmp_path, data) -> None:
+    store = new_store(tmp_path)
+    note_seed(store, kernel(0), Path("mine.py"))
+    assert noted_seed(store) == (kernel(0), "mine.py")
+    path = seed_path(store)
+    path.unlink()
+    path.mkdir() if data is None else path.write_bytes(data)
+    with pytest.raises(WorkbenchError, match="was to start from cannot be read") as told:
+        noted_seed(store)
+    assert "--kernel FILE" in told.value.todo

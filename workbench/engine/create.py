@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from workbench.engine.devices import Place, choose_places
 from workbench.engine.goal import checked_goal
 from workbench.engine.opening import lock_path
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, reason
 from workbench.gate.candidate import read_candidate
 from workbench.problems.load import load_problem
 from workbench.search.ladder import load_ladder
@@ -168,11 +168,22 @@ def note_seed(store: SessionStore, source: str, path: Path) -> None:
 
 
 def noted_seed(store: SessionStore) -> tuple[str, str] | None:
-    """The candidate that `run --kernel` was given, as source and path; None without one."""
+    """The candidate that `run --kernel` was given, as source and path; None without one.
+
+    Raises WorkbenchError where it is there and cannot be read.
+    """
+    path = seed_path(store)
     try:
-        return msgspec.json.decode(seed_path(store).read_bytes(), type=tuple[str, str])
+        return msgspec.json.decode(path.read_bytes(), type=tuple[str, str])
     except FileNotFoundError:
         return None
+    except (OSError, msgspec.DecodeError) as fault:
+        raise WorkbenchError(
+            f"the candidate that the session was to start from cannot be read: {reason(fault)}",
+            where=str(path),
+            todo="move it away where the session has a v0; where it has none, start a new one with"
+            " `workbench run PROBLEM --kernel FILE`",
+        ) from fault
 
 
 def seed_path(store: SessionStore) -> Path:

@@ -194,7 +194,7 @@ class ScriptedWorkplace:
     def foresee(self, history: History, _drafts) -> Proposal | NoProposal:
         return self.propose(history)
 
-    def proven(self, _version: Transition) -> GateReport | None:
+    def last_look(self, _version: Transition) -> GateReport | None:
         return None
 
     def close(self) -> None:

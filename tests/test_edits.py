@@ -170,3 +170,10 @@ def test_a_damaged_file_is_read_edited_or_refused_without_an_error(text):
                 except EditRefused:
                     continue
                 assert undo(applied.source, applied.undo) == text
+
+
+def test_a_mark_of_the_encoding_stays_before_an_edited_file_and_is_no_code():
+    text = "\ufeffimport torch\n" + SEEDS["softmax"]
+    applied = EDITS["num-warps"].apply(text, "softmax_kernel", {"value": 8})
+    assert applied.source == text.replace("num_warps=4", "num_warps=8")
+    assert undo(applied.source, applied.undo) == text

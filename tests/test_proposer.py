@@ -301,3 +301,13 @@ def test_what_helped_here_comes_again_behind_what_was_not_tried(library):
     first, second = (cards.index(name) for name in ("loop-stages", "loop-unroll"))
     again = cards.index("loop-stages", first + 1)
     assert max(first, second) < again
+
+
+def test_a_kernel_whose_launch_only_a_run_shows_has_facts_and_edits_of_its_own_text(library):
+    hidden = "(lambda: softmax_kernel)()[(rows,)]"
+    start = state(library, text=SEEDS["softmax"].replace("softmax_kernel[(rows,)]", hidden))
+    (considered,) = consider(start, line_of(start.history, start.number))
+    assert considered.facts["code.loop_count"].value == 3
+    assert considered.facts["launch.programs"].value
+    assert "num-warps" not in {r.choice.edit.id for r in considered.ranked}
+    assert propose(start).plan.card == "online-softmax"

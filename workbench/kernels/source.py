@@ -88,7 +88,8 @@ class Source:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about a stranger's file
-                self.tree = _within_depth(ast.parse(text))
+                # A mark of the encoding that an editor put first is no part of the code.
+                self.tree = _within_depth(ast.parse(text.removeprefix("\ufeff")))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
             self.fault = str(fault) or type(fault).__name__
             self.tree = ast.Module(body=[], type_ignores=[])

@@ -140,13 +140,15 @@ def _nothing_left(state: ProposerState, choices: list[Choice]) -> str:
 
 
 def _kernels(state: ProposerState) -> list[str]:
-    """Launched kernels, the one that moves most bytes first."""
+    """Launched kernels, the one that moves most bytes first; also those that only a run shows."""
     moved: dict[str, float] = {}
     for trace in state.traces:
         total = sum(t.loaded + t.stored for t in trace.traffic.values())
         moved[trace.kernel] = moved.get(trace.kernel, 0) + total
-    launched = read_source(state.source).launched
-    return sorted(launched, key=lambda name: -moved.get(name, 0))
+    source = read_source(state.source)
+    ran = [one.kernel for one in state.launches if source.kernel(one.kernel) is not None]
+    launched = [*source.launched, *ran]
+    return sorted(dict.fromkeys(launched), key=lambda name: -moved.get(name, 0))
 
 
 def _judged(

@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 from bisect import bisect_right
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 
 from workbench.kernels.edits.base import EditRefused
@@ -30,7 +31,8 @@ class Splice:
     def __init__(self, source: Source) -> None:
         self.source = source
         self._bytes = source.text.encode("utf-8")
-        self._starts = [0, *(m.end() for m in _BREAK.finditer(self._bytes))]
+        mark = len(self._bytes) - len(self._bytes.removeprefix(BOM_UTF8))
+        self._starts = [mark, *(m.end() for m in _BREAK.finditer(self._bytes))]
         match = _BREAK.search(self._bytes)
         self.newline = match.group().decode() if match else "\n"
         self._changes: list[tuple[int, int, int, bytes]] = []

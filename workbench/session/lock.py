@@ -38,7 +38,7 @@ class SessionBusyError(WorkbenchError):
         super().__init__(
             f"the session is being run by {who}",
             where=session,
-            todo="`workbench attach` shows it; two engines cannot own one session",
+            todo=f"`workbench attach {session}` shows it; two engines cannot own one session",
         )
         self.holder = holder
 

@@ -250,11 +250,16 @@ class LazyHost(OperatorMode):
     ) -> None:
         """Note whether a new result holds what it would hold on a GPU."""
         for tensor in tree_flatten(out)[0]:
-            if not isinstance(tensor, torch.Tensor) or func.overloadpacket in _ZEROS:
+            if not isinstance(tensor, torch.Tensor):
                 continue
             place = _storage(tensor)
-            if func.overloadpacket not in _UNWRITTEN:
+            if func.overloadpacket in _ZEROS or func.overloadpacket in _UNWRITTEN:
+                # What lay at the address before is gone.
+                self._made.discard(place)
+            else:
                 self._made.add(place)
+            if func.overloadpacket in _ZEROS:
+                continue
             if (known and func.overloadpacket not in _UNWRITTEN) or place in self._chunks:
                 continue
             self._unknown[place] = tensor

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from msgspec import Struct
 from numpy.typing import NDArray
+from torch.utils._python_dispatch import _disable_current_modes
 
 from workbench.kernels.everywhere import Everywhere
 from workbench.kernels.trace_launch import Access, Grid, LaunchWatch
@@ -213,7 +214,9 @@ class Book:
     def _keep(self, place: int, tensor: torch.Tensor) -> None:
         if place not in self._before:
             held: Untyped = tensor.untyped_storage()
-            self._before[place] = tensor, held.clone() if held.nbytes() <= _MOST_KEPT else None
+            with _disable_current_modes():  # the host did not do it
+                kept = held.clone() if held.nbytes() <= _MOST_KEPT else None
+            self._before[place] = tensor, kept
 
     def put_back(self) -> frozenset[int]:
         """Give every storage what it held before any kernel ran, so that another call finds what
@@ -221,7 +224,8 @@ class Book:
         """
         for tensor, held in self._before.values():
             if held is not None:
-                tensor.untyped_storage().copy_(held)
+                with _disable_current_modes():
+                    tensor.untyped_storage().copy_(held)
         return frozenset(place for place, (_, held) in self._before.items() if held is None)
 
     def end(self, *, partial: bool) -> None:

@@ -20,7 +20,7 @@ from torch import nn
 
 from workbench.gate.correctness.faults import raised_by
 from workbench.gate.correctness.hostlog import HostLog
-from workbench.gate.correctness.launching import carried_out, ways_taken
+from workbench.gate.correctness.launching import Launched, carried_out, ways_taken
 from workbench.gate.correctness.layout import (
     alike,
     entry,
@@ -39,6 +39,7 @@ from workbench.gate.correctness.protocol import (
     Opened,
     OutputFacts,
     PutWeights,
+    Reading,
     Returned,
     RunCall,
     decode,
@@ -193,7 +194,7 @@ def lend(
 def call(
     bench: JobContext, request: dict[str, Any], blobs: list[Blob]
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Run the candidate once, on the clock; what it leaves stays here until `hand_over`."""
+    """Run the candidate once and time it; its outputs stay here until `hand_over`."""
     loaded = _loaded(bench)
     message = decode(request, RunCall)
     loaded.returned = []
@@ -209,22 +210,7 @@ def call(
         inputs=loaded.inputs,
     )
     try:
-        with ExitStack() as around:
-            around.enter_context(uninitialised(message.poison, loaded.device))
-            launches = around.enter_context(
-                carried_out(
-                    message.mode,
-                    interpreted=loaded.interpreted,
-                    target=loaded.target,
-                    source=str(loaded.file),
-                    order_seed=message.order_seed,
-                    config=message.config,
-                    ways=loaded.ways,
-                )
-            )
-            watch = log.watching() if message.watched else nullcontext()
-            run = partial(_forward_in, watch, loaded.model, arguments)
-            out, reading = loaded.clock.read(run, bare=message.bare)
+        out, reading, launches = _run(loaded, message, log, arguments)
         nest, tensors = flatten(out, foreign)
         facts = _facts(loaded, nest, tensors)
     except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
@@ -244,6 +230,33 @@ def call(
         reading=reading,
     )
     return encode(returned), []
+
+
+def _run(
+    loaded: Loaded, message: RunCall, log: HostLog, arguments: object
+) -> tuple[object, Reading, Launched]:
+    """Run the model in the mode that the message asks for.
+
+    Returns what the model returned, the clock's reading, and what it launched. Raises whatever
+    the candidate raises.
+    """
+    with ExitStack() as around:
+        around.enter_context(uninitialised(message.poison, loaded.device))
+        launches = around.enter_context(
+            carried_out(
+                message.mode,
+                interpreted=loaded.interpreted,
+                target=loaded.target,
+                source=str(loaded.file),
+                order_seed=message.order_seed,
+                config=message.config,
+                ways=loaded.ways,
+            )
+        )
+        watch = log.watching() if message.watched else nullcontext()
+        run = partial(_forward_in, watch, loaded.model, arguments)
+        out, reading = loaded.clock.read(run, bare=message.bare)
+    return out, reading, launches
 
 
 def hand_over(

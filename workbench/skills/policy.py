@@ -60,7 +60,7 @@ class Ruling(Struct, frozen=True, kw_only=True):
 
 
 def decide(facts: Mapping[str, Fact], table: PolicyTable) -> Ruling:
-    """What the policy says of a kernel with these facts. Never raises; looks at nothing else."""
+    """What the policy says of a kernel, from these facts alone. Never raises."""
     state = _State(facts, table)
     structure = state.structure()
     found = classify(facts)
@@ -77,34 +77,42 @@ def decide(facts: Mapping[str, Fact], table: PolicyTable) -> Ruling:
         state.defaults.append(default.case_says)
     vetoes = tuple(state.vetoes())
     first = held[0] if held else None
+    bottleneck, because, signature = bottlenecks[0]
     record = PolicyRecord(
         structure=structure,
         headroom=headroom,
         limit=found.limit.value,
         limit_because=found.says,
         predicates=predicates,
-        bottleneck=bottlenecks[0][0],
-        bottleneck_because=bottlenecks[0][1],
-        signature=bottlenecks[0][2],
+        bottleneck=bottleneck,
+        bottleneck_because=because,
+        signature=signature,
         case=first.case.id if first else "",
         case_says=first.case.says if first else "",
         case_because=first.because if first else "",
         cases=tuple(h.case.id for h in held),
         size=first.case.size if first else "",
         allowed_methods=first.case.allow if first else (),
-        forbidden_methods=tuple(
-            dict.fromkeys(
-                (*(first.case.forbid if first else ()), *(n for v in vetoes for n in v.forbid))
-            )
-        ),
+        forbidden_methods=_forbidden(first, vetoes),
         missing=tuple(dict.fromkeys((*state.missing, *found.missing))),
         defaults=tuple(state.defaults),
     )
     return Ruling(record=record, cases=held, vetoes=vetoes)
 
 
+def _forbidden(first: Held | None, vetoes: Iterable[Veto]) -> tuple[str, ...]:
+    """The methods that the first case or a veto forbids, each once."""
+    by_case = first.case.forbid if first else ()
+    by_vetoes = (name for veto in vetoes for name in veto.forbid)
+    return tuple(dict.fromkeys((*by_case, *by_vetoes)))
+
+
 class _State:
-    """Facts so far, what was missing among them, and what had to be assumed."""
+    """The facts, those that were missing, and what had to be assumed.
+
+    Each method decides one section of the table. What it decides becomes a fact `policy.NAME`,
+    which the conditions of later sections read, so that their order counts.
+    """
 
     def __init__(self, facts: Mapping[str, Fact], table: PolicyTable) -> None:
         self._facts = dict(facts)
@@ -113,7 +121,7 @@ class _State:
         self.defaults: list[str] = []
 
     def learn(self, name: str, value: bool | str | None) -> None:
-        """A decision becomes a fact for later conditions; empty or None is unknown."""
+        """Make a decision a fact for later conditions; empty or None is unknown."""
         full = f"policy.{name}"
         known = None if value == "" else value
         self._facts[full] = Fact(name=full, value=known, source="profile", says="by the policy")
@@ -130,6 +138,7 @@ class _State:
         return fact is None or fact.value is None
 
     def structure(self) -> str:
+        """`ID: WORDS` of the first rule that holds; empty where none does."""
         for rule in self._table.file.structure:
             if self._ask(self._table.when("structure", rule.id)).truth is Truth.YES:
                 self.learn("structure", rule.id)
@@ -138,6 +147,7 @@ class _State:
         return ""
 
     def headroom(self, found: Bottleneck) -> str:
+        """The tier of the headroom; the table's default, marked as assumed, if it is unknown."""
         if found.headroom is not Headroom.UNKNOWN:
             self.learn("headroom", found.headroom.value)
             return found.headroom.value
@@ -147,6 +157,7 @@ class _State:
         return f"{default.headroom} (assumed)"
 
     def predicates(self) -> Iterator[Check]:
+        """The rules that hold or are unknown, with what their conditions read."""
         for rule in self._table.file.predicate:
             condition = self._table.when("predicate", rule.id)
             truth = self._ask(condition).truth
@@ -155,12 +166,14 @@ class _State:
                 yield check(f"{rule.id}: {rule.says}", condition, self._facts, rule.source)
 
     def bottlenecks(self) -> Iterator[tuple[str, str, bool]]:
+        """(ID, why, whether a signature shows it) of every bottleneck whose condition holds."""
         for rule in self._table.file.bottleneck:
             answer = self._ask(self._table.when("bottleneck", rule.id))
             if answer.truth is Truth.YES:
                 yield rule.id, f"{rule.says}: {answer.because}", rule.signature
 
     def cases(self, bottlenecks: Iterable[str]) -> Iterator[Held]:
+        """The cases of these bottlenecks whose conditions hold, in the order of the table."""
         for name in bottlenecks:
             for case in self._table.file.case:
                 if case.bottleneck != name:
@@ -170,6 +183,7 @@ class _State:
                     yield Held(case, answer.because)
 
     def vetoes(self) -> Iterator[Veto]:
+        """The vetoes whose conditions hold."""
         for veto in self._table.file.veto:
             if self._ask(self._table.when("veto", veto.id)).truth is Truth.YES:
                 yield veto

@@ -9,9 +9,11 @@ import pytest
 from msgspec import Struct
 
 from workbench.gate.correctness.cases import Effort
-from workbench.gate.correctness.stage import JOB_MODULES, CorrectnessSettings, ShapeEffort, run
+from workbench.gate.correctness.stage import CorrectnessSettings, ShapeEffort, run
+from workbench.gate.judge import JOB_MODULES
 from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
 from workbench.gate.records import Finding, StageReport
+from workbench.gate.timing.baselines import JOB_MODULES as BASELINES
 from workbench.isolation.workshop import Workshop
 from workbench.problems.records import Precision, Problem, Selection, Shape
 
@@ -146,11 +148,12 @@ def selecting(**fields: int) -> tuple[Selection, ...]:
 @pytest.fixture(scope="session")
 def workshop() -> Workshop:
     """Forkservers that all tests of one process share, also across files that import this."""
-    return _shared()
+    return shared()
 
 
 @cache
-def _shared() -> Workshop:
-    made = Workshop(preload=(*JOB_MODULES, *INSPECTING))
+def shared() -> Workshop:
+    """Able to do every job of the gate on a CPU; each of its forkservers takes seconds to start."""
+    made = Workshop(preload=(*JOB_MODULES, *INSPECTING, *BASELINES))
     atexit.register(made.close)
     return made

@@ -1,15 +1,16 @@
 """A size for the interpreter, found in a file that knows only a size for a GPU."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from gate_kit import workshop
 
 from workbench.errors import WorkbenchError
 from workbench.gate.problem.affordable import MATRIX_FLOPS, MOVED_BYTES, scaled_down
 from workbench.gate.problem.asking import Inspector
-from workbench.isolation.workshop import Workshop
 from workbench.problems.load import load_problem
+
+__all__ = ["workshop"]
 
 CONV = """
 import torch
@@ -46,12 +47,6 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-
-
-@pytest.fixture(scope="module")
-def workshop() -> Iterator[Workshop]:
-    with Workshop() as made:
-        yield made
 
 
 def problem(folder: Path, text: str):

@@ -3,17 +3,16 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from gate_kit import SCALE, problem
+from gate_kit import SCALE, problem, workshop
 from msgspec import structs
 
 from workbench.gate.correctness.protocol import OpenReference, decode, encode
 from workbench.gate.correctness.reference_job import open_reference
 from workbench.gate.timing import baselines_job
-from workbench.gate.timing.baselines import JOB_MODULES, Bench, time_reference
+from workbench.gate.timing.baselines import Bench, time_reference
 from workbench.gate.timing.baselines_protocol import Compiled, CompileNative, Read, TimeRuns
 from workbench.isolation.context import JobContext
 from workbench.isolation.records import Flavor, Limits
-from workbench.isolation.workshop import Workshop
 from workbench.measure.baselines import (
     Baseline,
     Baselines,
@@ -24,6 +23,8 @@ from workbench.measure.baselines import (
 )
 from workbench.measure.gpus import Gpu
 from workbench.measure.records import Kind, Limit, Time
+
+__all__ = ["workshop"]
 
 GPU = Gpu(
     index=0,
@@ -92,12 +93,6 @@ def test_baselines_hold_for_one_problem_gpu_and_driver(tmp_path, monkeypatch):
     ]
     assert known_baselines(task, GPU, now=NOW) == both()
     assert not any(known_baselines(one, gpu, now=NOW) for one, gpu in others)
-
-
-@pytest.fixture(scope="module")
-def workshop():
-    with Workshop(preload=JOB_MODULES) as made:
-        yield made
 
 
 def rehearsed(workshop, *, source: str = SCALE, seconds: float = 120.0):

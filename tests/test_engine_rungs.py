@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from gate_kit import ADD_RELU, ADD_RELU_KERNEL, CANDIDATE, REFERENCE, model, problem
+from gate_kit import workshop as shop
 from msgspec import structs
 from session_kit import SPEED, step, transition
 
@@ -21,17 +22,17 @@ from workbench.engine.sittings import Ear, Procedure, SessionSitting
 from workbench.engine.stopping import Stopping
 from workbench.engine.twins import same_work, twin_of
 from workbench.gate.candidate import candidate_of
-from workbench.gate.judge import JOB_MODULES, GateSettings, Sitting
-from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
+from workbench.gate.judge import GateSettings, Sitting
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import Finding, Outcome, Stage, StageReport, Verdict
-from workbench.isolation.workshop import Workshop
 from workbench.measure.baselines import Baseline, Baselines
 from workbench.measure.baselines import Outcome as Baselined
 from workbench.measure.records import Kind, Limit, Time
 from workbench.search.rungs import Ladder
 from workbench.session.records import Answer, Budget, Cost, Mode, RungVisit, Transition
 from workbench.session.store import SessionStore
+
+__all__ = ["shop"]
 
 HONEST = CANDIDATE + ADD_RELU_KERNEL + model("return launch(*inputs, torch.empty_like(inputs[0]))")
 
@@ -133,12 +134,6 @@ def test_a_report_cut_short_accepts_nothing_and_keeps_no_time(stage):
 
 
 # Rungs
-
-
-@pytest.fixture(scope="module")
-def shop():
-    with Workshop(preload=[*JOB_MODULES, *INSPECTING]) as made:
-        yield made
 
 
 def sitting(

@@ -4,6 +4,7 @@ from textwrap import dedent
 
 import pytest
 from gate_kit import CANDIDATE, SCALE, SCALE_KERNEL, model, problem
+from gate_kit import workshop as shop
 
 from workbench.gate.correctness.asking import opening
 from workbench.gate.correctness.cases import Case
@@ -26,15 +27,11 @@ from workbench.gate.timing.ring_protocol import timed_call
 from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop
 
+__all__ = ["shop"]
+
 JOBS = "workbench.gate.correctness"
 INIT = "self.weight = nn.Parameter(torch.ones(n))"
 FORWARD = "return launch(inputs[0], self.weight, torch.empty_like(inputs[0]))"
-
-
-@pytest.fixture(scope="module")
-def shop():
-    with Workshop(preload=JOB_MODULES) as made:
-        yield made
 
 
 def bits(blobs):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from gate_kit import shared
 from msgspec import Struct
 
 from workbench.gate.candidate import candidate_of
@@ -99,9 +100,11 @@ def bench(request) -> Iterator[Bench]:
     """One pool of forkservers for all cases of a test process."""
     index = request.param
     target = "sm90" if index is None else list_gpus()[index].target
+    if index is None:
+        yield Bench(workshop=shared(), index=index, target=target)
+        return
     preload = [*JOB_MODULES, *INSPECTING]
-    sharing = index is not None
-    with Workshop(device_index=index, share_device_memory=sharing, preload=preload) as shop:
+    with Workshop(device_index=index, share_device_memory=True, preload=preload) as shop:
         yield Bench(workshop=shop, index=index, target=target)
 
 

@@ -1,23 +1,22 @@
 """The judge asks in order, stops in time, and says what it knows and what it does not."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from gate_kit import ADD_RELU, ADD_RELU_KERNEL, CANDIDATE, model, problem
+from gate_kit import ADD_RELU, ADD_RELU_KERNEL, CANDIDATE, model, problem, workshop
 from msgspec import structs
 
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import LARGEST_FILE, candidate_of, read_candidate
-from workbench.gate.judge import JOB_MODULES, GateSettings, Told, judge
-from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
+from workbench.gate.judge import GateSettings, Told, judge
 from workbench.gate.problem.inspect import ProblemReport, inspect_problem
 from workbench.gate.profile import Profiled
 from workbench.gate.records import GateReport, Outcome, Stage, StageReport, Verdict
-from workbench.isolation.workshop import Workshop
 from workbench.measure.records import Kind, Time
 from workbench.problems.records import Problem, Shape
+
+__all__ = ["workshop"]
 
 HONEST = ADD_RELU_KERNEL + model("return launch(*inputs, torch.empty_like(inputs[0]))")
 SIZED = """
@@ -34,13 +33,6 @@ def get_init_inputs():
     return []
 """
 SHAPES = (Shape(name="tiny", values={"ROWS": 13}), Shape(name="full", values={"ROWS": 8192}))
-
-
-@pytest.fixture(scope="module")
-def workshop() -> Iterator[Workshop]:
-    """One pool of forkservers for this file."""
-    with Workshop(preload=[*JOB_MODULES, *INSPECTING]) as shop:
-        yield shop
 
 
 @pytest.fixture(scope="module")

@@ -326,7 +326,7 @@ class Calls(Stories):
         self.asked |= {(kernel, DEFAULTS), (kernel, HOOKS)}
         passed = {**self.defaults.get(kernel, {}), **self._passed(kernel, given)}
         self._check_arguments(kernel, passed, node)
-        sizes = frozenset(a for a in atom.grid if isinstance(a, _SIZES))
+        sizes: Value = frozenset(a for a in atom.grid if isinstance(a, _SIZES))
         hooks = self.hooks.get(kernel, EMPTY)
         if hooks or atom.grid - sizes:
             meta = Items(kernel.args, "meta")
@@ -334,9 +334,11 @@ class Calls(Stories):
             for name, value in passed.items():
                 self.put(meta, value, name)
             arguments: Value = frozenset({meta})
-            self.call(atom.grid - sizes, Arguments((arguments,)), node, frame)
+            sizes |= self.call(atom.grid - sizes, Arguments((arguments,)), node, frame)
             for hook in hooks:
                 self.call_anyhow(hook, arguments | PLAIN, node)
+        if self.may_hold_tensor(sizes):
+            self.refuse("policy.reads-values", node)
         self.launched_by(atom.kernel, frame.phase)
         return PLAIN
 

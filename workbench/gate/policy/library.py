@@ -38,6 +38,20 @@ from workbench.gate.policy.values import (
 )
 
 _ARITHMETIC = frozenset(["abs", "divmod", "max", "min", "pow", "round", "sum"])
+_SIZED = frozenset(
+    f"torch.{name}"
+    for name in (
+        "arange",
+        "empty",
+        "empty_strided",
+        "eye",
+        "full",
+        "ones",
+        "scalar_tensor",
+        "zeros",
+    )
+)
+"""Make tensors out of numbers: a tensor among them is read."""
 _INERT = (Plain, Tensor, Nothing)
 _CALLABLE = (Function, Bound, Partial)
 
@@ -59,7 +73,8 @@ class Library(Containers):
             return told
         if group.returns not in ("identity", "decorator"):
             self.hand_over(arguments.all(), node)
-        held = group.arguments == "plain" and self.may_hold_tensor(arguments.all())
+        plain = group.arguments == "plain" or path in _SIZED
+        held = plain and self.may_hold_tensor(arguments.all())
         if held and frame.phase is Phase.CALL:
             self.refuse(_code_of_argument(path), node)
             return UNKNOWN

@@ -193,9 +193,9 @@ def test_the_kernel_that_a_run_ends_with_is_looked_at_at_the_top_once(
     """So that each policy knows as much of its winner; the seed needs no such look."""
     stream = streams(priced_apart(recorded))[0]
     desk = Desk(stream, random.Random(0))
-    desk.proven(stream.base)
+    desk.last_look(stream.base)
     assert desk.cost.gpu_seconds == 0
-    desk.proven(stream.candidates[0])
+    desk.last_look(stream.candidates[0])
     assert desk.cost.gpu_seconds == pytest.approx(COSTS["profile"][0] - 8.0)
     whole, apart = table(recorded, 20)[0], table(priced_apart(recorded), 20)[0]
     assert apart.of("a run").gpu_seconds < whole.of("a run").gpu_seconds

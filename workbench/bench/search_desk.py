@@ -33,7 +33,7 @@ class Cost(Struct, frozen=True):
     wall_seconds: float = 0.0
 
     def plus(self, other: "Cost") -> "Cost":
-        """Both."""
+        """The sum of two costs."""
         return Cost(self.gpu_seconds + other.gpu_seconds, self.wall_seconds + other.wall_seconds)
 
 
@@ -54,7 +54,7 @@ class Desk:
         """When the next candidate could begin, in seconds since the start."""
 
     def begin(self, one: Candidate) -> None:
-        """Pay for policy and compiler, where no rung is asked that has them in its cost."""
+        """Pay for policy and compiler where no rung is asked whose cost includes them."""
         bottom = one.looks.get(RUNGS[0])
         self._wait(0.0 if bottom is None else bottom.begun_seconds)
 
@@ -80,11 +80,11 @@ class Desk:
         )
 
     def kept(self) -> None:
-        """The incumbent changed: what was begun for the one before it is thrown away."""
+        """Note that the incumbent changed: work begun for the one before it is thrown away."""
         self._since = self.cost.wall_seconds
 
     def _wait(self, seconds: float, *, side_by_side: bool = False) -> None:
-        """For so many seconds of work on the CPU, of which some may be over."""
+        """Wait for so many seconds of work on the CPU, some of which may be done already."""
         now = self.cost.wall_seconds
         since = now if self.stream.kind is Kind.MODELED else self._since
         self._pay("", Cost(0.0, max(0.0, since + seconds - now)))
@@ -92,7 +92,7 @@ class Desk:
             self._since = self.cost.wall_seconds
 
     def looked(self, one: Candidate, rung: str) -> Looked | None:
-        """Pay for everything at a rung but its pairs; what speaks against the candidate there."""
+        """Pay for everything at a rung but its pairs; returns why it is refused there."""
         refused = one.refused
         if refused is not None and self._place(refused.rung) <= self._place(rung):
             self._pay(COMPARING, Cost(refused.gpu_seconds, refused.wall_seconds))
@@ -121,7 +121,7 @@ class Desk:
         return found
 
     def paired(self, one: Candidate, against: Candidate, rule: PairRule) -> PairSummary:
-        """Pairs of two candidates, look by look until they decide."""
+        """Draw pairs of two candidates, one look after another, until they decide."""
         times: list[tuple[float, float]] = []
         wanted: int | None = min(rule.first, rule.cap)
         summary: PairSummary | None = None
@@ -143,7 +143,7 @@ class Desk:
         return one.us * math.exp(log), one.us
 
     def modeled(self, one: Candidate, against: Candidate, rung: str) -> float | None:
-        """The modeled speedup as a rung saw it; None where it was not modeled."""
+        """The speedup that a rung modeled; None where it modeled none."""
         here = [c.looks.get(rung) or c.looks.get(RUNGS[0]) for c in (against, one)]
         times = [None if look is None else look.modeled_us for look in here]
         before, after = times
@@ -177,8 +177,8 @@ class Desk:
             wall_seconds=self.cost.wall_seconds - before.wall_seconds,
         )
 
-    def proven(self, winner: Candidate) -> None:
-        """Pay for what the top rung asks of the kernel that it ended with and of no other."""
+    def last_look(self, winner: Candidate) -> None:
+        """Pay for the last look, which only the kernel that a run ends with gets."""
         told = self._split()
         if winner.name != BASE and told:
             gpu = median([_gpu_beside(look) - look.counters_seconds for look in told])
@@ -199,13 +199,13 @@ class Desk:
         return None
 
     def _beside_seed(self, one: Candidate, against: Candidate) -> None:
-        """What is kept is also timed against the session's seed, unless that was its parent."""
+        """Time a candidate that is kept against the session's seed, unless that was its parent."""
         if against.name != BASE:
             seconds = one.setup_seconds + SEED_PAIRS * one.pair_seconds
             self._pay(PAIRS, Cost(seconds, seconds))
 
     def _counters(self) -> tuple[str, Cost]:
-        """Of a kept kernel; with everything else of the top rung where that was not told apart."""
+        """The cost of a kept kernel's counters; of the top rung if they were not timed alone."""
         told = self._split()
         if told:
             seconds = median([look.counters_seconds for look in told])
@@ -213,7 +213,7 @@ class Desk:
         return TOP, self._beside_pairs(self.stream.base, RUNGS[-1])
 
     def _split(self) -> list[Looked]:
-        """Looks at the top rung that told the counters apart."""
+        """Recorded looks at the top rung in which the counters were timed on their own."""
         return [look for look in self._others(RUNGS[-1]) if look.counters_seconds]
 
     def _pay(self, part: str, cost: Cost) -> None:
@@ -222,7 +222,7 @@ class Desk:
             self.gpu_seconds[part] = self.gpu_seconds.get(part, 0.0) + cost.gpu_seconds
 
     def result(self, one: Candidate, against: Candidate, rung: str, rule: PairRule) -> RungResult:
-        """Evaluate a candidate at a rung, as the ladder sees it."""
+        """Evaluate a candidate at a rung; returns the result that the ladder sees."""
         before = self.cost
         refused = self.looked(one, rung)
         timed = refused is None and self.stream.kind is Kind.MEASURED and rung != RUNGS[0]

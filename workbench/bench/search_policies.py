@@ -160,7 +160,7 @@ def a_run(ladder: Ladder) -> Policy:
             bottom = walk.bottom(one)
             if bottom is not None and walk.standing(one, [bottom]).action is Action.PROMOTE:
                 walk.gate(one)
-        desk.proven(walk.incumbent)
+        desk.last_look(walk.incumbent)
         return walk.incumbent
 
     return policy
@@ -191,7 +191,7 @@ class Beaming:
             elif not coming:
                 back = self._back(walk, held)
                 if back is None:
-                    desk.proven(walk.incumbent)
+                    desk.last_look(walk.incumbent)
                     return walk.incumbent
                 walk.gate(back.candidate)
 

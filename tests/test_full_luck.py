@@ -45,9 +45,10 @@ def looking(shop) -> Iterator:
 
     with shop.worker(Flavor.INTERPRET) as worker:
 
-        def look(mask: str, seed: int) -> TracedFull:
+        def look(mask: str, seed: int, made: str = "empty") -> TracedFull:
+            source = DOUBLE.replace("{mask}", mask).replace("empty_like", f"{made}_like")
             request = TraceRequest(
-                source=CANDIDATE + dedent(DOUBLE.replace("{mask}", mask)),
+                source=CANDIDATE + dedent(source),
                 target="sm90",
                 init=(),
                 inputs=(x,),
@@ -78,3 +79,14 @@ def test_what_kernels_write_is_counted_alike_whatever_is_drawn(workshop, mask, s
             told = look(mask, seed)
             assert told.all_ways, seed
             assert told.written == (pytest.approx(share),), seed
+
+
+@pytest.mark.parametrize(("mask", "free"), [("inside", False), ("inside & (row != 7)", True)])
+def test_zeros_of_the_host_that_stay_are_found_whatever_is_drawn(workshop, mask, free):
+    seeds = random.Random(4)
+    with looking(workshop) as look:
+        for _ in range(SEEDS // 2):
+            groups = [
+                one for one in look(mask, seeds.getrandbits(62), "zeros").groups if one.filled
+            ]
+            assert [one.unwritten for one in groups] == [free]

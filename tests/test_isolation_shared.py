@@ -25,7 +25,9 @@ class Sharing(Workshop):
 
 @pytest.fixture(scope="module")
 def workshop():
-    with Sharing(preload=["isolation_jobs", "isolation_shared_jobs"], wrap=False) as shop:
+    with Sharing(
+        preload=["isolation_jobs", "isolation_reach_jobs", "isolation_shared_jobs"], wrap=False
+    ) as shop:
         yield shop
 
 
@@ -79,7 +81,9 @@ def test_once_closed_it_makes_no_file_there_whatever_its_name(worker):
     with pytest.raises(JobFailed) as met:
         run(worker, "make_counter", {"word": "late"})
     assert met.value.kind == "PermissionError"
-    assert run(worker, "try_all", {"try": ["write_shm"]}).body == {"write_shm": "errno 13"}
+    assert worker.call("isolation_reach_jobs:try_all", {"try": ["write_shm"]}).body == {
+        "write_shm": "errno 13"
+    }
 
 
 @needs_landlock
@@ -101,7 +105,9 @@ def test_once_closed_its_own_counters_can_be_written_and_others_cannot(worker):
 def test_once_closed_the_rest_of_the_sandbox_is_as_before(worker):
     closed(worker)
     assert run(worker, "write_scratch").body == {"zero": b"\0"}
-    assert run(worker, "try_all", {"try": ["write_tmp"]}).body == {"write_tmp": "errno 13"}
+    assert worker.call("isolation_reach_jobs:try_all", {"try": ["write_tmp"]}).body == {
+        "write_tmp": "errno 13"
+    }
 
 
 def test_what_it_writes_there_counts_against_its_disk(workshop):
@@ -117,7 +123,9 @@ def test_what_it_writes_there_counts_against_its_disk(workshop):
 
 def test_a_worker_that_shares_nothing_is_not_asked():
     with (
-        Workshop(preload=["isolation_jobs", "isolation_shared_jobs"], wrap=False) as shop,
+        Workshop(
+            preload=["isolation_jobs", "isolation_reach_jobs", "isolation_shared_jobs"], wrap=False
+        ) as shop,
         shop.worker(Flavor.BARE) as made,
     ):
         made.close_shared_memory()

@@ -16,8 +16,8 @@ from workbench.gate.candidate import read_candidate
 from workbench.problems.load import load_problem
 from workbench.search.ladder import load_ladder
 from workbench.session.lock import EngineLock
-from workbench.session.names import check_name, spoken
-from workbench.session.numbered import create_numbered
+from workbench.session.names import spoken
+from workbench.session.numbered import create_named
 from workbench.session.records import Baselined, Budget, Mode, Proposer, SessionSettings
 from workbench.session.store import SessionStore
 
@@ -61,7 +61,7 @@ def create_session(request: RunRequest) -> Path:
         seed = read_candidate(request.kernel).source
     place, *others = choose_places(request.device, request.target)
     settings = SessionSettings(
-        name=check_name(request.name) if request.name else problem.name,
+        name=request.name or problem.name,
         problem=problem.name,
         mode=request.mode,
         device=place.device,
@@ -76,12 +76,9 @@ def create_session(request: RunRequest) -> Path:
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         toolchain=toolchain(),
     )
+    stem = request.stem or problem.name
     texts = problem.source, problem.sidecar
-    if request.name:
-        store = SessionStore.create(request.sessions / request.name, settings, *texts)
-    else:
-        stem = request.stem or problem.name
-        store = create_numbered(request.sessions, stem, settings, *texts)
+    store = create_named(request.sessions, request.name, stem, settings, *texts)
     if seed is not None:
         note_seed(store, seed, Path(str(request.kernel)))
     return store.folder

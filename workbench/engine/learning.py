@@ -44,8 +44,7 @@ from workbench.problems.records import Problem
 from workbench.session.code import read as read_code
 from workbench.session.journal import Journal
 from workbench.session.lock import EngineLock
-from workbench.session.names import check_name
-from workbench.session.numbered import create_numbered
+from workbench.session.numbered import create_named, create_numbered
 from workbench.session.records import Budget, Mode, Proposer, SessionSettings
 from workbench.session.store import SessionStore
 from workbench.skills.library import Library
@@ -81,7 +80,7 @@ def create_lineage(request: LearnRequest) -> Path:
     place = choose_place(request.device, request.target)
     stem = f"{problem.name}-lineage"
     settings = SessionSettings(
-        name=check_name(request.name or stem),
+        name=request.name or stem,
         kind="lineage",
         problem=problem.name,
         mode=Mode.AUTO,
@@ -94,10 +93,7 @@ def create_lineage(request: LearnRequest) -> Path:
         toolchain=toolchain(),
     )
     texts = problem.source, problem.sidecar
-    if request.name:
-        store = SessionStore.create(request.sessions / request.name, settings, *texts)
-    else:
-        store = create_numbered(request.sessions, stem, settings, *texts)
+    store = create_named(request.sessions, request.name, stem, settings, *texts)
     note_seed(store, expert, request.expert or Path(f"shipped expert of {problem.name}"))
     return store.folder
 

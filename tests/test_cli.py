@@ -244,7 +244,7 @@ def test_bad_input_gets_one_message_and_changes_nothing(saved, words, told):
 def test_a_wrong_ladder_stops_a_run_before_it_has_a_session(shell):
     config_home().mkdir(parents=True)
     (config_home() / "ladder.toml").write_text("[rung.smok]\npairs = 3\n")
-    assert "`rung.smok` is no part of" in shell.refused("run", "softmax", "--headless")
+    assert "`rung.smok` is not a part of" in shell.refused("run", "softmax", "--headless")
     assert not shell.sessions.exists()
 
 

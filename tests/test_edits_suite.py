@@ -153,7 +153,7 @@ def test_every_edit_keeps_real_kernels_right(tmp_path):
     # These need what no seed has: an invariant load, descriptors (see SEQUENCES), or a form that
     # the walk of an expert leaves (test_rewrites).
     forms = {"pack-counts", "invert-in-blocks", "invert-by-doubling", "square-tiles"}
-    forms |= {"sum-to-products"}
+    forms |= {"sum-to-products", "scan-prefixes"}
     assert untried <= {"hoist-loads", "warp-specialize", "pointers"} | forms
     found = outcome("interpret", jobs, tmp_path, TRITON_INTERPRET="1")
     assert wrong(found) == {}

@@ -110,7 +110,7 @@ def test_the_judge_s_own_looks_are_no_part_of_its_wait():
             nothing.select(0.05)
         looked.append(time.monotonic())
 
-    link.exchange([nonce], nonce, data_cap=0, seconds=60.0, watch=look)
+    link.exchange([nonce], nonce, data_cap=0, left=lambda: 60.0, watch=look)
     assert len(looked) >= 1
     assert 0.0 < link.waited <= time.monotonic() - looked[0]
     worker.join()

@@ -103,7 +103,7 @@ def test_leaving_restores_the_terminal_and_says_how_to_come_back(terminal: Termi
     terminal.press(b"q")
     said = terminal.read(1.5)
     assert b"\x1b[?1049l" in said
-    assert b"Come back: workbench attach rms-quiet-otter" in said
+    assert b"Come back: workbench attach /tmp/sessions/rms-quiet-otter" in said
 
 
 def test_a_running_session_paints_only_its_clock() -> None:

@@ -9,6 +9,7 @@ from fake_records import speed
 from msgspec import structs
 from session_kit import kernel, new_store, transition
 from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
 
 from workbench.engine.view import Snapshot, State, Talk
 from workbench.errors import WorkbenchError
@@ -221,6 +222,10 @@ async def settle(pilot: Pilot, keys: tuple[str, ...]) -> None:
         if isinstance(app.screen, Prepared):
             await app.screen.ready.wait()
         await _done(app, pilot)
+    # A cursor that blinks is there or not by how long the machine took.
+    for field in app.screen.query("Input, TextArea"):
+        assert isinstance(field, Input | TextArea)
+        field.cursor_blink = False
     await pilot.pause(0.1)
 
 

@@ -10,7 +10,6 @@ from workbench.search.retrieval import (
     Place,
     Recorded,
     Step,
-    in_scope,
     likeness,
     longest_way,
     outside,
@@ -70,11 +69,11 @@ def test_what_was_done_before_and_what_is_there_count():
 
 def test_the_cards_in_scope_come_in_the_plain_order(tmp_path):
     library = load_library(tmp_path)
-    found = in_scope(library, place())
-    orders = [c.order for c in found]
+    orders = [skill.card.order for skill in library.skills.values()]
     assert orders == sorted(orders)
-    assert "tile-attention" not in {c.id for c in found}
-    assert "tile-attention" in {c.id for c in in_scope(library, place(family="attention"))}
+    card = library.skill("tile-attention").card
+    assert outside(card, place()) == "made for attention"
+    assert outside(card, place(family="attention")) == ""
 
 
 def test_a_lineage_speaks_only_of_the_like():

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from workbench.kernels.records import Launch, TensorArgument
-from workbench.skills.library import Library
 from workbench.skills.records import Card
 
 _WORD = re.compile(r"[A-Za-z][a-z]+|[A-Z]+")
@@ -84,11 +83,6 @@ class Way(Struct, frozen=True, kw_only=True):
     """Why it goes no further; empty at the lineage's end."""
     gain: float | None
     """Recorded time before its first step over that after its last, what is present included."""
-
-
-def in_scope(library: Library, place: Place) -> tuple[Card, ...]:
-    """Cards whose scope covers a place, in the plain order of techniques; `*` covers anything."""
-    return tuple(s.card for s in library.skills.values() if not outside(s.card, place))
 
 
 def outside(card: Card, place: Place) -> str:

@@ -10,6 +10,17 @@ DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
 """What Triton's CUDA backend takes when a launch says nothing (CUDAOptions, 3.6 to 3.9)."""
 
 
+def with_warps(*grid: int) -> EditParameter:
+    """A parameter `num_warps` of an edit that does something else; see `put_options`."""
+    return EditParameter(
+        name="num_warps",
+        says="warps per program; 0 leaves them as they are",
+        kind="int",
+        default=0,
+        grid=grid,
+    )
+
+
 def _edit(option: str, identity: str, says: str, grid: tuple[int, ...]) -> Edit:
     def find(source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
         given = option_sites(source, kernel, option)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
 from workbench.kernels.edits.blocks import BLOCK_SIZE
-from workbench.kernels.edits.launch_options import put_options
+from workbench.kernels.edits.launch_options import put_options, with_warps
 from workbench.kernels.edits.naming import FreeNames, spelled
 from workbench.kernels.edits.ranks import rank
 from workbench.kernels.edits.row_on_chip import (
@@ -205,13 +205,7 @@ PART_ON_CHIP = Edit(
             default=0,
             grid=(16384, 8192),
         ),
-        EditParameter(
-            name="num_warps",
-            says="warps per program; 0 leaves them as they are",
-            kind="int",
-            default=0,
-            grid=(32, 16),
-        ),
+        with_warps(32, 16),
         EditParameter(
             name="back",
             says="walk the last pass over the rest backwards",

@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass
 
 from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
-from workbench.kernels.edits.launch_options import put_options
+from workbench.kernels.edits.launch_options import put_options, with_warps
 from workbench.kernels.edits.naming import FreeNames, spelled
 from workbench.kernels.edits.ranks import rank
 from workbench.kernels.edits.sites import literal
@@ -311,13 +311,7 @@ SUM_TO_PRODUCTS = Edit(
             default="ieee",
             grid=_PRECISIONS,
         ),
-        EditParameter(
-            name="num_warps",
-            says="warps per program; 0 leaves them as they are",
-            kind="int",
-            default=0,
-            grid=(4, 8),
-        ),
+        with_warps(4, 8),
     ),
     find=_find,
     change=_change,

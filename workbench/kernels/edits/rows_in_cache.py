@@ -2,7 +2,7 @@
 
 from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
 from workbench.kernels.edits.blocks import BLOCK_SIZE
-from workbench.kernels.edits.launch_options import set_options
+from workbench.kernels.edits.launch_options import set_options, with_warps
 from workbench.kernels.edits.programs import PERSISTENT
 from workbench.kernels.edits.row_on_chip import passes
 from workbench.kernels.source import Source, read_source
@@ -62,13 +62,7 @@ ROWS_IN_CACHE = Edit(
             default=0,
             grid=(8192, 4096),
         ),
-        EditParameter(
-            name="num_warps",
-            says="warps per program; 0 leaves them as they are",
-            kind="int",
-            default=0,
-            grid=(32, 16),
-        ),
+        with_warps(32, 16),
     ),
     find=_find,
     change=_change,

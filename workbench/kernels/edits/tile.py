@@ -2,7 +2,7 @@
 
 from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
 from workbench.kernels.edits.blocks import settable, tunable
-from workbench.kernels.edits.launch_options import DEFAULTS, put_options
+from workbench.kernels.edits.launch_options import DEFAULTS, put_options, with_warps
 from workbench.kernels.edits.sites import Given, option_sites
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import Source
@@ -78,13 +78,7 @@ TILE = Edit(
             default="128x128x32",
             grid=("128x128x32", "128x64x32", "64x64x32"),
         ),
-        EditParameter(
-            name="num_warps",
-            says="warps per program; 0 leaves them as they are",
-            kind="int",
-            default=0,
-            grid=(4, 8),
-        ),
+        with_warps(4, 8),
         EditParameter(
             name="num_stages",
             says="pipeline stages; 0 leaves them as they are",

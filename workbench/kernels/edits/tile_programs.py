@@ -10,7 +10,7 @@ import ast
 
 from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
 from workbench.kernels.edits.grids import Grid
-from workbench.kernels.edits.launch_options import put_options
+from workbench.kernels.edits.launch_options import put_options, with_warps
 from workbench.kernels.edits.launching import host_names, host_statement
 from workbench.kernels.edits.naming import FreeNames, spelled
 from workbench.kernels.edits.order import program_ids
@@ -190,13 +190,7 @@ TILE_PROGRAMS = Edit(
             default=8,
             grid=(16, 8, 4, 2),
         ),
-        EditParameter(
-            name="num_warps",
-            says="warps per program; 0 leaves them as they are",
-            kind="int",
-            default=0,
-            grid=(4, 8),
-        ),
+        with_warps(4, 8),
     ),
     find=_find,
     change=_change,

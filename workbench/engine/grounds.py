@@ -123,12 +123,12 @@ def alone(skill: Skill, providers: Iterable[Skill] = ()) -> Library:
     Of its scope only the platforms count: whether it holds in another family is the question. What
     it requires is put in by `providers`; without any of them it must do without.
     """
-    scope = structs.replace(skill.card.scope, families=("*",), after=(), not_after=())
     needs = set(skill.card.requires)
     others = [_anywhere(one) for one in providers if needs & set(one.card.provides)]
     given = {feature for one in others for feature in one.card.provides}
     requires = skill.card.requires if needs <= given else ()
-    freed = structs.replace(skill, card=structs.replace(skill.card, scope=scope, requires=requires))
+    freed = _anywhere(skill)
+    freed = structs.replace(freed, card=structs.replace(freed.card, requires=requires))
     skills = {one.card.id: one for one in (*(others if requires else ()), freed)}
     return Library(skills, pinned=frozenset({skill.card.id}))
 

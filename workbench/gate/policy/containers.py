@@ -46,15 +46,13 @@ class Containers(Members):
 
     def make_dict(self, site: ast.AST, fields: dict[str, Value], rest: Value = EMPTY) -> Value:
         """A dict with these keys, and `rest` under others."""
-        items = Items(site, "dict")
-        self.put(items, rest)
-        for name, value in fields.items():
-            self.put(items, value, name)
-        return frozenset({items})
+        return self._filled(Items(site, "dict"), fields, rest)
 
     def make_record(self, site: ast.AST, fields: dict[str, Value], rest: Value = EMPTY) -> Value:
         """An object whose members are known by name."""
-        items = Items(site, "record")
+        return self._filled(Items(site, "record"), fields, rest)
+
+    def _filled(self, items: Items, fields: dict[str, Value], rest: Value) -> Value:
         self.put(items, rest)
         for name, value in fields.items():
             self.put(items, value, name)

@@ -18,12 +18,13 @@ AGREE = 1.02
 TRACES = """
 import importlib.util, json, sys, torch
 from workbench.kernels.interpret import tracing
+from workbench.kernels.interpret_settings import TraceSettings
 
 file, shapes, arguments = sys.argv[1], json.loads(sys.argv[2]), json.loads(sys.argv[3])
 inputs = [torch.zeros(shape) for shape in shapes]
 told = []
 for seed in range(8):
-    with tracing(sample=4, sample_seed=seed) as trace, torch.no_grad():
+    with tracing(TraceSettings(sample=4, sample_seed=seed)) as trace, torch.no_grad():
         spec = importlib.util.spec_from_file_location("candidate", file)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

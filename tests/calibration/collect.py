@@ -28,9 +28,10 @@ def looked_at(mode):
     sm90 = target("sm90")
     if mode == "trace":
         from workbench.kernels.interpret import tracing
+        from workbench.kernels.interpret_settings import TraceSettings
 
         def looking():
-            return tracing(sample=8, work=WORK, stands_for=sm90)
+            return tracing(TraceSettings(sample=8, work=WORK, stands_for=sm90))
 
         with tracing():
             from kernels import CASES

@@ -7,6 +7,7 @@ from triton.runtime.interpreter import InterpreterBuilder
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from workbench.kernels.interpret import tracing
+from workbench.kernels.interpret_settings import TraceSettings
 
 
 def reductions_agree_with_torch():
@@ -172,7 +173,7 @@ def an_autotuned_kernel_takes_its_first_configuration_or_the_one_asked_for():
     grid = lambda meta: (triton.cdiv(100, meta["N"]),)  # noqa: E731
     assert launch(K.tuned, x, out, 100, grid=grid).programs == 2
     assert torch.equal(out, x)
-    with tracing(configs={"tuned": 1}) as trace:
+    with tracing(TraceSettings(configs={"tuned": 1})) as trace:
         K.tuned[grid](x, out, 100)
     assert trace.launches[0].programs == 1
 

@@ -4,6 +4,7 @@ import torch
 from kit import FP32, K, launch, randn
 
 from workbench.kernels.interpret import tracing
+from workbench.kernels.interpret_settings import TraceSettings
 from workbench.kernels.lazy import lazy_zeros
 from workbench.kernels.target import target
 
@@ -53,7 +54,7 @@ def a_sample_gives_the_counts_of_the_whole():
     a, b, c = (lazy_zeros((512, 512), FP32) for _ in range(3))
     args = (a, b, c, 512, 512, 512, 64, 64, 32)
     exact = launch(K.tiles, *args, grid=(8, 8))
-    with tracing(sample=5) as trace:
+    with tracing(TraceSettings(sample=5)) as trace:
         K.tiles[(8, 8)](*args)
     sampled = trace.launches[0]
     assert (sampled.programs, sampled.sampled) == (64, 5)
@@ -65,7 +66,7 @@ def a_sample_gives_the_counts_of_the_whole():
 
 def a_probe_shows_what_neighbours_share():
     a, b, c = (lazy_zeros((512, 512), FP32) for _ in range(3))
-    with tracing(sample=1) as trace:
+    with tracing(TraceSettings(sample=1)) as trace:
         K.tiles[(8, 8)](a, b, c, 512, 512, 512, 64, 64, 32)
     traffic = trace.launches[0].traffic
     # Columns of b change from program to program, rows of a every eighth.
@@ -76,7 +77,7 @@ def a_probe_shows_what_neighbours_share():
 
 def a_budget_of_work_ends_a_sample_early():
     x = lazy_zeros((1 << 20,), FP32)
-    with tracing(sample=64, work=20_000) as trace:
+    with tracing(TraceSettings(sample=64, work=20_000)) as trace:
         K.copy[(4096,)](x, x, 1 << 20, 0, True, 256)
     assert 1 <= trace.launches[0].sampled < 10
     assert trace.launches[0].traffic["x"].loaded == 4 << 20
@@ -84,7 +85,7 @@ def a_budget_of_work_ends_a_sample_early():
 
 def full_size_tensors_cost_nothing():
     x, out = (lazy_zeros((8, 1 << 28), FP32) for _ in range(2))
-    with tracing(sample=4) as trace:
+    with tracing(TraceSettings(sample=4)) as trace:
         K.copy[(1 << 20,)](x, out, 1 << 28, 0, True, 256)
     assert trace.launches[0].traffic["x"].loaded == 1 << 30
 
@@ -93,7 +94,7 @@ def the_order_of_programs_can_be_drawn():
     winners = set()
     for seed in range(6):
         out = torch.zeros(1, dtype=torch.int32)
-        with tracing(shuffle=seed, count=False):
+        with tracing(TraceSettings(shuffle=seed, count=False)):
             K.last_writer[(16,)](out)
         winners.add(out.item())
     out = torch.zeros(1, dtype=torch.int32)
@@ -104,14 +105,14 @@ def the_order_of_programs_can_be_drawn():
 
 def a_ghost_writes_nothing_and_is_noted():
     x, out = randn(256), torch.zeros(256)
-    with tracing(ghost=True) as trace:
+    with tracing(TraceSettings(ghost=True)) as trace:
         K.copy[(1,)](x, out, 256, 0, True, 256)
     assert not out.any()
     assert [(t.kernel, t.sampled) for t in trace.launches] == [("copy", 0)]
 
 
 def host_code_believes_in_the_target():
-    with tracing(stands_for=target("sm120")):
+    with tracing(TraceSettings(stands_for=target("sm120"))):
         assert torch.cuda.get_device_properties(0).multi_processor_count == 170
         x = torch.arange(4.0, device="cuda")
         assert x.is_cuda

@@ -5,6 +5,7 @@ from kit import K, launch, raised, randn, source_line
 
 from workbench.kernels import faults
 from workbench.kernels.interpret import tracing
+from workbench.kernels.interpret_settings import TraceSettings
 
 
 def reading_past_the_end_is_a_fault_with_its_place():
@@ -44,7 +45,7 @@ def a_strided_view_may_use_its_whole_storage():
 
 def reported_accesses_are_masked_and_the_rest_goes_on():
     x, out = randn(1000), torch.zeros(1000)
-    with tracing(on_out_of_bounds="report") as trace:
+    with tracing(TraceSettings(on_out_of_bounds="report")) as trace:
         K.copy[(4,)](x, out, 1000, 0, False, 256)
     assert torch.equal(out, x)
     assert [(r.access, r.lanes) for r in trace.launches[0].out_of_bounds] == [("load", 24)]

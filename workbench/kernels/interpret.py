@@ -1,12 +1,11 @@
 """Run a candidate's kernels on the CPU: correct, checked and counted, program by program."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
-from msgspec import Struct
 from torch.utils._python_dispatch import _disable_current_modes
 from triton import knobs
 from triton.runtime import interpreter as triton_interpreter
@@ -18,7 +17,7 @@ from workbench.kernels.autotune import choosing
 from workbench.kernels.everywhere import Everywhere, number_of
 from workbench.kernels.faults import CannotJudge, KernelFault, KernelRaised
 from workbench.kernels.interpret_arguments import Converter, bind
-from workbench.kernels.interpret_branches import Ways, heeding
+from workbench.kernels.interpret_branches import heeding
 from workbench.kernels.interpret_following import (
     following,
     most_beside,
@@ -27,9 +26,10 @@ from workbench.kernels.interpret_following import (
 )
 from workbench.kernels.interpret_language import language
 from workbench.kernels.interpret_order import order, place_of
+from workbench.kernels.interpret_settings import TraceSettings
 from workbench.kernels.records import LaunchTrace
 from workbench.kernels.standin import standing_in
-from workbench.kernels.target import Target, target
+from workbench.kernels.target import target
 from workbench.kernels.trace_launch import (
     Grid,
     LaunchWatch,
@@ -48,30 +48,13 @@ _PROBES_WORK = 16_000_000
 _FEW_WORK = 3
 """Times the work that a launch of few programs may take: each of them does much, and unlike (ours).
 """
-
-
-class Settings(Struct, frozen=True, kw_only=True):
-    """How launches are interpreted; see `tracing`."""
-
-    sample: int | None
-    sample_seed: int
-    work: int | None
-    raising: bool
-    counting: bool
-    shuffle: int | None
-    ghost: bool
-    configs: dict[str, int]
-    config: int
-    programs: Mapping[int, Sequence[Grid]] | None
-    watch: type[LaunchWatch]
-    book: Book | None
-    ways: Ways | None
+_EVERYTHING = TraceSettings()
 
 
 class Trace:
     """The launches of one block, in order."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: TraceSettings) -> None:
         self.launches: list[LaunchTrace] = []
         self.choices: dict[str, int] = {}
         """How many configurations each autotuned kernel had left to choose from."""
@@ -88,19 +71,19 @@ class Trace:
         grid = (x, y, z)
         converter = Converter()
         # Converting a tensor descriptor already computes: nothing that counts, but it is watched.
-        triton_interpreter.interpreter_builder.watch = self._settings.watch(
+        triton_interpreter.interpreter_builder.watch = self._settings.watching(
             function.__name__, [], line=0, counting=False, raising=False
         )
         values = {
             name: value if name in executor.constexprs else converter.convert(name, value)
             for name, value in bound.items()
         }
-        watch = self._settings.watch(
+        watch = self._settings.watching(
             function.__name__,
             converter.regions,
             line=candidate_line(),
-            counting=self._settings.counting,
-            raising=self._settings.raising,
+            counting=self._settings.count,
+            raising=self._settings.on_out_of_bounds == "raise",
         )
         ran = self._run_noting(watch, function, bound, values, grid)
         self.launches.append(watch.trace(grid, ran))
@@ -204,7 +187,7 @@ class Trace:
         ran, work = 0, self._settings.work
         if work is not None and grid[0] * grid[1] * grid[2] <= FEW_PROGRAMS:
             work *= _FEW_WORK
-        heeded = heeding(self._settings.ways)
+        heeded = heeding(self._settings.ways if self._settings.book is None else None)
         with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch), heeded:
             if self._settings.sample is not None and watch.counting:
                 _probe(watch, function, values, grid)
@@ -221,64 +204,21 @@ class Trace:
 
 
 @contextlib.contextmanager
-def tracing(  # noqa: PLR0913 - each is a question of its own, all by name
-    *,
-    sample: int | None = None,
-    sample_seed: int = 0,
-    work: int | None = None,
-    on_out_of_bounds: Literal["raise", "report"] = "raise",
-    count: bool = True,
-    shuffle: int | None = None,
-    ghost: bool = False,
-    stands_for: Target | None = None,
-    configs: Mapping[str, int] | None = None,
-    config: int = 0,
-    programs: Mapping[int, Sequence[Grid]] | None = None,
-    watch: type[LaunchWatch] = LaunchWatch,
-    book: Book | None = None,
-    source: str = "",
-    ways: Ways | None = None,
-) -> Iterator[Trace]:
-    """Interpret every launch on CPU tensors until the block ends.
-
-    `sample` runs that many programs of each launch, drawn from `sample_seed` and spread over its
-    grid, and scales the counts; `work` ends a launch after the program that passes it (lanes moved,
-    5,000 for every access, a hundredth of the flops: a million take about 0.2 s). Out of bounds:
-    raise AccessOutOfBounds before the access, or mask the lanes and report. `count` False only
-    checks bounds, which is faster. `shuffle` runs programs in an order drawn from that seed.
-    `ghost` launches nothing. `stands_for` is the GPU that host code believes in (sm90). `configs`
-    picks an autotuned kernel's configuration by index, else that of number `config`, counted
-    around. `book` notes which memory holds final values although a sample ran; the last program of
-    each launch then runs too. `programs`, with a book, are the only ones to run, by launch.
-    `source` is the candidate's file: tensors that it makes on no device are the host's. `ways`,
-    without a book, notes what conditions on loaded numbers come out as.
+def tracing(settings: TraceSettings = _EVERYTHING) -> Iterator[Trace]:
+    """Interpret every launch on CPU tensors until the block ends, as `settings` say.
 
     Raises CannotJudge where the interpreter would be wrong, KernelRaised where the kernel itself
-    fails. Import the candidate inside the block or after one was entered: libdevice functions are
-    bound at import. Needs TRITON_INTERPRET=1 before triton is imported.
+    fails, AccessOutOfBounds where that is asked for. Import the candidate inside the block or after
+    one was entered: libdevice functions are bound at import. Needs TRITON_INTERPRET=1 before triton
+    is imported; raises WorkbenchError otherwise.
     """
     if not knobs.runtime.interpret:
         raise WorkbenchError(
             "kernels cannot be interpreted: TRITON_INTERPRET was not set",
             todo="set TRITON_INTERPRET=1 before triton is imported",
         )
-    settings = Settings(
-        sample=sample,
-        sample_seed=sample_seed,
-        work=work,
-        raising=on_out_of_bounds == "raise",
-        counting=count,
-        shuffle=shuffle,
-        ghost=ghost,
-        configs=dict(configs or {}),
-        config=config,
-        programs=programs,
-        watch=watch if book is None else BookWatch,
-        book=book,
-        ways=ways if book is None else None,
-    )
     trace = Trace(settings)
-    stands = standing_in(stands_for or target("sm90"), source=source)
+    stands = standing_in(settings.stands_for or target("sm90"), source=settings.source)
     with language(trace.launch), stands, choosing(trace.choose):
         yield trace
 

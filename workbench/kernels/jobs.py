@@ -8,7 +8,6 @@ falsify the reply: it is evidence, not proof.
 import importlib.util
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -128,6 +127,7 @@ def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) 
     Needs a worker that interprets. Raises what the candidate's own host code raises.
     """
     from workbench.kernels.interpret import Trace, tracing
+    from workbench.kernels.interpret_settings import TraceSettings
 
     file = _written(bench, asked)
     wanted = target(asked.target)
@@ -137,19 +137,19 @@ def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) 
     if book is not None:
         host.touched = book.touched
 
-    trace_with = partial(
-        tracing, stands_for=wanted, configs=asked.configs, book=book, source=str(file)
+    common = TraceSettings(stands_for=wanted, configs=asked.configs, book=book, source=str(file))
+    ghost = structs.replace(common, ghost=True)
+    sampled = structs.replace(
+        common, sample=asked.sample, sample_seed=asked.sample_seed, work=asked.work
     )
 
     def preparing(call: Callable[[], None]) -> None:
-        with trace_with(ghost=True) as made:
+        with tracing(ghost) as made:
             traces.append(made)
             call()
 
     def counting(call: Callable[[], None]) -> None:
-        with trace_with(
-            sample=asked.sample, sample_seed=asked.sample_seed, work=asked.work
-        ) as made:
+        with tracing(sampled) as made:
             traces.append(made)
             if book is not None:
                 book.new_call()
@@ -170,6 +170,7 @@ def _closed(call: "_TwoCalls", called: Called, book: Book, asked: TraceRequest) 
     Repeated with more programs until nothing is missing, or until it is unknown who writes it.
     """
     from workbench.kernels.interpret import tracing
+    from workbench.kernels.interpret_settings import TraceSettings
 
     closure = Closure(book, [trace.grid for trace in called.answer.traces])
     later: Called | None = None
@@ -179,13 +180,14 @@ def _closed(call: "_TwoCalls", called: Called, book: Book, asked: TraceRequest) 
         own = Book(call.host.knows, call.host.unwritten)
         own.closed, own.changed = closure.closed, book.put_back()
         call.host.touched = own.touched
-        with tracing(
+        settings = TraceSettings(
             stands_for=target(asked.target),
             configs=asked.configs,
             book=own,
             programs=closure.programs,
             source=str(call.file),
-        ) as made:
+        )
+        with tracing(settings) as made:
             if call.again() is not None:
                 break
         later = Called(called.answer, call.host, call.out, own, called.inputs)

@@ -4,7 +4,7 @@ Runs in candidate workers only.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -47,42 +47,54 @@ def carried_out(
     the faults of `workbench.kernels.faults`; `target` is the GPU that host code believes in, and
     `source` the candidate's file. `ways` notes what conditions on loaded numbers come out as.
     """
-    launched = Launched()
+    how: AbstractContextManager[Launched]
     if interpreted:
-        from workbench.gate.correctness.apart import ApartWatch, PatientWatch
-        from workbench.kernels.interpret import tracing
-        from workbench.kernels.target import target as known
-
-        apart = mode is Mode.APART
-        with tracing(
-            count=False,
-            shuffle=order_seed if apart else None,
-            ghost=mode is Mode.GHOST,
-            stands_for=known(target),
-            config=config,
-            watch=ApartWatch if apart else PatientWatch,
-            source=source,
-            ways=ways,
-        ) as trace:
-            yield launched
-            launched.count = len(trace.launches)
-            launched.configs = max(trace.choices.values(), default=1)
+        how = _interpreted(mode, target, source, order_seed, config, ways)
     elif mode is Mode.GHOST:
-        with _nothing_runs():
-            yield launched
+        how = _nothing_runs()
     else:
+        how = nullcontext(Launched())
+    with how as launched:
         yield launched
 
 
 @contextmanager
-def _nothing_runs() -> Iterator[None]:
+def _interpreted(
+    mode: Mode, target: str, source: str, order_seed: int, config: int, ways: "Ways | None"
+) -> Iterator[Launched]:
+    """Run the body's launches in the interpreter."""
+    from workbench.gate.correctness.apart import ApartWatch, PatientWatch
+    from workbench.kernels.interpret import tracing
+    from workbench.kernels.interpret_settings import TraceSettings
+    from workbench.kernels.target import target as known
+
+    apart = mode is Mode.APART
+    settings = TraceSettings(
+        count=False,
+        shuffle=order_seed if apart else None,
+        ghost=mode is Mode.GHOST,
+        stands_for=known(target),
+        config=config,
+        watch=ApartWatch if apart else PatientWatch,
+        source=source,
+        ways=ways,
+    )
+    launched = Launched()
+    with tracing(settings) as trace:
+        yield launched
+        launched.count = len(trace.launches)
+        launched.configs = max(trace.choices.values(), default=1)
+
+
+@contextmanager
+def _nothing_runs() -> Iterator[Launched]:
     """Make every launch of a compiled kernel a no-op."""
     from triton.runtime.jit import JITFunction
 
     before = JITFunction.run
     JITFunction.run = _skip
     try:
-        yield
+        yield Launched()
     finally:
         JITFunction.run = before
 

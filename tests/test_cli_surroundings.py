@@ -16,6 +16,8 @@ from workbench.cli.say import note
 from workbench.engine import events as ev
 from workbench.engine.client import SessionClient
 from workbench.errors import WorkbenchError
+from workbench.gate.counters_level import Level, installation, remember, remembered
+from workbench.isolation.grants import toolchain
 from workbench.paths import config_home, data_home, runtime_home
 from workbench.session.journal import Journal
 
@@ -42,6 +44,17 @@ def test_a_named_folder_needs_no_home(monkeypatch, tmp_path) -> None:
     homeless(monkeypatch)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert data_home() == tmp_path / "workbench"
+
+
+def test_without_a_home_a_worker_still_finds_its_toolchain(monkeypatch, tmp_path) -> None:
+    homeless(monkeypatch)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert Path("/usr") in toolchain(os.environ)
+    tool = tmp_path / "ncu"
+    tool.touch()
+    assert str(tmp_path) in installation(tool)
+    remember("ncu", "2025.3.1", Level.CALLS)
+    assert remembered("ncu", "2025.3.1") is None
 
 
 @pytest.mark.parametrize("as_json", [True, False])

@@ -23,6 +23,14 @@ def _named(variable: str) -> Path | None:
     return Path(value) if value.startswith("/") else None
 
 
+def home_folder() -> Path | None:
+    """The person's home folder; None where neither HOME nor the list of users names one."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
 def _xdg(variable: str, fallback: str) -> Path:
     """The folder that a variable names, else one in the person's home.
 
@@ -31,14 +39,14 @@ def _xdg(variable: str, fallback: str) -> Path:
     named = _named(variable)
     if named is not None:
         return named
-    try:
-        return Path.home() / fallback
-    except RuntimeError as fault:
+    home = home_folder()
+    if home is None:
         raise WorkbenchError(
             "it is not known where your home folder is",
             where="environment variable HOME",
             todo=f"set HOME, or {variable} to a folder of yours",
-        ) from fault
+        )
+    return home / fallback
 
 
 def config_home() -> Path:

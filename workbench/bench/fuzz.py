@@ -16,6 +16,7 @@ from typing import Self
 
 from msgspec import Struct, structs
 
+from workbench import paths
 from workbench.bench.fuzz_plants import plants
 from workbench.bench.fuzz_texts import DAMAGES, OURS, PLANTED, PROBLEM, RIGHT, hostile
 from workbench.gate import compile as compiling
@@ -186,7 +187,9 @@ class _Watched:
         if scratch := self._workshop.scratch_left():
             yield f"scratch folders that were left behind: {scratch}"
         folders = {str(file.parent) for file in self._files}
-        for place in (*_PLACES, *folders, str(Path.cwd()), str(Path.home())):
+        home = paths.home_folder()
+        places = [Path.cwd(), *(() if home is None else (home,))]
+        for place in (*_PLACES, *folders, *places):
             planted = Path(place) / PLANTED
             if planted.exists():
                 yield f"a file outside of the scratch folder: {planted}"

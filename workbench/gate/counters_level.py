@@ -12,6 +12,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from workbench import paths
+from workbench.errors import WorkbenchError
+from workbench.isolation.grants import holds_home
 from workbench.isolation.records import Layer
 from workbench.isolation.sandbox import SECCOMP, in_force
 from workbench.measure.gpus import NvmlFault, list_gpus
@@ -72,9 +74,8 @@ def installation(tool: Path, root: Path = Path("/")) -> tuple[str, ...]:
     else:
         found = [program.parent]
     found += [root / place for place in _SHARED_PLACES]
-    home = Path.home().resolve()
     real = (path.resolve() for path in found if path.is_dir())
-    return tuple(dict.fromkeys(str(path) for path in real if not home.is_relative_to(path)))
+    return tuple(dict.fromkeys(str(path) for path in real if not holds_home(path)))
 
 
 class _Remembered(Struct, frozen=True, kw_only=True):
@@ -85,18 +86,25 @@ class _Remembered(Struct, frozen=True, kw_only=True):
 
 def remembered(tool: str, version: str) -> Level | None:
     """The level at which the tool worked before under this kernel and driver."""
-    found = kept(_file(tool, version), _Remembered)
+    file = _file(tool, version)
+    found = None if file is None else kept(file, _Remembered)
     return None if found is None else found.level
 
 
 def remember(tool: str, version: str, level: Level) -> None:
     """Keep it; where nothing can be kept it is tried again next time."""
-    keep(_file(tool, version), _Remembered(level=level, key=_key(tool, version)))
+    file = _file(tool, version)
+    if file is not None:
+        keep(file, _Remembered(level=level, key=_key(tool, version)))
 
 
-def _file(tool: str, version: str) -> Path:
+def _file(tool: str, version: str) -> Path | None:
+    """Where it is kept; None where no home folder is known."""
     name = hashlib.sha256(_key(tool, version).encode()).hexdigest()[:16]
-    return paths.cache_home() / "sandbox" / f"{name}.json"
+    try:
+        return paths.cache_home() / "sandbox" / f"{name}.json"
+    except WorkbenchError:
+        return None
 
 
 def _key(tool: str, version: str) -> str:

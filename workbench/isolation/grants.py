@@ -13,6 +13,7 @@ import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from workbench import paths
 from workbench.isolation.landlock import DEVICE, OWN, READ, RUN, Grant, Right
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -55,7 +56,8 @@ def toolchain(environment: Mapping[str, str]) -> list[Path]:
     """Folders (and a few files) from which a worker reads and runs, existing ones only.
 
     Python and its packages, system libraries, the C compiler on PATH, CUDA_HOME and
-    LD_LIBRARY_PATH as `environment` names them. Never a folder that holds the user's home.
+    LD_LIBRARY_PATH as `environment` names them. Never a folder that holds the user's home, where
+    there is one.
     """
     found = [Path(path) for path in _SYSTEM]
     for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}:
@@ -64,12 +66,17 @@ def toolchain(environment: Mapping[str, str]) -> list[Path]:
     found += [_PACKAGE, *_package_folders(), *_compiler_folders(environment)]
     for name in ("CUDA_HOME", "LD_LIBRARY_PATH"):
         found += [Path(path) for path in environment.get(name, "").split(os.pathsep) if path]
-    home = Path.home().resolve()
     seen: dict[Path, None] = {}
     for path in found:
-        if path.is_absolute() and path.exists() and not home.is_relative_to(path.resolve()):
+        if path.is_absolute() and path.exists() and not holds_home(path):
             seen[path] = None
     return list(seen)
+
+
+def holds_home(folder: Path) -> bool:
+    """Whether the user's home folder lies in this one, or is it; false where there is none."""
+    home = paths.home_folder()
+    return home is not None and home.resolve().is_relative_to(folder.resolve())
 
 
 def _package_folders() -> Iterator[Path]:

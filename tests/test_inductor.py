@@ -8,13 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from gate_kit import workshop
 from inductor_references import LIFTABLE, REFUSED
 
+from workbench.engine.seeds import find_seed
+from workbench.errors import WorkbenchError
 from workbench.gate.policy import check as policy
 from workbench.gate.records import Outcome
-from workbench.kernels.inductor.records import OWN_KERNEL, LiftRefused
-from workbench.kernels.inductor.seed import seed_from_inductor
+from workbench.kernels.inductor.records import OWN_KERNEL
 from workbench.problems.load import load_problem
+
+__all__ = ["workshop"]
 
 COMPILED = ("attention", "batch_norm", "conv2d", "linear_gelu", "variance")
 ALLOWED_TORCH = {"empty", "empty_strided", "as_strided", "tensor"}
@@ -124,15 +128,15 @@ def test_what_cannot_be_lifted_says_why_and_what_to_do(folder, name):
     assert OWN_KERNEL in said["todo"]
 
 
-def test_the_door_lifts_at_a_shape_in_a_process_of_its_own(tmp_path):
+def test_a_session_lifts_its_seed_at_the_full_shape_in_a_worker(tmp_path, workshop):
     path = tmp_path / "scaled.py"
     path.write_text("N = 8\n" + LIFTABLE["softmax"].replace("33, 1000", "N, 3 * N"))
     path.with_suffix(".toml").write_text('[[shape]]\nname = "large"\nvalues = { N = 64 }\n')
-    problem = load_problem(path)
     before = inductor_modules()
-    seed = seed_from_inductor(problem, problem.full, "sm90")
-    assert "x.shape == (64, 192)" in seed.source
-    assert any("N = 64" in note for note in seed.notes)
+    source, origin = find_seed(load_problem(path), None, "sm90", workshop)
+    assert "x.shape == (64, 192)" in source
+    assert "one size (N = 64)" in source.splitlines()[0]
+    assert origin == "lifted from TorchInductor"
     assert inductor_modules() == before
 
 
@@ -141,9 +145,9 @@ def inductor_modules() -> set[str]:
     return {name for name in sys.modules if name.startswith("torch._inductor")}
 
 
-def test_the_door_refuses_what_takes_too_long(tmp_path):
-    path = tmp_path / "endless.py"
-    path.write_text(LIFTABLE["softmax"] + "\nwhile True:\n    pass\n")
-    problem = load_problem(path)
-    with pytest.raises(LiftRefused, match="longer than 1 s"):
-        seed_from_inductor(problem, problem.full, "sm90", seconds=1)
+def test_a_reference_that_kills_the_worker_leaves_a_session_without_a_seed(tmp_path, workshop):
+    path = tmp_path / "mortal.py"
+    path.write_text(LIFTABLE["softmax"] + "\nimport os\nos._exit(3)\n")
+    with pytest.raises(WorkbenchError, match="did not come to an end") as fault:
+        find_seed(load_problem(path), None, "sm90", workshop)
+    assert "--kernel FILE" in fault.value.todo

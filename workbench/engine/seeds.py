@@ -6,9 +6,8 @@ from workbench.errors import WorkbenchError
 from workbench.isolation.outcome import WorkerFault
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.workshop import Workshop
-from workbench.kernels.inductor.job import seed_of
+from workbench.kernels.inductor.job import lift_request, seed_of
 from workbench.kernels.inductor.records import LiftRefused
-from workbench.kernels.inductor.seed import lift_request
 from workbench.problems.records import Problem
 
 _JOB = "workbench.kernels.inductor.job:lift"

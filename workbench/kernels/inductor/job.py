@@ -7,6 +7,18 @@ from typing import Any, Protocol
 import msgspec
 
 from workbench.kernels.inductor.records import LiftedSeed, LiftRefused, LiftRequest, Refusal
+from workbench.problems.records import Problem, Shape
+
+
+def lift_request(problem: Problem, shape: Shape, target: str) -> LiftRequest:
+    """What to ask the job `lift` for: a seed of the problem at one shape, for one kind of GPU."""
+    return LiftRequest(
+        source=problem.source,
+        values=shape.values,
+        target=target,
+        precision=problem.precision,
+        name=problem.name,
+    )
 
 
 class Bench(Protocol):

@@ -29,20 +29,15 @@ def lift(asked: LiftRequest) -> LiftedSeed:
         program = read_wrapper(generate(traced, gpu))
     if not program.kernels:
         raise LiftRefused("the reference launches no kernel: it only makes views")
-    title = f"{asked.name}: the kernels that TorchInductor writes for it at one size."
-    source = emit(traced, program, asked.precision, title)
+    source = emit(traced, program, asked.precision, _title(asked))
     try:
         ast.parse(source)
     except SyntaxError as fault:
         raise LiftRefused(f"a kernel of Inductor's could not be rewritten: {fault}") from fault
-    return LiftedSeed(source=source, notes=_notes(len(program.kernels), asked))
+    return LiftedSeed(source=source)
 
 
-def _notes(kernels: int, asked: LiftRequest) -> tuple[str, ...]:
-    many = f"{kernels} kernels" if kernels > 1 else "one kernel"
+def _title(asked: LiftRequest) -> str:
+    """First line of the seed: what it is, and that it is right for one size alone."""
     size = ", ".join(f"{k} = {v}" for k, v in asked.values.items()) or "the file's own constants"
-    return (
-        f"{many} lifted from TorchInductor for {asked.target}",
-        f"right for one size alone: {size}",
-        "tiles and warps are Inductor's defaults or ours by rule: nothing was timed",
-    )
+    return f"{asked.name}: TorchInductor's kernels for one size ({size}), not tuned."

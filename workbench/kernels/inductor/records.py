@@ -25,8 +25,6 @@ class LiftedSeed(Struct, frozen=True, kw_only=True, tag="lifted"):
 
     source: str
     """A candidate: `ModelNew`, plain `@triton.jit` kernels, nothing of Inductor."""
-    notes: tuple[str, ...]
-    """What a person should know of it, a sentence each."""
 
 
 class Refusal(Struct, frozen=True, kw_only=True, tag="refused"):

@@ -45,3 +45,24 @@ def test_a_kept_table_is_printed_again_and_nothing_runs():
     rows = {line.split()[0]: line.split() for line in done.stdout.splitlines()}
     assert rows["rmsnorm"][1:3] == ["1347.7", "927.3"]
     assert rows["rmsnorm"][6] == "1.00x"
+
+
+def test_a_replay_places_what_sessions_kept_with_and_without_what_they_taught():
+    session = Path(__file__).parents[1] / "sessions" / "offline-rmsnorm.bundle"
+    (found,) = map(
+        json.loads, workbench("offline", "--replay", session, "--json").stdout.split("\n")[:-1]
+    )
+    assert (found["problem"], found["card"], found["kind"]) == (
+        "rmsnorm",
+        "loop-to-tile",
+        "measured",
+    )
+    assert found["then"] == 1
+    assert found["place"] == 1
+    assert found["unseen"] == 1
+    assert found["fit"] > 5
+
+
+def test_a_replay_of_a_folder_without_sessions_says_so(tmp_path):
+    refused = workbench("offline", "--replay", tmp_path, expected=2)
+    assert "there is no bundle of a session in this folder" in refused.stderr

@@ -44,6 +44,14 @@ def offline(
         Path | None,
         typer.Option("--from", metavar="FILE", help="Print the table of a kept FILE; run nothing."),
     ] = None,
+    replay: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Run nothing: place the kept steps of recorded sessions, a bundle or a folder of"
+            " them, by the cards as they are now; may be given again.",
+        ),
+    ] = None,
     sessions: options.Sessions = None,
     device: options.Device = "auto",
     target: options.Target = "",
@@ -60,6 +68,9 @@ def offline(
 
     if kept is not None:
         _table(read_rows(kept), None, json=json)
+        return
+    if replay:
+        _places(replay, json=json)
         return
     place = choose_place(device, target)
     ask = OfflineAsk(
@@ -93,6 +104,26 @@ def _table(found: "Iterable[OfflineRow]", file: Path | None, *, json: bool) -> N
             emit.text(line)
 
 
+def _places(paths: "list[Path]", *, json: bool) -> None:
+    """Print where today's cards place what recorded sessions kept."""
+    from workbench.bench import replay
+
+    rows: list[replay.Placed] = []
+    for row in replay.replay(paths):
+        if not json and not rows:
+            emit.text(_line(replay.HEAD, _PLACES))
+        rows.append(row)
+        if json:
+            emit.json(row)
+        else:
+            emit.text(_line(replay.cells(row), _PLACES))
+            if row.unseen != 1:
+                note(f"{row.problem} v{row.number}: {', '.join(row.before)} first; {row.why}")
+    if not json:
+        for line in replay.summary(rows):
+            emit.text(line)
+
+
 def _write(file: Path, rows: "list[OfflineRow]") -> None:
     """The table so far, so that a machine that goes away leaves what it had."""
     import msgspec
@@ -108,8 +139,9 @@ def _write(file: Path, rows: "list[OfflineRow]") -> None:
 
 
 _WIDTHS = (16, 10, 10, 10, 10, 10, 13, 6, 8)
+_PLACES = (18, 10, 24, 9, 6, 6, 8, 5)
 
 
-def _line(row: tuple[str, ...]) -> str:
-    first, *rest = zip(row, _WIDTHS, strict=True)
+def _line(row: tuple[str, ...], widths: tuple[int, ...] = _WIDTHS) -> str:
+    first, *rest = zip(row, widths, strict=True)
     return f"{first[0]:<{first[1]}}" + "".join(f"{text:>{width}}" for text, width in rest)

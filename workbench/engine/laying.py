@@ -7,10 +7,10 @@ from msgspec import structs
 
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.problems.records import Problem
-from workbench.session.store import SessionStore
+from workbench.session.reader import SessionReader
 
 
-def problem_of(store: SessionStore, name: str, folder: Path) -> Problem:
+def problem_of(store: SessionReader, name: str, folder: Path) -> Problem:
     """The problem as git has it, since files in the person's folder may have been edited.
 
     It is laid out in `folder`; `name` is what the session calls it. Raises WorkbenchError for one

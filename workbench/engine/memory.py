@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from workbench.engine.held import measured_speed, put_aside
 from workbench.kernels.source import normalized_sha256
 from workbench.search.records import Tried
+from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Transition
-from workbench.session.store import SessionStore
 
 
 class Memory:
     """The memory of one session; sources are read from git once."""
 
-    def __init__(self, store: SessionStore) -> None:
+    def __init__(self, store: SessionReader) -> None:
         self._store = store
         self._hashes: dict[int, str] = {}
 

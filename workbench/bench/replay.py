@@ -196,6 +196,12 @@ def cells(row: Placed) -> tuple[str, ...]:
     )
 
 
+_LEGEND = (
+    "then: steps the session made until it; now: its card's place among all that fit, 1 is first;"
+    " unseen: that place without any evidence from its problem"
+)
+
+
 def summary(rows: Sequence[Placed]) -> list[str]:
     """How early the kept steps come, all together."""
     if not rows:
@@ -204,8 +210,7 @@ def summary(rows: Sequence[Placed]) -> list[str]:
         _line("then", [row.then for row in rows], rows),
         _line("now", [row.place for row in rows], rows),
         _line("unseen", [row.unseen for row in rows], rows),
-        "now: place of the kept step's card among all that fit, 1 is tried first; unseen: without any"
-        " evidence from its problem; then: steps the session took, so of these only those it took",
+        _LEGEND,
     ]
 
 

@@ -19,14 +19,15 @@ SAMPLES = Path(__file__).parent / "corpus" / "policy"
 HEAD = (SAMPLES / "head.txt").read_text()
 
 
-def sections(name: str) -> dict[str, str]:
-    """Title to text of a sample file: titles are the lines that begin with `### `."""
-    parts = (SAMPLES / name).read_text().split("### ")[1:]
+def sections(pattern: str) -> dict[str, str]:
+    """Title to text of the sample files: titles are the lines that begin with `### `."""
+    files = sorted(SAMPLES.glob(pattern))
+    parts = [part for file in files for part in file.read_text().split("### ")[1:]]
     return {title: body for title, _, body in (part.partition("\n") for part in parts)}
 
 
-REFUSED = {tuple(title.split(" :: ")): body for title, body in sections("refused.txt").items()}
-ALLOWED = sections("allowed.txt")
+REFUSED = {tuple(title.split(" :: ")): body for title, body in sections("refused*.txt").items()}
+ALLOWED = sections("allowed*.txt")
 
 
 def codes(source: str, *inputs: str) -> list[str]:

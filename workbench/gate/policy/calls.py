@@ -1,15 +1,12 @@
-"""What calling a value does: the candidate's functions, its classes, and kernel launches."""
+"""What calling a value does: the candidate's functions and classes, and what hides in objects."""
 
 import ast
-from collections.abc import Iterable
 
 from workbench.gate.policy.members import OF_NAMED_TUPLES
-from workbench.gate.policy.refusals import spelled
-from workbench.gate.policy.state import DEFAULTS, HOOKS, Activation, Frame, TooTangledError
+from workbench.gate.policy.state import DEFAULTS, Activation, Frame, TooTangledError
 from workbench.gate.policy.stories import Stories
 from workbench.gate.policy.tree import is_generator, survey
 from workbench.gate.policy.values import (
-    ANYTHING,
     EMPTY,
     NOTHING,
     PLAIN,
@@ -45,14 +42,8 @@ from workbench.gate.policy.values import (
 _DEEPEST_CALL = 24
 _MOST_CONTEXTS = 24
 _VIEW_MODULES = frozenset({"torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten"})
-_CONSTANTS = "_workbench_constants"
-_SIZES = (Plain, Tuple, Items, Nothing, Unknown)
-"""What a grid is when it is not a function."""
-_PASSED = (Plain, Nothing, Kernel, Tuple, Items, Unknown)
-"""What a kernel may get beside tensors and names of Triton's language."""
 _IMPLIED = ("__hash__", "__len__", "__repr__", "__str__")
 _HANDED = ("__enter__", "__exit__", "__getitem__", "__iter__", "__next__", "keys")
-_CONSTRUCTORS = ("__init__", "__post_init__")
 _CONTEXT: Value = frozenset({Known("torch.autograd.function.FunctionCtx")})
 
 
@@ -111,7 +102,7 @@ class Calls(Stories):
             case Plain() if not self.may_hold_tensor(given.all()):
                 self.hand_over(given.all(), node)
                 for instance in self.instances_in(given.all()):
-                    self._call_special(instance, self.own_names(instance.node), node)
+                    self.call_special(instance, self.own_names(instance.node), node)
                 return PLAIN
         self.refuse("policy.unresolved", node)
         return UNKNOWN
@@ -143,7 +134,7 @@ class Calls(Stories):
             case Class():
                 return self._apply_autograd(owner, given, node, frame)
             case Kernel():
-                self._check_arguments(owner.node, self._passed(owner.node, given), node)
+                self.check_passed(owner.node, given, node)
                 return frozenset({owner})
             case Super():
                 return NOTHING
@@ -289,96 +280,19 @@ class Calls(Stories):
         made = Instance(atom.node)
         receiver: Value = frozenset({made})
         self.reached.add(atom.node)
-        self._call_special(made, _IMPLIED, node)
+        self.call_special(made, _IMPLIED, node)
         if self.find_member(atom.node, "__init__"):
             initialiser = self.read_member(receiver, "__init__", node, frame)
             self.call(initialiser, given, node, frame)
             return receiver
         return self.fill(made, given, node, frame)
 
-    def _call_special(self, atom: Instance, names: Iterable[str], node: ast.AST) -> None:
-        """Follow the methods and properties that Python or a library asks for by itself."""
-        receiver: Value = frozenset({atom})
-        for name in names:
-            for member in self.find_member(atom.node, name):
-                functions = member.function if isinstance(member, Descriptor) else {member}
-                for function in functions:
-                    if isinstance(function, Function):
-                        self.call_anyhow(Bound(function, receiver), ANYTHING, node)
-
-    def own_names(self, owner: ast.ClassDef) -> list[str]:
-        """Every member of a class and of its bases in the file, constructors apart."""
-        every = (name for one in self.lineage(owner) for name in self.every_member(one))
-        return [name for name in dict.fromkeys(every) if name not in _CONSTRUCTORS]
-
-    def hand_over(self, value: Value, node: ast.AST) -> None:
+    def hand_over(self, value: Value, node: ast.AST, *, classes: bool = False) -> None:
         """Follow functions and objects that are given to a library."""
-        super().hand_over(value, node)
+        super().hand_over(value, node, classes=classes)
         for atom in value:
             if isinstance(atom, Instance):
-                self._call_special(atom, _HANDED, node)
-
-    # ------------------------------------------------------------------------------- launches
-
-    def launch(self, atom: Launcher, given: Arguments, node: ast.AST, frame: Frame) -> Value:
-        """`kernel[grid](...)`: what the kernel gets, and the host functions called around it."""
-        kernel = atom.kernel.node
-        self.asked |= {(kernel, DEFAULTS), (kernel, HOOKS)}
-        passed = {**self.defaults.get(kernel, {}), **self._passed(kernel, given)}
-        self._check_arguments(kernel, passed, node)
-        sizes: Value = frozenset(a for a in atom.grid if isinstance(a, _SIZES))
-        hooks = self.hooks.get(kernel, EMPTY)
-        if hooks or atom.grid - sizes:
-            meta = Items(kernel.args, "meta")
-            self.put(meta, given.rest)
-            for name, value in passed.items():
-                self.put(meta, value, name)
-            arguments: Value = frozenset({meta})
-            sizes |= self.call(atom.grid - sizes, Arguments((arguments,)), node, frame)
-            for hook in hooks:
-                self.call_anyhow(hook, arguments | PLAIN, node)
-        if self.may_hold_tensor(sizes):
-            self.refuse("policy.reads-values", node)
-        self.launched_by(atom.kernel, frame.phase)
-        return PLAIN
-
-    def _passed(self, kernel: ast.FunctionDef, given: Arguments) -> dict[str, Value]:
-        names = [a.arg for a in (*kernel.args.posonlyargs, *kernel.args.args)]
-        passed = dict(zip(names, given.positional, strict=False))
-        for place, value in enumerate(given.positional[len(names) :]):
-            passed[f"*{place}"] = value
-        passed.update(given.keywords)
-        return passed
-
-    def _check_arguments(
-        self, kernel: ast.FunctionDef, passed: dict[str, Value], node: ast.AST
-    ) -> None:
-        """Refuse what a compiled kernel could not get, but an interpreted one could run."""
-        constants = constant_parameters(kernel)
-        for name, value in passed.items():
-            held = self.iterate_containers(value)
-            for atom in value | held if held else value:
-                if isinstance(atom, Tensor):
-                    fits = name not in constants
-                elif isinstance(atom, Known):
-                    fits = self.is_language(atom.path)
-                else:
-                    fits = isinstance(atom, _PASSED)
-                if not fits:
-                    self.refuse("policy.kernel-argument", node, f"{kernel.name}({name}=...)")
-
-
-def constant_parameters(kernel: ast.FunctionDef) -> frozenset[str]:
-    """Parameters that are annotated as `tl.constexpr`."""
-    known: frozenset[str] | None = kernel.__dict__.get(_CONSTANTS)
-    if known is None:
-        every = (*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs)
-        known = kernel.__dict__[_CONSTANTS] = frozenset(
-            argument.arg
-            for argument in every
-            if argument.annotation is not None and "constexpr" in spelled(argument.annotation)
-        )
-    return known
+                self.call_special(atom, _HANDED, node)
 
 
 def sorted_items(bindings: dict[str, Value]) -> list[tuple[str, Value]]:

@@ -240,9 +240,13 @@ class Containers(Members):
         return self.make_list(node, join(atom.items))
 
     def _index_items(self, atom: Items, key: Key, node: ast.Subscript) -> Value:
-        contents = self.contents(atom)
         if isinstance(node.slice, ast.Slice):
             return frozenset({atom})
+        return self._under(atom, key)
+
+    def _under(self, atom: Items, key: Key) -> Value:
+        """What a container holds under a key; everything where the key is not known."""
+        contents = self.contents(atom)
         if not isinstance(key, str) or atom.kind not in ("dict", "meta"):
             return contents.all()
         # What a grid function asks for and the launch did not pass is autotune's to choose.
@@ -312,7 +316,8 @@ class Containers(Members):
             if name == "setdefault":
                 self._store_key(atom, first)
                 self.put(atom, second)
-            return self.contents(atom).all() | second | (NOTHING if name == "get" else EMPTY)
+            asked = self._under(atom, _asked_key(node, arguments)) | NOTHING
+            return second | (asked if name == "get" else self.contents(atom).all())
         if name == "items":
             pair = Tuple((contents.keys | PLAIN, contents.all()))
             return self.make_list(node, frozenset({pair}))
@@ -359,6 +364,14 @@ class Containers(Members):
                     self.put(atom, self.spread(source, node, frame))
         for key, held in arguments.keywords:
             self.put(atom, held, key)
+
+
+def _asked_key(node: ast.AST, given: Arguments) -> Key:
+    """The key in `d.get("key")`; None where a partial or a star may have brought another."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(key)), *more]):
+            return key if len(given.positional) == 1 + len(more) else None
+    return None
 
 
 def _literal(node: ast.expr | None) -> int | str | None:

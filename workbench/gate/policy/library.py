@@ -1,11 +1,12 @@
 """What a call of a library function means: the allow-list's rules and the few that need a story."""
 
 import ast
+from collections.abc import Iterable
 
 from workbench.gate.policy.containers import Containers
 from workbench.gate.policy.names import Group
 from workbench.gate.policy.refusals import code_of_name, spelled
-from workbench.gate.policy.state import HOOKS, Frame
+from workbench.gate.policy.state import Frame
 from workbench.gate.policy.values import (
     ADDRESS,
     ANYTHING,
@@ -21,15 +22,18 @@ from workbench.gate.policy.values import (
     Bound,
     Class,
     Decorator,
+    Descriptor,
     Function,
     Holder,
     Instance,
     Items,
     Kernel,
+    Method,
     Nothing,
     Partial,
     Phase,
     Plain,
+    Scope,
     Tensor,
     Tuple,
     Value,
@@ -52,8 +56,9 @@ _SIZED = frozenset(
     )
 )
 """Make tensors out of numbers: a tensor among them is read."""
+_CONSTRUCTORS = ("__init__", "__post_init__")
 _INERT = (Plain, Tensor, Nothing)
-_CALLABLE = (Function, Bound, Partial)
+_CALLABLE = (Function, Bound, Partial, Method)
 
 
 class Library(Containers):
@@ -72,7 +77,8 @@ class Library(Containers):
         if told is not None:
             return told
         if group.returns not in ("identity", "decorator"):
-            self.hand_over(arguments.all(), node)
+            calls = group.returns == "plain" and group.group != "inspection"
+            self.hand_over(arguments.all(), node, classes=calls)
         plain = group.arguments == "plain" or path in _SIZED
         held = plain and self.may_hold_tensor(arguments.all())
         if held and frame.phase is Phase.CALL:
@@ -90,20 +96,23 @@ class Library(Containers):
         """What calling `path` gives where no rule describes it; the layer of stories knows."""
         raise NotImplementedError
 
-    def hand_over(self, value: Value, node: ast.AST) -> None:
-        """Follow functions that are given to a library, which may call them with anything."""
+    def hand_over(self, value: Value, node: ast.AST, *, classes: bool = False) -> None:
+        """Follow functions that are given to a library, which may call them with anything.
+
+        `classes`: whether it may call classes too, or only asks what they are.
+        """
         if all(isinstance(atom, _INERT) for atom in value):  # as nearly always
             return
-        for atom in self.functions_in(value):
+        for atom in self.functions_in(value, classes=classes):
             self.call_anyhow(atom, ANYTHING, node)
         if any(isinstance(atom, Kernel) and atom.bare for atom in self.within(value)):
             self.refuse("policy.unresolved", node)
 
-    def functions_in(self, value: Value) -> Value:
+    def functions_in(self, value: Value, *, classes: bool = False) -> Value:
         """The candidate's functions within a value and the containers it holds."""
-        found: set[Function | Bound | Partial] = set()
+        found: set[Atom] = set()
         for atom in self.within(value):
-            if isinstance(atom, _CALLABLE):
+            if isinstance(atom, _CALLABLE) or (classes and isinstance(atom, Class)):
                 found.add(atom)
             elif isinstance(atom, Instance):
                 receiver: Value = frozenset({atom})
@@ -130,22 +139,47 @@ class Library(Containers):
         return seen
 
     def call_anyhow(
-        self, atom: object, each: Value, node: ast.AST, phase: Phase = Phase.CALL
+        self, atom: Atom, each: Value, node: ast.AST, phase: Phase = Phase.CALL
     ) -> None:
-        """Call one of the candidate's functions with every parameter being `each`."""
-        inner = atom
-        while isinstance(inner, Partial | Bound):
-            if isinstance(inner, Bound):
-                inner = inner.function
-                continue
-            inner = next(iter(inner.target), None)
-        if not isinstance(inner, Function) or not isinstance(atom, _CALLABLE):
+        """Call something of the candidate's with every parameter being `each`."""
+        spec, bound = self._signature(atom)
+        if isinstance(atom, Method) and isinstance(atom.owner, Items):
+            given = Arguments((each,))
+        elif spec is not None:
+            count = len(spec.posonlyargs) + len(spec.args) - bound
+            keywords = tuple((argument.arg, each) for argument in spec.kwonlyargs)
+            given = Arguments((each,) * max(count, 0), keywords, each)
+        elif isinstance(atom, Class):
+            given = Arguments(rest=each)
+        else:
             return
-        spec = inner.node.args
-        count = len(spec.posonlyargs) + len(spec.args) - isinstance(atom, Bound)
-        keywords = tuple((argument.arg, each) for argument in spec.kwonlyargs)
-        given = Arguments((each,) * max(count, 0), keywords)
-        self.call(frozenset({atom}), given, node, Frame(inner.scope, phase))
+        self.call(frozenset({atom}), given, node, Frame(Scope(None, node), phase))
+
+    def _signature(self, atom: Atom) -> tuple[ast.arguments | None, int]:
+        """The parameters of a function that a value calls, and how many of them it gives itself."""
+        inner: Atom | None = atom
+        if isinstance(atom, Class):
+            inner = next(iter(self.find_member(atom.node, "__init__")), None)
+        bound = int(isinstance(atom, Bound | Class))
+        while isinstance(inner, Partial | Bound):
+            target = {inner.function} if isinstance(inner, Bound) else inner.target
+            inner = next(iter(target), None)
+        return (inner.node.args, bound) if isinstance(inner, Function) else (None, 0)
+
+    def call_special(self, atom: Instance, names: Iterable[str], node: ast.AST) -> None:
+        """Follow the methods and properties that Python or a library asks for by itself."""
+        receiver: Value = frozenset({atom})
+        for name in names:
+            for member in self.find_member(atom.node, name):
+                functions = member.function if isinstance(member, Descriptor) else {member}
+                for function in functions:
+                    if isinstance(function, Function):
+                        self.call_anyhow(Bound(function, receiver), ANYTHING, node)
+
+    def own_names(self, owner: ast.ClassDef) -> list[str]:
+        """Every member of a class and of its bases in the file, constructors apart."""
+        every = (name for one in self.lineage(owner) for name in self.every_member(one))
+        return [name for name in dict.fromkeys(every) if name not in _CONSTRUCTORS]
 
     def _result(  # noqa: C901, PLR0911 - one case per word of allowed.toml
         self, group: Group, path: str, arguments: Arguments, node: ast.Call
@@ -193,24 +227,24 @@ class Library(Containers):
         """A decorator used bare gives the function back; one with settings waits for it."""
         match arguments.positional:
             case (value,) if value and all(isinstance(a, Function | Kernel | Class) for a in value):
-                return self.apply_decorator(Decorator(path, EMPTY), value)
-        return frozenset({Decorator(path, arguments.all())})
+                given = Arguments(keywords=arguments.keywords, rest=arguments.rest)
+                return self.apply_decorator(Decorator(path, given), value)
+        return frozenset({Decorator(path, arguments)})
 
     def apply_decorator(self, decorator: Decorator, value: Value) -> Value:
         """What a library decorator makes of a function, a kernel or a class."""
         if decorator.path.endswith("lru_cache"):
             return frozenset(with_cache(a) if isinstance(a, Function) else a for a in value)
         if decorator.path.endswith(".jit"):
-            return frozenset(self._kernel(a) if isinstance(a, Function) else a for a in value)
-        hooks = self.functions_in(decorator.arguments)
-        bare = (a for a in self.within(decorator.arguments) if isinstance(a, Kernel) and a.bare)
-        for function in bare:
-            self.refuse("policy.unresolved", function.node)
+            value = frozenset(self._kernel(a) if isinstance(a, Function) else a for a in value)
         for atom in value:
-            if isinstance(atom, Kernel) and not hooks <= self.hooks.get(atom.node, EMPTY):
-                self.hooks[atom.node] = self.hooks.get(atom.node, EMPTY) | hooks
-                self.grew(atom.node, HOOKS)
+            if isinstance(atom, Kernel):
+                self.take_hooks(decorator, atom)
         return value
+
+    def take_hooks(self, decorator: Decorator, kernel: Kernel) -> None:
+        """Remember what is called around launches; the layer of launches does it."""
+        raise NotImplementedError
 
     def _kernel(self, function: Function) -> Kernel | Function:
         if not isinstance(function.node, ast.FunctionDef):

@@ -66,6 +66,8 @@ class KernelNames(Struct, frozen=True, forbid_unknown_fields=True):
     """Members of Triton values that lead to the interpreter's arrays."""
     recorded: tuple[str, ...]
     """Allowed, and mentioned in the report."""
+    refused_options: tuple[str, ...]
+    """Options of a launch that bring code or compiler flags which are not in the file."""
 
 
 class AllowedFile(Struct, frozen=True, forbid_unknown_fields=True):

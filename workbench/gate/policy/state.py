@@ -87,8 +87,8 @@ class State:
         """Members of classes and their objects, and of functions, by the node that defines them."""
         self.bases: dict[ast.ClassDef, tuple[Value, ...]] = {}
         self.defaults: dict[FunctionNode, Names] = {}
-        self.hooks: dict[ast.FunctionDef, Value] = {}
-        """Functions that Triton calls around a launch: heuristics, pruning, pre-hooks."""
+        self.hooks: dict[ast.FunctionDef, dict[str, Value]] = {}
+        """What Triton calls around a kernel's launch, by how: heuristics, pruning, pre-hooks."""
         self.kernel_scopes: dict[ast.FunctionDef, Scope] = {}
         self.class_scopes: dict[tuple[ast.ClassDef, Scope], Scope] = {}
         self.contexts: dict[

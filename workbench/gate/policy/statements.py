@@ -229,7 +229,7 @@ class Statements(Patterns):
     def _enter(self, atom: Atom, node: ast.expr, frame: Frame) -> Value:
         match atom:
             case Decorator():
-                return atom.arguments | NOTHING
+                return atom.given.all() | NOTHING
             case Items(kind="list"):  # the generator of a contextmanager
                 return self.contents(atom).all()
             case Instance():

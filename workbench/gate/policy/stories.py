@@ -4,6 +4,7 @@ import ast
 from collections.abc import Callable
 
 from workbench.gate.policy.fields import ordered_fields
+from workbench.gate.policy.launches import PARAMETERS, Launches
 from workbench.gate.policy.library import Library, with_cache
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.values import (
@@ -42,7 +43,7 @@ _WEIGHTS = ("weight", "bias")
 Story = Callable[[Library, Arguments, ast.Call, Frame], Value]
 
 
-class Stories(Library):
+class Stories(Launches):
     """Calls them."""
 
     def tell(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value | None:
@@ -236,7 +237,7 @@ def _cache(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Va
     del node, frame
     functions = [a for a in arguments.get(0, "user_function") if isinstance(a, Function)]
     return frozenset(map(with_cache, functions)) or frozenset(
-        {Decorator("functools.lru_cache", EMPTY)}
+        {Decorator("functools.lru_cache", Arguments())}
     )
 
 
@@ -291,13 +292,14 @@ def _cast(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Val
 
 
 def _config(library: Library, arguments: Arguments, node: ast.Call, _: Frame) -> Value:
-    fields = {"kwargs": arguments.get(0, "kwargs"), **dict(arguments.keywords)}
-    return library.make_record(node, fields, PLAIN)
+    placed = zip(PARAMETERS["Config"], arguments.positional, strict=False)
+    fields = {**dict(placed), **dict(arguments.keywords)}
+    return library.make_record(node, fields, PLAIN | arguments.rest)
 
 
 def _wraps(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     del library, arguments, node, frame
-    return frozenset({Decorator("functools.wraps", EMPTY)})
+    return frozenset({Decorator("functools.wraps", Arguments())})
 
 
 def _replaced(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -327,7 +329,7 @@ def _deferred(path: str) -> Story:
 
 
 def _set_allocator(library: Library, arguments: Arguments, node: ast.Call, _: Frame) -> Value:
-    for function in library.functions_in(arguments.all()):
+    for function in library.functions_in(arguments.all(), classes=True):
         library.call_anyhow(function, PLAIN | NOTHING, node)
     return NOTHING
 

@@ -63,7 +63,7 @@ class Decorator:
     """`triton.autotune(...)` and the like, waiting for the function."""
 
     path: str
-    arguments: "Value"
+    given: "Arguments"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from workbench.bench.noise_record import (
     read_lines,
 )
 from workbench.bench.noise_sides import TABLES, Doors
-from workbench.bench.noise_table import rate, tables
+from workbench.bench.noise_table import tables
+from workbench.bench.rates import rate
 from workbench.cli.main import app
 from workbench.engine.devices import Place
 from workbench.errors import WorkbenchError

@@ -6,13 +6,14 @@ Pure: the same file always gives the same tables.
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import mean, median, stdev
-from typing import TypeVar
 
 from msgspec import Struct, structs
 
 from workbench.bench.noise_record import Decision, Head, Line, Stream
+from workbench.bench.noise_schemes import SchemeRow, grouped, scheme_rows
+from workbench.bench.rates import Rate, rate
 from workbench.measure.pairs import (
     Answer,
     PairRule,
@@ -24,44 +25,14 @@ from workbench.measure.pairs import (
 
 MOST_FALSE, LEAST_FOUND = 0.001, 0.95
 """Goals: largest share of equals called faster, and least share of 2 % gains found."""
-_CONFIDENCE = 0.95
 _BLOCK = 16
 """Adjacent pairs that stay together when streams are resampled, to preserve drift (ours)."""
 _RESAMPLED = 300
 """Resampled decisions for each kernel and gain."""
 _NEAR = 0.15
-_STEP = 25
-"""Pairs between two windows of a fixed scheme."""
 _MEDIAN_ERROR = math.sqrt(math.pi / 2) / 1.349
 """Standard error of a normal sample's median, times the root of its size, as a multiple of the
 interquartile range."""
-
-K = TypeVar("K")
-
-
-class Rate(Struct, frozen=True, kw_only=True):
-    """How often something happened."""
-
-    times: int
-    of: int
-    low: float
-    high: float
-    """Ends of the Clopper-Pearson interval, 95 %; one-sided if the rate is 0 or 1."""
-
-    @property
-    def share(self) -> float:
-        """The rate, 0 to 1; NaN if it was never tried."""
-        return self.times / self.of if self.of else math.nan
-
-    def words(self) -> str:
-        """The rate as text: `0 of 312 (at most 0.96 %)`."""
-        if not self.of:
-            return "not tried"
-        if self.times == 0:
-            return f"0 of {self.of} (at most {100 * self.high:.2g} %)"
-        if self.times == self.of:
-            return f"{self.of} of {self.of} (at least {100 * self.low:.3g} %)"
-        return f"{self.times} of {self.of} ({100 * self.low:.2g} to {100 * self.high:.3g} %)"
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -96,29 +67,6 @@ class Row(Struct, frozen=True, kw_only=True):
     """Decisions in which clocks disagreed."""
     as_planted: bool = True
     """False if the real gain was another one; no rate then counts the decisions."""
-
-
-class Scheme(Struct, frozen=True, kw_only=True):
-    """A scheme with a fixed number of samples for each side, and how it reduces them to a time."""
-
-    name: str
-    samples: int
-    reduce: Callable[[Sequence[float]], float]
-
-
-class SchemeRow(Struct, frozen=True, kw_only=True):
-    """What a fixed scheme decides on a planted gain."""
-
-    name: str
-    planted: float
-    above_one: float
-    """Share of its decisions that call the candidate faster at all."""
-    above_threshold: float
-    """Share that call it faster by more than the rule's threshold."""
-    seconds: float
-    """GPU-seconds for as many samples, median over the process pairs."""
-    kernel: str = ""
-    """Name of the kernel; empty for all kernels together."""
 
 
 class Apart(Struct, frozen=True, kw_only=True):
@@ -162,24 +110,13 @@ class Tables(Struct, frozen=True, kw_only=True):
         return known and false.share <= MOST_FALSE and found.share >= LEAST_FOUND
 
 
-SCHEMES = (
-    Scheme(name="mean of 100 (KernelBench)", samples=100, reduce=mean),
-    Scheme(name="median of 100 (do_bench)", samples=100, reduce=median),
-    Scheme(
-        name="mean of 3 medians of 50 (10 + 50 x 3)",
-        samples=150,
-        reduce=lambda us: mean(median(us[i : i + 50]) for i in (0, 50, 100)),
-    ),
-)
-
-
 def tables(lines: Sequence[Line]) -> Tables:
     """All tables from what was kept."""
     head = next((line for line in lines if isinstance(line, Head)), None)
     rule = head.rule if head else PairRule()
     streams = [line for line in lines if isinstance(line, Stream)]
     decisions = [line for line in lines if isinstance(line, Decision)]
-    groups = _grouped(streams, lambda stream: (stream.kernel, stream.planted))
+    groups = grouped(streams, lambda stream: (stream.kernel, stream.planted))
     rows = sorted(
         (_row(group, decisions, rule) for group in groups.values()),
         key=lambda row: (_shortest(streams, row.kernel), row.kernel, row.planted),
@@ -189,54 +126,14 @@ def tables(lines: Sequence[Line]) -> Tables:
     return Tables(
         head=head,
         rows=tuple(rows),
-        schemes=tuple(_schemes(_joined(sound, decisions), rule)),
+        schemes=tuple(scheme_rows(_joined(sound, decisions), rule)),
         whole=tuple(d for d in decisions if d.how == "whole"),
         apart=_apart([stream for stream in streams if not stream.planted], rule),
     )
 
 
-def _grouped(streams: Sequence[Stream], key: Callable[[Stream], K]) -> dict[K, list[Stream]]:
-    groups: dict[K, list[Stream]] = {}
-    for stream in streams:
-        groups.setdefault(key(stream), []).append(stream)
-    return groups
-
-
 def _shortest(streams: Sequence[Stream], kernel: str) -> float:
     return min(median(s.candidate_us) for s in streams if s.kernel == kernel)
-
-
-def rate(times: int, of: int) -> Rate:
-    """The rate with its exact interval (Clopper and Pearson 1934, Biometrika 26(4))."""
-    if not of:
-        return Rate(times=0, of=0, low=0.0, high=1.0)
-    error = 1 - _CONFIDENCE if times in (0, of) else (1 - _CONFIDENCE) / 2
-    low = 0.0 if times == 0 else _solve(lambda p: 1 - _below(times - 1, of, p), error)
-    high = 1.0 if times == of else _solve(lambda p: 1 - _below(times, of, p), 1 - error)
-    return Rate(times=times, of=of, low=low, high=high)
-
-
-def _below(times: int, of: int, chance: float) -> float:
-    """Probability that an event of this chance happens at most `times` times in `of`."""
-    if chance in (0.0, 1.0):
-        return float(chance == 0.0 or times >= of)
-    terms = (
-        math.lgamma(of + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(of - k + 1)
-        + k * math.log(chance)
-        + (of - k) * math.log1p(-chance)
-        for k in range(times + 1)
-    )
-    return min(1.0, sum(map(math.exp, terms)))
-
-
-def _solve(rising: Callable[[float], float], value: float) -> float:
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if rising(middle) < value else (low, middle)
-    return low
 
 
 def _row(group: Sequence[Stream], decisions: Sequence[Decision], rule: PairRule) -> Row:
@@ -358,40 +255,3 @@ def _joined(streams: Sequence[Stream], decisions: Sequence[Decision]) -> list[St
             )
         )
     return joined
-
-
-def _schemes(streams: Sequence[Stream], rule: PairRule) -> Iterator[SchemeRow]:
-    """Over all kernels, then each by itself: pooled, a process pair's own part looks like noise."""
-    for scheme in SCHEMES:
-        for planted in sorted({stream.planted for stream in streams}):
-            planted_so = [stream for stream in streams if stream.planted == planted]
-            by_kernel = _grouped(planted_so, lambda stream: stream.kernel)
-            for kernel, group in {"": planted_so, **by_kernel}.items():
-                if (row := _scheme_row(scheme, group, rule, kernel)) is not None:
-                    yield row
-
-
-def _scheme_row(
-    scheme: Scheme, streams: Sequence[Stream], rule: PairRule, kernel: str
-) -> SchemeRow | None:
-    ratios = [ratio for stream in streams for ratio in _ratios(stream, scheme)]
-    if not ratios:
-        return None
-    return SchemeRow(
-        name=scheme.name,
-        kernel=kernel,
-        planted=streams[0].planted,
-        above_one=mean(ratio > 1 for ratio in ratios),
-        above_threshold=mean(ratio > rule.threshold for ratio in ratios),
-        seconds=median(s.seconds * scheme.samples / len(s.candidate_us) for s in streams),
-    )
-
-
-def _ratios(stream: Stream, scheme: Scheme) -> Iterator[float]:
-    """One side's samples and then the other's, as these schemes take them; windows overlap."""
-    n = scheme.samples
-    for start in range(0, len(stream.candidate_us) - 2 * n + 1, _STEP):
-        first, second = slice(start, start + n), slice(start + n, start + 2 * n)
-        if start // _STEP % 2:
-            first, second = second, first
-        yield scheme.reduce(stream.incumbent_us[first]) / scheme.reduce(stream.candidate_us[second])

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from workbench.bench.noise_record import Line
-    from workbench.bench.noise_table import Rate, Row, Tables
+    from workbench.bench.noise_table import Row, Tables
+    from workbench.bench.rates import Rate
 
 
 def register(app: typer.Typer) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from workbench.agents.reply_records import HandedBack, Repair, Signature
 from workbench.agents.reply_text import parses
+from workbench.kernels.source_flow import is_bare_constant
 
 NAME = "ModelNew"
 
@@ -266,9 +267,8 @@ def _import_line(tree: ast.Module) -> int:
     """Lines before the first statement that may follow an import: docstring, __future__."""
     at = 0
     for place, node in enumerate(tree.body):
-        text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-        if not future and not (text and place == 0):
+        if not future and not (place == 0 and is_bare_constant(node)):
             break
         at = node.end_lineno or node.lineno
     return at

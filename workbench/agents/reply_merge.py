@@ -5,6 +5,7 @@ import ast
 from workbench.agents.reply_code import tree_of
 from workbench.agents.reply_records import HandedBack, Repair
 from workbench.agents.reply_text import parses
+from workbench.kernels.source_flow import is_bare_constant
 
 _Definition = ast.FunctionDef | ast.ClassDef
 
@@ -55,14 +56,12 @@ def _definitions(tree: ast.Module, *, strict: bool = True) -> list[_Definition] 
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.append(node)
             continue
-        beside = isinstance(node, ast.Import | ast.ImportFrom) or (not place and _is_text(node))
+        beside = isinstance(node, ast.Import | ast.ImportFrom) or (
+            not place and is_bare_constant(node)
+        )
         if strict and not beside:
             return None
     return found
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _first(node: _Definition) -> int:

@@ -15,6 +15,7 @@ from workbench.kernels.blame import line_in
 from workbench.kernels.operators import OperatorMode
 from workbench.kernels.paint import fill, paint
 from workbench.kernels.records import HostOperation
+from workbench.kernels.storages import storage_address
 from workbench.kernels.untyped import Untyped
 
 _SMALL = 1 << 16
@@ -125,24 +126,24 @@ class LazyHost(OperatorMode):
 
     def holds(self, tensor: torch.Tensor, chunk: torch.Tensor) -> None:
         """Note that a tensor was filled with repetitions of a chunk; so will its copies be."""
-        self._chunks[_storage(tensor)] = (tensor, chunk)
-        self._unknown.pop(_storage(tensor), None)
+        self._chunks[storage_address(tensor)] = (tensor, chunk)
+        self._unknown.pop(storage_address(tensor), None)
 
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether host operations left the contents that a tensor would have on a GPU."""
-        return _storage(tensor) not in self._unknown
+        return storage_address(tensor) not in self._unknown
 
     def unwritten(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor's storage was only allocated, and not filled by any operation."""
-        return not self.knows(tensor) and _storage(tensor) not in self._made
+        return not self.knows(tensor) and storage_address(tensor) not in self._made
 
     def filled(self, tensor: torch.Tensor) -> bool:
         """Whether a host operation filled a tensor's storage with anything but zeros."""
-        return _storage(tensor) in self._made or _storage(tensor) in self._chunks
+        return storage_address(tensor) in self._made or storage_address(tensor) in self._chunks
 
     def pieces(self, tensor: torch.Tensor) -> tuple[torch.Tensor, tuple[Piece, ...]] | None:
         """The copy that owns a tensor's storage, and the pieces it was assembled from."""
-        return self._pieces.get(_storage(tensor))
+        return self._pieces.get(storage_address(tensor))
 
     def __torch_dispatch__(
         self,
@@ -199,14 +200,14 @@ class LazyHost(OperatorMode):
             settled = settled and func.overloadpacket is _aten.zero_
         for tensor in changed if self._faithful else ():
             if func.overloadpacket is not _aten.zero_:
-                self._made.add(_storage(tensor))
+                self._made.add(storage_address(tensor))
             whole = _nbytes(tensor) >= tensor.untyped_storage().nbytes()
             if settled and whole and func.overloadpacket in _REPLACING:
-                self._unknown.pop(_storage(tensor), None)
+                self._unknown.pop(storage_address(tensor), None)
             elif not settled:
-                self._unknown[_storage(tensor)] = tensor
+                self._unknown[storage_address(tensor)] = tensor
                 if func.overloadpacket is _aten.copy_ and others[0].shape == tensor.shape:
-                    self._pieces[_storage(tensor)] = (tensor, (Piece(others[0]),))
+                    self._pieces[storage_address(tensor)] = (tensor, (Piece(others[0]),))
         return out
 
     def _lazily(self, func: Untyped, given: list[torch.Tensor], shapes: Untyped) -> Untyped:
@@ -230,7 +231,7 @@ class LazyHost(OperatorMode):
 
     def _chunk_behind(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """The chunk that a tensor repeats from its first element on; None if kernels touched it."""
-        found = self._chunks.get(_storage(tensor))
+        found = self._chunks.get(storage_address(tensor))
         if found is None or self.touched(tensor) or found[0].data_ptr() != tensor.data_ptr():
             return None
         return found[1]
@@ -252,7 +253,7 @@ class LazyHost(OperatorMode):
         for tensor in tree_flatten(out)[0]:
             if not isinstance(tensor, torch.Tensor):
                 continue
-            place = _storage(tensor)
+            place = storage_address(tensor)
             if func.overloadpacket in _ZEROS or func.overloadpacket in _UNWRITTEN:
                 # What lay at the address before is gone.
                 self._made.discard(place)
@@ -340,10 +341,6 @@ def _on_meta(func: Untyped) -> dict[str, torch.device]:
     """Arguments that make an operator with a `device` argument return meta tensors."""
     names = {a.name for a in func._schema.arguments}  # noqa: SLF001
     return {"device": torch.device("meta")} if "device" in names else {}
-
-
-def _storage(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage().data_ptr())
 
 
 def _nbytes(tensor: torch.Tensor) -> int:

@@ -35,6 +35,11 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from statements(handler.body)
 
 
+def is_bare_constant(statement: ast.stmt) -> bool:
+    """Whether a statement is a constant by itself: a docstring, a text, `...`."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
 def names_in(node: ast.AST | None) -> frozenset[str]:
     """Names that occur in an expression, without following them."""
     if node is None:

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten
 from torch.utils.weak import WeakIdKeyDictionary
 
+from workbench.kernels.storages import storage_address
 from workbench.kernels.untyped import Untyped
 
 CUDA = torch.device("cuda", 0)
@@ -158,7 +159,7 @@ def _address(tensor: torch.Tensor, asked: bool) -> int:
     if not asked or on_host(tensor):
         return real
     _told.add(tensor.dtype)
-    base = int(tensor.untyped_storage().data_ptr())
+    base = storage_address(tensor)
     return _FIRST_ADDRESS + base // _HOST_BLOCK * _BLOCK % _ADDRESSES + real - base
 
 

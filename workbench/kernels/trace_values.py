@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch.utils._python_dispatch import _disable_current_modes
 
 from workbench.kernels.everywhere import Everywhere
+from workbench.kernels.storages import storage_address
 from workbench.kernels.trace_launch import Access, Grid, LaunchWatch
 from workbench.kernels.trace_memory import region_of
 from workbench.kernels.trace_stores import heeds_updates, stored_parameters
@@ -128,16 +129,18 @@ class Book:
 
     def stored_in(self, tensor: torch.Tensor) -> list[Stored]:
         """Final values in a tensor's storage, by the program that stored them."""
-        storage = self._storages.get(_address(tensor))
+        storage = self._storages.get(storage_address(tensor))
         return [] if storage is None else storage.stored
 
     def tentative_in(self, tensor: torch.Tensor) -> list[Stored]:
         """Values there that are final if flags, which are all else that they rest on, say so."""
-        storage = self._storages.get(_address(tensor))
+        storage = self._storages.get(storage_address(tensor))
         if storage is None or not storage.slots:
             return []
         last = self._first + storage.slots[-1].launch + 1
-        return [one for one in self._tentative.get(_address(tensor), ()) if one.launch == last]
+        return [
+            one for one in self._tentative.get(storage_address(tensor), ()) if one.launch == last
+        ]
 
     def is_flag(self, place: int | None) -> bool:
         """Whether a storage is too small for anything but flags, tickets and locks."""
@@ -151,12 +154,12 @@ class Book:
 
     def slots_of(self, tensor: torch.Tensor) -> tuple[Slot, ...]:
         """Through which launches of this call a tensor's storage may have been written to."""
-        storage = self._storages.get(_address(tensor))
+        storage = self._storages.get(storage_address(tensor))
         return () if storage is None else tuple(storage.slots)
 
     def touched(self, tensor: torch.Tensor) -> bool:
         """Whether a launch may have written to a tensor's storage."""
-        storage = self._storages.get(_address(tensor))
+        storage = self._storages.get(storage_address(tensor))
         return storage is not None and (storage.written or bool(storage.stored))
 
     @property
@@ -198,7 +201,7 @@ class Book:
         places = set()
         for name, value in bound.items():
             for tensor in _tensors(value):
-                place = _address(tensor)
+                place = storage_address(tensor)
                 if place not in self._storages:
                     known = self._known(tensor) and place not in self.changed
                     self._storages[place] = Storage(tensor, known=known)
@@ -374,10 +377,6 @@ def _among(wanted: Array, ordered: Array) -> Array:
     at = np.minimum(np.searchsorted(ordered, wanted), ordered.size - 1)
     found: Array = ordered[at] == wanted
     return found
-
-
-def _address(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage().data_ptr())
 
 
 def _tensors(value: object) -> Iterator[torch.Tensor]:

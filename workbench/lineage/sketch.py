@@ -20,6 +20,7 @@ from itertools import groupby
 from msgspec import Struct
 
 from workbench.kernels.source import Source, read_source
+from workbench.kernels.source_flow import is_bare_constant
 from workbench.kernels.source_kernel import JitKernel
 
 MOST_LINES = 60
@@ -118,7 +119,7 @@ def _lines(source: str) -> list[_Line]:
     tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
-        if isinstance(body, list) and len(body) > 1 and _is_text(body[0]):
+        if isinstance(body, list) and len(body) > 1 and is_bare_constant(body[0]):
             del body[0]
     text = ast.unparse(tree)
     view = read_source(text)
@@ -130,10 +131,6 @@ def _lines(source: str) -> list[_Line]:
         read = tuple(_words(words, here, shared))
         found.append(_Line(" ", words[0].start[1], read))
     return found
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _parameters(view: Source) -> dict[str, str]:

@@ -13,6 +13,7 @@ from workbench.gate.correctness.choices import Choice, Choices
 from workbench.gate.correctness.layout import shared_before
 from workbench.gate.correctness.nest import Nest, flatten
 from workbench.kernels.operators import OperatorMode
+from workbench.kernels.storages import storage_address
 
 NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -83,13 +84,13 @@ def run_reference(
             out = call(inputs)
         nest, outputs = flatten(out, foreign)
         state = state_of(model)
-        owned = {t.untyped_storage().data_ptr() for t in [*inputs, *state.values()] if t.numel()}
+        owned = {storage_address(t) for t in [*inputs, *state.values()] if t.numel()}
         return Answer(
             nest=nest,
             outputs=[t.detach() for t in outputs],
             inputs=[t.detach() for t in inputs],
             state={name: t.detach().clone() for name, t in state.items()},
-            aliased=[t.untyped_storage().data_ptr() in owned for t in outputs],
+            aliased=[storage_address(t) in owned for t in outputs],
             beside=shared_before(outputs),
             choices=choices.made,
         )
@@ -115,6 +116,21 @@ def in_fp64() -> Iterator[None]:
             yield
     finally:
         torch.set_default_dtype(before)
+
+
+def nudged(inputs: list[torch.Tensor], eps: float, seed: int) -> list[torch.Tensor]:
+    """The inputs in float64, floating-point numbers moved by up to `eps` of themselves."""
+    made = []
+    for number, tensor in enumerate(inputs):
+        if tensor.is_floating_point():
+            generator = torch.Generator(tensor.device).manual_seed(1000 * seed + number)
+            noise = torch.rand(
+                tensor.shape, generator=generator, dtype=torch.float64, device=tensor.device
+            )
+            made.append(tensor.double() * (1 + eps * (2 * noise - 1)))
+        else:
+            made.append(tensor)
+    return made
 
 
 def wide_inputs(inputs: list[torch.Tensor]) -> list[torch.Tensor]:

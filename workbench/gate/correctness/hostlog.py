@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from workbench.gate.correctness.protocol import Operator
 from workbench.kernels.operators import OperatorMode
+from workbench.kernels.storages import storage_address
 
 ALLOWED_OPERATORS = frozenset(
     {
@@ -75,9 +76,9 @@ class HostLog(OperatorMode):
     ) -> None:
         super().__init__()
         self._filename = filename
-        self._state = frozenset(map(_storage, state))
-        self._buffers = frozenset(map(_storage, buffers))
-        self._inputs = frozenset(map(_storage, inputs))
+        self._state = frozenset(map(storage_address, state))
+        self._buffers = frozenset(map(storage_address, buffers))
+        self._inputs = frozenset(map(storage_address, inputs))
         self._updates: Counter[int] = Counter()
         self._carrying: set[int] = set()
         """State that the host gave a tensor in this call: its values are data now."""
@@ -111,7 +112,7 @@ class HostLog(OperatorMode):
 
     def _allows(self, operator: str, args: tuple[object, ...]) -> bool:
         tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
-        target = _storage(tensors[0]) if tensors else 0
+        target = storage_address(tensors[0]) if tensors else 0
         if operator in _SCALARS:
             return self._may_read(target)
         if target in self._state and len(tensors) > 1:
@@ -122,7 +123,7 @@ class HostLog(OperatorMode):
         return (
             target in self._buffers
             and self._updates[target] <= MOST_UPDATES
-            and not any(_storage(tensor) in self._inputs for tensor in tensors[1:])
+            and not any(storage_address(tensor) in self._inputs for tensor in tensors[1:])
         )
 
     def _may_read(self, storage: int) -> bool:
@@ -160,10 +161,6 @@ class HostLog(OperatorMode):
         while frame is not None and frame.f_code.co_filename != self._filename:
             frame = frame.f_back
         return None if frame is None else frame.f_lineno
-
-
-def _storage(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
 
 
 def _reads(name: str) -> bool:

@@ -7,6 +7,7 @@ being held and compared again at the end.
 
 from collections.abc import Sequence
 
+from workbench.gate.correctness.asking import blame
 from workbench.gate.correctness.nest import PlainLeaf, aligned, difference, leaves
 from workbench.gate.correctness.protocol import Expected, Made, OutputFacts, Returned, TensorEntry
 from workbench.gate.records import Finding
@@ -21,20 +22,20 @@ def check_structure(
     `blobs` begin with the outputs in the candidate's order; `device` is where they belong.
     """
     if returned.outputs is None:
-        return [_finding("wrong-structure", "the candidate returned nothing")]
+        return [blame("wrong-structure", "the candidate returned nothing")]
     found = difference(made.outputs, returned.outputs)
     if found:
-        return [_finding("wrong-structure", f"forward returns {found}")]
+        return [blame("wrong-structure", f"forward returns {found}")]
     findings = _check_plain(made, returned)
     places = aligned(made.outputs, returned.outputs)
     if len(returned.facts) != len(places) or len(blobs) < len(places):
-        return [_finding("wrong-structure", "the outputs did not all arrive")]
+        return [blame("wrong-structure", "the outputs did not all arrive")]
     numbers = {place: number for number, place in enumerate(places)}
     for number, (expected, place) in enumerate(zip(made.expected, places, strict=True)):
         facts, blob = returned.facts[place], blobs[place]
         if facts.device != device:
             says = f"output {number} is on {facts.device}, the inputs are on {device}"
-            findings.append(_finding("wrong-device", says, value=facts.device, bound=device))
+            findings.append(blame("wrong-device", says, value=facts.device, bound=device))
         else:
             findings += _check_one(number, expected, facts, blob)
         others = {numbers.get(other, number) for other in facts.beside}
@@ -53,7 +54,7 @@ def check_state(want: Sequence[TensorEntry], got: Sequence[TensorEntry]) -> list
     if missing:
         has = ", ".join(theirs) or "nothing"
         says = f"state_dict lacks {', '.join(missing[:5])} of the reference's; it has {has}"
-        return [_finding("state-dict-differs", says[:400])]
+        return [blame("state-dict-differs", says[:400])]
     for entry in want:
         mine = theirs[entry.name]
         if (mine.shape, mine.dtype) != (entry.shape, entry.dtype):
@@ -61,7 +62,7 @@ def check_state(want: Sequence[TensorEntry], got: Sequence[TensorEntry]) -> list
                 f"{entry.name} in state_dict is {mine.dtype} {_shape(mine.shape)}, "
                 f"the reference's is {entry.dtype} {_shape(entry.shape)}"
             )
-            return [_finding("state-dict-differs", says)]
+            return [blame("state-dict-differs", says)]
     return []
 
 
@@ -87,7 +88,7 @@ def _check_plain(made: Made, returned: Returned) -> list[Finding]:
             near = abs(leaf.value - value) <= 1e-6 * abs(leaf.value)
         if not near:
             says = f"output `{path}` is {value!r}, the reference's is {leaf.value!r}"
-            findings.append(_finding("error-above-bound", says))
+            findings.append(blame("error-above-bound", says))
     return findings
 
 
@@ -95,12 +96,12 @@ def _check_one(number: int, expected: Expected, facts: OutputFacts, blob: Blob) 
     want, output = expected.entry, f"output {number}"
     if blob.dtype != want.dtype:
         says = f"{output} is {blob.dtype}, the reference's is {want.dtype}"
-        return [_finding("wrong-dtype", says, value=blob.dtype, bound=want.dtype)]
+        return [blame("wrong-dtype", says, value=blob.dtype, bound=want.dtype)]
     if blob.shape != want.shape:
         says = f"{output} has shape {_shape(blob.shape)}, the reference's has {_shape(want.shape)}"
-        return [_finding("wrong-shape", says, value=_shape(blob.shape), bound=_shape(want.shape))]
+        return [blame("wrong-shape", says, value=_shape(blob.shape), bound=_shape(want.shape))]
     if facts.offset_bytes + blob.span_bytes() > facts.storage_bytes:
-        return [_finding("wrong-structure", f"{output} reaches past its own storage")]
+        return [blame("wrong-structure", f"{output} reaches past its own storage")]
     return _check_overlaps(output, expected, facts)
 
 
@@ -115,21 +116,17 @@ def _check_overlaps(output: str, expected: Expected, facts: OutputFacts) -> list
             code = "aliases-earlier-output"
         if expected.aliased:
             continue  # earlier outputs overlap too then, through the input they share
-        findings.append(_finding(code, f"{output} lies in the memory of {owner}"))
+        findings.append(blame(code, f"{output} lies in the memory of {owner}"))
     return findings
 
 
 def _check_beside(number: int, others: set[int], expected: Sequence[Expected]) -> list[Finding]:
     """Outputs of one call that lie in each other's memory, where the reference's do not."""
     return [
-        _finding("aliases-output", f"output {number} lies in the memory of output {other}")
+        blame("aliases-output", f"output {number} lies in the memory of output {other}")
         for other in sorted(others)
         if other not in expected[number].beside and number not in expected[other].beside
     ]
-
-
-def _finding(code: str, says: str, **evidence: str | float) -> Finding:
-    return Finding(code=f"correctness.{code}", says=says, evidence=dict(evidence))
 
 
 def _shape(shape: tuple[int, ...]) -> str:

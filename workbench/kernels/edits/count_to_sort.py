@@ -11,10 +11,10 @@ import ast
 from dataclasses import dataclass
 
 from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
-from workbench.kernels.edits.dead import without_unread
+from workbench.kernels.edits.dead import drop_unused_local, without_unread
 from workbench.kernels.edits.launch_options import put_options
 from workbench.kernels.edits.naming import FreeNames, spelled
-from workbench.kernels.edits.row_on_chip import drop_unused_local, walk
+from workbench.kernels.edits.row_on_chip import walk
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import LaunchSite, Source
 from workbench.kernels.source_flow import conjuncts, names_in

@@ -3,7 +3,7 @@
 import ast
 
 from workbench.kernels.edits.splice import Splice
-from workbench.kernels.source import read_source
+from workbench.kernels.source import LaunchSite, read_source
 from workbench.kernels.source_flow import statements
 from workbench.kernels.source_kernel import JitKernel
 
@@ -24,6 +24,22 @@ def without_unread(text: str, name: str) -> str:
         for statement in unread:
             splice.remove(statement)
         text = splice.result()
+
+
+def drop_unused_local(splice: Splice, launch: LaunchSite, given: ast.expr) -> None:
+    """Take out the assignment of a local name that only this argument read."""
+    flow = splice.source.host_flow(launch.scope)
+    if flow is None or not isinstance(given, ast.Name) or launch.scope.function is None:
+        return
+    if flow.single(given.id) is None:
+        return
+    reads = [
+        n
+        for n in ast.walk(launch.scope.function)
+        if isinstance(n, ast.Name) and n.id == given.id and isinstance(n.ctx, ast.Load)
+    ]
+    if len(reads) == 1:
+        splice.remove(flow.definitions[given.id][0].statement)
 
 
 def _unread(kernel: JitKernel) -> list[ast.stmt]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from workbench.kernels.edits.base import EditRefused
+from workbench.kernels.edits.dead import drop_unused_local
 from workbench.kernels.edits.sites import literal
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import LaunchSite, Source
@@ -57,22 +58,7 @@ class Described:
             splice.replace(given, splice.text(base))
             for name, texts in self.added.items():
                 splice.set_keyword(launch.call, name, texts[place])
-            if isinstance(given, ast.Name):
-                _drop_local(splice, launch, given)
-
-
-def _drop_local(splice: Splice, launch: LaunchSite, given: ast.Name) -> None:
-    """Take out the assignment of a descriptor that only this argument read."""
-    flow = splice.source.host_flow(launch.scope)
-    if flow is None or launch.scope.function is None:
-        return
-    reads = [
-        n
-        for n in ast.walk(launch.scope.function)
-        if isinstance(n, ast.Name) and n.id == given.id and isinstance(n.ctx, ast.Load)
-    ]
-    if len(reads) == 1:
-        splice.remove(flow.definitions[given.id][0].statement)
+            drop_unused_local(splice, launch, given)
 
 
 def described(source: Source, kernel: JitKernel) -> list[Described]:

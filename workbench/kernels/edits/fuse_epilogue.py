@@ -20,7 +20,7 @@ from workbench.kernels.edits.fusing import (
 from workbench.kernels.edits.ranks import is_elementwise
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import Source
-from workbench.kernels.source_flow import names_in
+from workbench.kernels.source_flow import is_bare_constant, names_in
 from workbench.kernels.source_kernel import Access, JitKernel
 
 _ONCE = frozenset({"program_id", "arange", "load", "store"})
@@ -70,7 +70,7 @@ def _behind(kernel: JitKernel, node: ast.expr) -> Iterator[ast.AST]:
 def _check_flat(found: Pair, places: str) -> None:
     consumer = found.consumer
     for statement in consumer.node.body:
-        texts = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        texts = is_bare_constant(statement)
         store = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
         if not isinstance(statement, ast.Assign | ast.AugAssign) and not texts and not store:
             raise EditRefused(f"line {statement.lineno} is more than elementwise work")

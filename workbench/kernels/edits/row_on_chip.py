@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
 from workbench.kernels.edits.blocks import in_grid
+from workbench.kernels.edits.dead import drop_unused_local
 from workbench.kernels.edits.launch_options import put_options
 from workbench.kernels.edits.naming import spelled
 from workbench.kernels.edits.share_loads import share_loads
@@ -156,22 +157,6 @@ def _feed_whole_row(splice: Splice, kernel: JitKernel, launch: LaunchSite, found
         return
     splice.replace(given, text)
     drop_unused_local(splice, launch, given)
-
-
-def drop_unused_local(splice: Splice, launch: LaunchSite, given: ast.expr) -> None:
-    """Take out the assignment of a local name that only this argument read."""
-    flow = splice.source.host_flow(launch.scope)
-    if flow is None or not isinstance(given, ast.Name) or launch.scope.function is None:
-        return
-    if flow.single(given.id) is None:
-        return
-    reads = [
-        n
-        for n in ast.walk(launch.scope.function)
-        if isinstance(n, ast.Name) and n.id == given.id and isinstance(n.ctx, ast.Load)
-    ]
-    if len(reads) == 1:
-        splice.remove(flow.definitions[given.id][0].statement)
 
 
 def unroll_once(splice: Splice, kernel: JitKernel, loop: Loop) -> None:

@@ -21,6 +21,7 @@ from workbench.isolation.tensors import from_blob, to_blob
 from workbench.isolation.wire import Blob
 from workbench.kernels.jobs import Called, traced
 from workbench.kernels.lazy_contents import Contents
+from workbench.kernels.storages import storage_address
 from workbench.kernels.trace_values import Slot
 
 _DRAWN = 64
@@ -132,7 +133,7 @@ def _unwritten(
             covered = np.isin(wanted, np.concatenate(own)) if own else ~free
             complete = called.answer.traces[slot.launch].sampled == len(seen)
         else:
-            lit = ways.covers(seen, source.untyped_storage().data_ptr(), wanted)
+            lit = ways.covers(seen, storage_address(source), wanted)
             complete, covered = lit is not None, free if lit is None else lit
         if not complete:
             return None
@@ -210,8 +211,8 @@ def _is_filled(called: Called, tensor: torch.Tensor) -> bool:
 
 
 def _is_given(called: Called, tensor: torch.Tensor) -> bool:
-    place = tensor.untyped_storage().data_ptr()
-    return any(t.untyped_storage().data_ptr() == place for t in called.inputs)
+    place = storage_address(tensor)
+    return any(storage_address(t) == place for t in called.inputs)
 
 
 def _facts(called: Called, nest: Nest, tensors: list[torch.Tensor]) -> tuple[OutputFacts, ...]:

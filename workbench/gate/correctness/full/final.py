@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from workbench.kernels.jobs import Called
 from workbench.kernels.lazy import Piece
+from workbench.kernels.storages import storage_address
 from workbench.kernels.trace_launch import Grid
 
 _MOST = 1 << 18
@@ -62,7 +63,7 @@ def source_of(called: Called, tensor: torch.Tensor) -> torch.Tensor:
 
 def count_in(tensor: torch.Tensor, offsets: NDArray[Any]) -> int:
     """How many of the places in a tensor's storage, in bytes, are elements of the tensor."""
-    addresses = offsets.astype(np.int64) + tensor.untyped_storage().data_ptr()
+    addresses = offsets.astype(np.int64) + storage_address(tensor)
     lit, _ = _indices(tensor, addresses, random.Random(0))  # noqa: S311 - only counted
     return int(lit.sum())
 

@@ -79,16 +79,15 @@ def run_modeled(  # noqa: PLR0913 -- what is modeled, where, and what is known a
     traced: Traced | Finding | None = None,
     seed: bytes = b"",
 ) -> Profiled:
-    """Trace a sample of programs at the full shape and model the time from what they did.
+    """Trace a sample of programs at the full shape and model the time from their counts.
 
-    `shapes` are one where the candidate was shown to be right, and the full one: where it does
-    less there than the first lets expect, the stage is unproven. `parent` is the
-    modeled time of the kernel it was made from; a candidate that is not modeled faster than it by
-    `threshold` fails the stage. `traced` is what an earlier stage traced at the full shape,
-    `seed` draws what is sampled here. Raises WorkbenchError when no worker starts.
+    `shapes` are one at which the candidate was compared, and the full one; the stage is unproven
+    where the work at the full shape is less than the first one scales to. `parent` is the modeled
+    time of the kernel it was made from; a candidate that is not modeled faster by the factor
+    `threshold` fails. `traced` is what an earlier stage traced at the full shape, `seed` draws
+    the sampled programs. Raises WorkbenchError when no worker starts.
     """
     began = time.monotonic()
-    smallest, full = shapes
     limits = Limits(wall_seconds=_SECONDS, memory_bytes=_MEMORY)
     with workshop.worker(Flavor.INTERPRET, limits) as worker:
         isolation = worker.isolation
@@ -96,21 +95,32 @@ def run_modeled(  # noqa: PLR0913 -- what is modeled, where, and what is known a
     if isinstance(both, Finding):
         outcome = Outcome.FAILED if both.blame is Blame.CANDIDATE else Outcome.UNPROVEN
         return Profiled(report=_report(outcome, both, began, isolation))
-    small, full_trace = both
-    host = compiled.recorded.host
-    traces = full_trace.traces
-    doubt = _unlike(compiled, full_trace) or doubt_at_full(
-        full, traces, host, smallest, small.traces, compared=full_trace.compared
-    )
-    if doubt is not None:
+    traces = both[1].traces
+    if (doubt := _doubt(compiled, shapes, both)) is not None:
         report = _report(Outcome.UNPROVEN, doubt, began, isolation)
         return Profiled(report=report, traces=traces)
-    modeled = modeled_time(compiled.launches, traces, known_target(target), full.work, host)
+    host, work = compiled.recorded.host, shapes[1].work
+    modeled = modeled_time(compiled.launches, traces, known_target(target), work, host)
     speed = None
     if parent is not None and parent.kind is Kind.MODELED:
         speed = Speed(kind=Kind.MODELED, ratio=parent.microseconds / modeled.microseconds)
     report = _judged(modeled, speed, threshold, began, isolation)
     return Profiled(report=report, time=modeled, against=parent, speed=speed, traces=traces)
+
+
+def _doubt(
+    compiled: Compiled, shapes: tuple[ShapeReport, ShapeReport], traced: tuple[Traced, Traced]
+) -> Finding | None:
+    """Why the counts at the full shape may not be those of the compiled kernels."""
+    (smallest, full), (small, large) = shapes, traced
+    return _unlike(compiled, large) or doubt_at_full(
+        full,
+        large.traces,
+        compiled.recorded.host,
+        smallest,
+        small.traces,
+        compared=large.compared,
+    )
 
 
 Traces = tuple[LaunchTrace, ...]

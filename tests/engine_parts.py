@@ -138,6 +138,7 @@ class ScriptedWorkplace:
     talks = None
     beam = 1
     chooser = None
+    last_look_price = None
 
     def __init__(
         self,

@@ -111,7 +111,8 @@ def _spent(snapshot: Snapshot) -> str:
     steps = "1 step" if snapshot.steps == 1 else f"{snapshot.steps} steps"
     parts = [steps, f"{cost.wall_seconds:.0f} s of work"]
     if cost.gpu_seconds:
-        parts.append(f"{cost.gpu_seconds:.1f} GPU-s")
+        told = ", ".join(f"{name} {used:.1f}" for name, used in snapshot.gpu_seconds.items())
+        parts.append(f"{cost.gpu_seconds:.1f} GPU-s" + (f" ({told})" if told else ""))
     if cost.usd:
         parts.append(f"${cost.usd:.2f}")
     return ", ".join(parts)

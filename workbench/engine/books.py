@@ -6,12 +6,13 @@ from typing import Any
 from msgspec import structs
 
 from workbench.engine import events as ev
-from workbench.engine.budget import exhausted, price, room, too_little
+from workbench.engine.budget import exhausted, no_look, price, reserve, room, too_little
 from workbench.engine.goal import reached_words
 from workbench.engine.history import History
 from workbench.engine.parts import Purse, Store
 from workbench.engine.spending import Spending
 from workbench.session.records import Budget, Cost, Decision, Transition
+from workbench.session.spends import Spend
 
 
 class Books:
@@ -24,11 +25,14 @@ class Books:
         history: History,
         budget: Budget,
         emit: Callable[[ev.AnyEvent], None],
+        look: Cost | None = None,
     ) -> None:
+        """`look` is what a last look is likely to take; None where there is none."""
         self._store = store
         self._talks = talks
         self._budget = budget
         self._emit = emit
+        self._look = look
         self.history = history
         """What has been committed so far."""
         # Of dollars, which models alone cost, each reply tells as it comes.
@@ -55,6 +59,12 @@ class Books:
         commit = self._store.decide(transition.number, decision, best=best)
         self._remember(transition, commit, decided=True)
         return commit
+
+    def spend(self, spend: Spend) -> None:
+        """Keep what was spent beside the versions. Raises WorkbenchError where it cannot be."""
+        self._store.record_spend(spend)
+        self.history = self.history.spent(spend)
+        self.tell_budget()
 
     def source(self, number: int) -> str:
         """`kernel.py` of a transition."""
@@ -106,12 +116,27 @@ class Books:
         limit = exhausted(self._budget, self.history.steps + rounds, self.cost)
         if limit:
             return f"{limit}, {rounds} of the steps without a candidate" if rounds else limit
-        return too_little(self._budget, self.cost, self._step_price)
+        return too_little(self._budget, self.cost, self._step_price, self._kept_back)
 
     def room(self) -> int:
         """Steps that the limits leave when the running one has cost what steps cost."""
         steps = self.history.steps + self.rounds
-        return room(self._budget, steps, self.cost, self._step_price) - 1
+        return room(self._budget, steps, self.cost, self._step_price, self._kept_back) - 1
+
+    def no_look(self) -> str:
+        """Which limit has no room for a last look, as a clause; empty where it may be."""
+        look = self._look_price
+        return "" if look is None else no_look(self._budget, self.cost, look)
+
+    @property
+    def _kept_back(self) -> Cost:
+        return reserve(self._budget, self._look_price)
+
+    @property
+    def _look_price(self) -> Cost | None:
+        """What the newest look of the session took, else what the ladder says."""
+        own = [one.cost for one in self.history.spends if one.verdict is not None]
+        return own[-1] if own and self._look is not None else self._look
 
     @property
     def _step_price(self) -> Cost:

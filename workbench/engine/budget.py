@@ -7,6 +7,8 @@ from workbench.session.records import Answer, Budget, Cost, Transition
 
 PRICED = 15
 """Newest steps that the price of the next is learned from; ours, as the ladder's `price_memory`."""
+_MOST_KEPT = 0.5
+_NOTHING = Cost()
 _FEWEST = 3
 """Steps of which a middle says anything, although one hung until its time limit (ours)."""
 
@@ -54,18 +56,46 @@ def _lower_quartile(seconds: Sequence[float]) -> float:
     return quantiles(seconds, n=4, method="inclusive")[0]
 
 
-def too_little(budget: Budget, spent: Cost, step: Cost) -> str:
-    """Which limit leaves less than a step takes, as a sentence; empty while there is room."""
-    for unit, limit, used, takes in _limits(budget, spent, step):
-        if limit is not None and used + takes > limit:
-            return f"{max(0.0, limit - used):.1f} of {limit:.0f} {unit} are left, less than a step"
+def reserve(budget: Budget, look: Cost | None) -> Cost:
+    """What is kept back of the limits for the last look at what a run ends with.
+
+    Nothing where there is none, and where it would take more than half of a limit (ours): so small
+    a budget is for steps, and the run says that the look was left out.
+    """
+    if look is None:
+        return Cost()
+    for _, limit, _, takes in _limits(budget, Cost(), look):
+        if limit is not None and takes > _MOST_KEPT * limit:
+            return Cost()
+    return look
+
+
+def too_little(budget: Budget, spent: Cost, step: Cost, kept: Cost = _NOTHING) -> str:
+    """Which limit leaves less than a step takes beside what is kept back for the last look, as a
+    sentence; empty while there is room."""
+    for (unit, limit, used, takes), (_, _, _, back) in zip(
+        _limits(budget, spent, step), _limits(budget, spent, kept), strict=True
+    ):
+        if limit is not None and used + takes + back > limit:
+            what = "a step and the last look" if back else "a step"
+            return f"{max(0.0, limit - used):.1f} of {limit:g} {unit} are left, less than {what}"
     return ""
 
 
-def room(budget: Budget, steps: int, spent: Cost, step: Cost) -> int:
-    """Steps that every limit has room for, one after another; a large number without limits."""
+def no_look(budget: Budget, spent: Cost, look: Cost) -> str:
+    """Which limit leaves less than the last look takes, as a clause; empty while there is room."""
+    for unit, limit, used, takes in _limits(budget, spent, look):
+        if limit is not None and used + takes > limit:
+            left_ = max(0.0, limit - used)
+            return f"it takes about {takes:.0f} {unit}, and {left_:.1f} of {limit:g} are left"
+    return ""
+
+
+def room(budget: Budget, steps: int, spent: Cost, step: Cost, kept: Cost = _NOTHING) -> int:
+    """Steps that every limit has room for, one after another, beside what is kept back; a large
+    number without limits."""
     most = _MANY if budget.steps is None else budget.steps - steps
-    for _, limit, used, takes in _limits(budget, spent, step):
+    for _, limit, used, takes in _limits(budget, spent.plus(kept), step):
         if limit is not None:
             most = min(most, int((limit - used) / takes) if takes > 0 else most)
     return max(0, most)

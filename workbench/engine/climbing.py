@@ -33,7 +33,7 @@ class Found(Struct, frozen=True, kw_only=True):
     """Whatever it met, the rungs above are to say what that means."""
 
 
-class Cost:
+class Visited:
     """What a visit cost and told, as the ladder learns from it."""
 
     def __init__(self, visit: RungVisit) -> None:

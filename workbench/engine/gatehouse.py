@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from msgspec import Struct, structs
 
 from workbench.engine import halves
-from workbench.engine.climbing import Climb, Cost
+from workbench.engine.climbing import Climb, Visited
 from workbench.engine.completing import Completing
 from workbench.engine.draws import seed_for, session_secret
 from workbench.engine.fleet import Fleet, Station
@@ -26,9 +26,10 @@ from workbench.gate.sanitizer.run import find_sanitizer
 from workbench.measure.records import Speed, Time
 from workbench.measure.trust import why_not_trusted
 from workbench.problems.records import Problem
+from workbench.search.ladder import LadderFile
 from workbench.search.paying import Worth, worth
 from workbench.search.rungs import Ladder
-from workbench.session.records import Transition
+from workbench.session.records import Cost, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.records import Plan
 
@@ -125,9 +126,9 @@ class Gatehouse:
 
         None without a GPU or the tool, and where the ladder leaves that rung out.
         """
-        top = self._ladder.rung("profile").spec
-        if not self._fleet.measures or top.use == "never" or find_sanitizer() is None:
+        if price_of_look(self._ladder.file, measures=self._fleet.measures) is None:
             return None
+        top = self._ladder.rung("profile").spec
         asked = self._asked(version, version.number, self._gate_settings.seed)
         asked.ear.attend()
 
@@ -248,7 +249,7 @@ class Gatehouse:
     def _worth(self, history: History) -> Worth:
         """Whether smoke pays, by what this session's candidates cost so far."""
         every = (visit for t in history.transitions for visit in t.rungs)
-        visits = [Cost(visit) for visit in every if visit.asked]
+        visits = [Visited(visit) for visit in every if visit.asked]
         return worth(visits, self._ladder.file)
 
     def _modeled(
@@ -303,6 +304,14 @@ class Gatehouse:
     @cached_property
     def _ladder(self) -> Ladder:
         return Ladder.load()
+
+
+def price_of_look(file: LadderFile, *, measures: bool) -> Cost | None:
+    """What a last look is likely to take, by the ladder; None without a GPU or the tool, and where
+    the ladder leaves the top rung out."""
+    if not measures or file.rung["profile"].use == "never" or find_sanitizer() is None:
+        return None
+    return Cost(gpu_seconds=file.search.last_look.value, wall_seconds=file.search.last_look.value)
 
 
 def _not_timed(

@@ -21,6 +21,7 @@ from workbench.search.ladder import load_ladder
 from workbench.search.records import NoProposal, Proposal
 from workbench.search.stops import at_rest
 from workbench.session.records import Answer, Cost, Decision, Transition
+from workbench.session.spends import Spend
 from workbench.skills.records import Plan
 
 
@@ -153,11 +154,26 @@ class Gating:
             self._beam.restore(self._books.history, self._books.source)
 
     async def close(self) -> None:
-        """Give up what was begun, and wait for its end."""
+        """Give up what was begun, wait for its end, and keep what it cost of a GPU."""
         await self._ahead.close()
+        owed = self._ahead.bill()
         for one in await self._beam.close() if self._beam is not None else ():
             cost = Cost(gpu_seconds=one.sitting.gpu_seconds)
             self._emit(ev.AheadDropped(number=one.step.number, cost=cost))
+            owed = owed.plus(cost)
+        self._keep(owed)
+
+    def _keep(self, owed: Cost) -> None:
+        """Put what no step will pay for any more on the bill of the session."""
+        incumbent = self._books.history.incumbent
+        if incumbent is None or not owed.gpu_seconds:
+            return
+        spend = Spend(purpose="thrown away", version=incumbent.number, cost=owed, at=now())
+        try:
+            self._books.spend(spend)
+        except WorkbenchError as fault:
+            says = f"{owed.gpu_seconds:.1f} GPU-s of work thrown away are in no record: {fault}"
+            self._emit(ev.Note(level="warning", says=says))
 
     def _sitting_of(self, opened: Opened | None, begun: Begun | None, running: Step) -> Sitting:
         if opened is not None:

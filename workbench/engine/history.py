@@ -4,9 +4,11 @@ from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
+from workbench.gate.records import Verdict
 from workbench.measure.records import Kind, Speed, Time
 from workbench.session.moves import Move
 from workbench.session.records import Answer, Cost, Transition
+from workbench.session.spends import Spend
 
 
 class History(Struct, frozen=True, kw_only=True):
@@ -17,6 +19,8 @@ class History(Struct, frozen=True, kw_only=True):
     """Where `main` is; None before the seed, and where it names no version of ours."""
     undone: frozenset[int] = frozenset()
     """Accepted versions that a person took back; among the transitions they are vetoed."""
+    spends: tuple[Spend, ...] = ()
+    """What was spent beside the transitions: last looks, and work that came to no version."""
     taken: int = -1
     """The highest number that is in use, by a version that cannot be read too."""
     unread: tuple[str, ...] = ()
@@ -26,6 +30,15 @@ class History(Struct, frozen=True, kw_only=True):
         """A history with one more, or one newly decided, transition; `main` moves to a kept one."""
         main = transition.number if _kept(transition) else self.main
         return structs.replace(self, transitions=self._with(transition), main=main)
+
+    def spent(self, spend: Spend) -> "History":
+        """A history with one more cost that is no transition's."""
+        return structs.replace(self, spends=(*self.spends, spend))
+
+    def looked_at(self, number: int) -> bool:
+        """Whether a last look at a version came to an answer."""
+        answers = {Verdict.ACCEPTED, Verdict.REJECTED}
+        return any(one.version == number and one.verdict in answers for one in self.spends)
 
     def moved(self, move: Move, restored: Iterable[Transition]) -> "History":
         """After a person moved `main`; `restored` are those that stand again, as git has them."""
@@ -106,8 +119,9 @@ class History(Struct, frozen=True, kw_only=True):
 
     @property
     def cost(self) -> Cost:
-        """Everything spent so far."""
-        return total_cost(t.cost for t in self.transitions)
+        """Everything spent so far, last looks and what was thrown away among it."""
+        steps = total_cost(t.cost for t in self.transitions)
+        return steps.plus(total_cost(spend.cost for spend in self.spends))
 
     @property
     def next_number(self) -> int:

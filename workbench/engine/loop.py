@@ -66,9 +66,10 @@ class Engine:
         emit: Callable[[ev.AnyEvent], None],
     ) -> None:
         self._workplace = workplace
-        self._books = Books(store, workplace.talks, history, budget, emit)
+        look = workplace.last_look_price
+        self._books = Books(store, workplace.talks, history, budget, emit, look)
         self._stopping_rules = Stopping(history.next_number)
-        self._last_look = LastLook(workplace, history, emit)
+        self._last_look = LastLook(workplace, self._books, emit)
         self._gating = Gating(workplace, self._books, emit)
         self._mode = mode
         self._emit = emit
@@ -177,13 +178,16 @@ class Engine:
         except Stopped:
             return ev.RunEnded(how="stopped", says=self._books.kept())
         except BudgetEnds as spent:
-            return ev.RunEnded(how="budget", says=f"{spent}; {self._books.kept()}")
+            says = f"{spent}; {self._books.kept()}"
+            return await self._looked_at(ev.RunEnded(how="budget", says=says))
         finally:
             await self._close()
 
     async def _looked_at(self, ended: ev.RunEnded) -> ev.RunEnded:
         """`ended`, with what the last look at the best kernel said."""
-        says = "" if self._stopping else await self._last_look.says(self.history)
+        # What was begun for a step that does not come wastes the GPU, and is to be paid first.
+        await self._gating.close()
+        says = "" if self._stopping else await self._last_look.says()
         return structs.replace(ended, says=f"{ended.says}; {says}") if says else ended
 
     async def run_one(self, wish: Submit) -> ev.RunEnded:

@@ -50,6 +50,7 @@ def read_history(reader: SessionReader) -> History:
         transitions=transitions,
         main=overview.main,
         undone=frozenset(overview.undone),
+        spends=overview.spends,
         taken=reader.next_number() - 1,
         unread=tuple(f"{one.ref} is left out: {one.says}" for one in (*overview.unread, *faults)),
     )

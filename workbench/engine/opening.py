@@ -103,8 +103,8 @@ class Opened:
         summaries = overview.versions
         pending = next((s.number for s in summaries if s.answer is Answer.PENDING), None)
         spent = Cost()
-        for summary in summaries:
-            spent = spent.plus(summary.cost)
+        for cost in (one.cost for some in (summaries, overview.spends) for one in some):
+            spent = spent.plus(cost)
         return structs.replace(
             snapshot,
             versions=_versions(overview),
@@ -117,6 +117,7 @@ class Opened:
             steps=max(snapshot.steps, sum(1 for s in summaries if s.parent is not None)),
             # Replies that led to no transition yet are in the log's figures only; both only grow.
             spent=_larger(snapshot.spent, spent),
+            gpu_seconds=_by_purpose(overview),
             elapsed_seconds=max(snapshot.spent.wall_seconds, spent.wall_seconds),
         )
 
@@ -128,6 +129,16 @@ class Opened:
         if self._baselines is None:
             self._baselines = self.store.transition(first.number).gate.baselines
         return self._baselines
+
+
+def _by_purpose(overview: Overview) -> dict[str, float]:
+    """GPU-seconds of seeds, of steps, of last looks, and of what came to no version."""
+    found: dict[str, float] = {}
+    rows = [("seed" if one.parent is None else "steps", one.cost) for one in overview.versions]
+    for name, cost in (*rows, *((one.purpose, one.cost) for one in overview.spends)):
+        if cost.gpu_seconds:
+            found[name] = found.get(name, 0.0) + cost.gpu_seconds
+    return found
 
 
 def _larger(one: Cost, other: Cost) -> Cost:

@@ -13,6 +13,7 @@ from workbench.search.records import NoProposal, Proposal
 from workbench.session.moves import Move
 from workbench.session.queue import Queued
 from workbench.session.records import Cost, Decision, RungVisit, Transition
+from workbench.session.spends import Spend
 from workbench.skills.records import Plan
 
 
@@ -36,6 +37,9 @@ class Store(Protocol):
 
     def decide(self, number: int, decision: Decision, *, best: bool = False) -> str:
         """Finish a pending transition; returns the final commit id."""
+
+    def record_spend(self, spend: Spend) -> None:
+        """Keep what was spent beside the versions."""
 
     def move_main(self, move: Move) -> str:
         """Make another version the incumbent; returns the telling commit's id."""
@@ -164,6 +168,10 @@ class Workplace(Protocol):
     def sit(self, source: str, history: History, number: int, plan: Plan | None) -> Sitting:
         """A candidate before the gate, against the incumbent unless it is a seed, which has no
         plan. Does not block."""
+
+    @property
+    def last_look_price(self) -> Cost | None:
+        """What a last look is likely to take; None where nothing can look."""
 
     def last_look(self, version: Transition) -> GateReport | None:
         """The checks of the top rung except for its timing; None where they cannot run."""

@@ -144,6 +144,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     steps: int = 0
     """Steps done, the seed not counted."""
     spent: Cost = Cost()
+    gpu_seconds: dict[str, float] = {}
+    """GPU-seconds of what is in git, by what they were for; without what took none."""
     elapsed_seconds: float = 0.0
     """Seconds of work over all runs of the session."""
     climbers: tuple[Climber, ...] = ()

@@ -16,7 +16,7 @@ from workbench.engine.choosing import Chooser
 from workbench.engine.completing import Completing
 from workbench.engine.depth import depth_of
 from workbench.engine.fleet import Fleet, open_fleet
-from workbench.engine.gatehouse import Gatehouse
+from workbench.engine.gatehouse import Gatehouse, price_of_look
 from workbench.engine.held import as_step
 from workbench.engine.history import History
 from workbench.engine.laying import problem_of
@@ -47,7 +47,7 @@ from workbench.session.code import keep
 from workbench.session.queue import Queued
 from workbench.session.queue import keep as keep_queue
 from workbench.session.queue import read as read_queue
-from workbench.session.records import SessionSettings, Transition
+from workbench.session.records import Cost, SessionSettings, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.library import Library, load_library
 from workbench.skills.records import Plan
@@ -207,6 +207,12 @@ class SessionWorkplace:
             return None
         one, reason = found
         return as_step(one, reason, self._store.source(one.number))
+
+    @property
+    def last_look_price(self) -> Cost | None:
+        """What a last look is likely to take; None where it cannot be."""
+        measures = self._settings.device_index is not None
+        return price_of_look(load_ladder(), measures=measures)
 
     def last_look(self, version: Transition) -> GateReport | None:
         """The checks of the top rung except for its timing; None where they cannot run."""

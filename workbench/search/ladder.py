@@ -70,6 +70,8 @@ class SearchSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Ratio that the best must gain over so many rounds, or the search has come to rest."""
     near_limit: Number
     """Share of the limit from which there is nothing left to gain."""
+    last_look: Number
+    """Seconds that the last look at a run's best kernel takes of a GPU and of the clock."""
     price_memory: Number
     price_prior: Number
 

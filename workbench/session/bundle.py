@@ -31,6 +31,7 @@ from workbench.session.moves import MOVES, move_number
 from workbench.session.names import check_name
 from workbench.session.plumbing import NO_REF, Plumbing, Update, check_git
 from workbench.session.reader import SessionReader
+from workbench.session.spends import SPENDS, spend_number
 from workbench.session.store import SessionStore
 
 BUNDLE_CAP = 1 << 30
@@ -89,7 +90,7 @@ def _travellers(store: SessionReader) -> tuple[list[str], dict[str, str]]:
 
     Raises WorkbenchError where there is none, and where `main` is not the session's.
     """
-    refs = store.git.ref_ids("refs/attempts", "refs/pending", MOVES, CODE, MAIN, BEST)
+    refs = store.git.ref_ids("refs/attempts", "refs/pending", MOVES, SPENDS, CODE, MAIN, BEST)
     overview = store.overview()
     left_out = {one.ref: one.says for one in overview.unread}
     left_out |= {name: "its file is damaged" for name, id_ in refs.items() if not id_}
@@ -142,9 +143,8 @@ def import_bundle(file: Path, folder: Path, name: str = "") -> SessionStore:
     draft = folder / f".import.{secrets.token_hex(4)}"
     try:
         if not file.is_file():
-            raise WorkbenchError(
-                "there is no such file", where=str(file), todo="name a file that `export` wrote"
-            )
+            what = "the bundle is a folder" if file.is_dir() else "there is no such file"
+            raise WorkbenchError(what, where=str(file), todo="name a file that `export` wrote")
         with file.open("rb") as stream:
             heads = _read_header(stream, file)
             folder.mkdir(parents=True, exist_ok=True)
@@ -206,9 +206,9 @@ def _read_header(stream: BinaryIO, file: Path) -> dict[str, str]:
 
 
 def _ours(name: str) -> bool:
-    """Whether a reference travels: a version, a move, generated code, `main` or `best`."""
-    ours = numbered(name) is not None or move_number(name) is not None or coded(name)
-    return ours or name in {MAIN, BEST}
+    """Whether a reference travels: a version, a move, a spend, generated code, `main` or `best`."""
+    numbers = (numbered(name), move_number(name), spend_number(name))
+    return any(one is not None for one in numbers) or coded(name) or name in {MAIN, BEST}
 
 
 def _take_in(git: Plumbing, stream: BinaryIO, heads: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from workbench.errors import WorkbenchError
-from workbench.session import toml, trailers
+from workbench.session import spends, toml, trailers
 from workbench.session.code import CODE, coded, read
 from workbench.session.complaints import DamagedError
 from workbench.session.layout import BEST, FILES, MAIN, Numbered, numbered
@@ -17,6 +17,7 @@ from workbench.session.moves import MOVES, move_number, parse
 from workbench.session.plumbing import Found, Ref
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Transition
+from workbench.session.spends import SPENDS, spend_number
 
 _AT_ONCE = 64
 """Transitions whose files are in memory together."""
@@ -34,7 +35,7 @@ def check_session(session: SessionReader) -> tuple[Fault, ...]:
     """Everything that is wrong with a session, empty when nothing is. Reads all of it."""
     try:
         session.git.run("fsck", "--full", "--strict", "--no-dangling", "--no-progress")
-        refs = session.git.refs("refs/attempts", "refs/pending", MOVES, MAIN, BEST)
+        refs = session.git.refs("refs/attempts", "refs/pending", MOVES, SPENDS, MAIN, BEST)
         code = session.git.ref_ids(CODE)
     except WorkbenchError as fault:
         return (Fault(where="repository", says=fault.what),)
@@ -75,6 +76,8 @@ class _Check:
                 steps.append((ref, row))
             elif move_number(ref.name) is not None:
                 yield from self._check_move(ref)
+            elif spend_number(ref.name) is not None:
+                yield from self._check_spend(ref)
             elif ref.name in {MAIN, BEST}:
                 if ref.id not in self._attempts.values():
                     yield Fault(where=ref.name, says="it names no decided version")
@@ -97,6 +100,18 @@ class _Check:
             yield Fault(where=ref.name, says="its commit's parent is not where `main` was")
         elif ref.tree != self._trees[move.to]:
             yield Fault(where=ref.name, says="its files are not those of the version it went to")
+
+    def _check_spend(self, ref: Ref) -> Iterator[Fault]:
+        """A spend against the version that it names; its own commit has nothing else in it."""
+        try:
+            version = spends.parse(ref).version
+        except WorkbenchError as fault:
+            yield Fault(where=ref.name, says=fault.what)
+            return
+        if ref.parent != self._attempts.get(version):
+            yield Fault(where=ref.name, says="its commit's parent is not the version it names")
+        elif ref.tree != self._trees[version]:
+            yield Fault(where=ref.name, says="its files are not those of the version it names")
 
     def _check_some(self, steps: Sequence[tuple[Ref, Numbered]]) -> Iterator[Fault]:
         trees = self._session.git.objects(*(f"{ref.id}^{{tree}}" for ref, _ in steps))

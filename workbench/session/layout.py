@@ -26,6 +26,7 @@ _REAL_FOLDERS = (".git", ".git/objects", ".git/refs", ".git/workbench")
 _NO_SYMLINKS = (
     *("HEAD", "config", "index", "packed-refs", "logs", "info", "objects/info", "objects/pack"),
     *("refs/heads", "refs/attempts", "refs/pending", "refs/session", "refs/moves", "refs/code"),
+    "refs/spends",
     *("workbench/events.jsonl", "workbench/exchange.jsonl", "workbench/engine.lock"),
     *("workbench/scratch", "workbench/shown", "workbench/start.json", "workbench/engine.log"),
 )
@@ -68,6 +69,17 @@ def refuse_detours(folder: Path) -> None:
 
     A stranger's folder could hold a symlink where we write, or point git at objects elsewhere.
     """
+    try:
+        _refuse_detours(folder)
+    except PermissionError as fault:
+        raise WorkbenchError(
+            "the session cannot be looked into: permission denied",
+            where=str(fault.filename),
+            todo=f"ask its owner for `workbench export {folder.name} FILE` or for read rights",
+        ) from fault
+
+
+def _refuse_detours(folder: Path) -> None:
     if not folder.is_dir():
         raise WorkbenchError(
             "there is no such session",
@@ -98,6 +110,6 @@ def not_a_session(folder: Path, why: str) -> WorkbenchError:
 def lock_files(git_dir: Path) -> list[Path]:
     """Locks that a killed git command may have left on the references that we move."""
     found = [git_dir / name for name in _LOCKS]
-    for folder in ("heads", "attempts", "pending", "session", "moves", "code"):
+    for folder in ("heads", "attempts", "pending", "session", "moves", "spends", "code"):
         found += (git_dir / "refs" / folder).glob("*.lock")
     return [path for path in found if path.exists()]

@@ -20,11 +20,12 @@ from workbench.session.moves import MOVES, move_number
 from workbench.session.plumbing import NO_REF, Plumbing, Update
 from workbench.session.reader import Overview, SessionReader
 from workbench.session.records import Answer
+from workbench.session.spends import SPENDS, spend_number
 from workbench.session.trailers import Summary
 
 _DAMAGED = "damaged"
 """Folder beside the journals, for files of references that git cannot read."""
-_OURS = ("refs/attempts", "refs/pending", "refs/session", MOVES, CODE, MAIN, BEST)
+_OURS = ("refs/attempts", "refs/pending", "refs/session", MOVES, SPENDS, CODE, MAIN, BEST)
 _PARENT = re.compile(rb"^parent ([0-9a-f]{40})$", re.MULTILINE)
 
 
@@ -73,7 +74,8 @@ def _set_aside(git: Plumbing, state: Path) -> list[str]:
 
 
 def _is_ours(name: str) -> bool:
-    known = numbered(name) is not None or move_number(name) is not None or coded(name)
+    numbers = (numbered(name), move_number(name), spend_number(name))
+    known = any(one is not None for one in numbers) or coded(name)
     return known or name in {MAIN, BEST, START}
 
 

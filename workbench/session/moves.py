@@ -144,5 +144,15 @@ def unmoved(move: Move, why: str, where: str) -> WorkbenchError:
     )
 
 
+def foreign_main(number: int, main: str, commit_id: str, where: str) -> WorkbenchError:
+    """The error for a step that is recorded while `main` stays where a person moved it."""
+    return WorkbenchError(
+        f"v{number} is recorded, but `main` was moved by hand to {main[:10]} and stays there",
+        where=where,
+        todo="keep your commit with `git branch mine main`, then `git branch -f main"
+        f" {commit_id[:10]}` (or `git reset --keep {commit_id[:10]}` while on it)",
+    )
+
+
 def _versions(numbers: Sequence[int]) -> str:
     return ", ".join(f"v{number}" for number in numbers)

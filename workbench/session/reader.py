@@ -23,6 +23,7 @@ from workbench.session.layout import (
 from workbench.session.moves import MOVES, Move, read_moves, undone_by
 from workbench.session.plumbing import Plumbing, Ref, check_git
 from workbench.session.records import Answer, SessionSettings, Transition
+from workbench.session.spends import SPENDS, Spend, read_spends
 from workbench.session.trailers import Summary
 
 
@@ -54,6 +55,8 @@ class Overview(Struct, frozen=True, kw_only=True):
     best: int | None
     undone: frozenset[int] = frozenset()
     """Accepted versions that a person took back; their answer reads `vetoed`."""
+    spends: tuple[Spend, ...] = ()
+    """What runs spent beside the versions, oldest first."""
     unread: tuple[Unread, ...] = ()
     """What is there by name and cannot be used; everything else is listed all the same."""
 
@@ -107,10 +110,12 @@ class SessionReader:
 
     def overview(self) -> Overview:
         """Every version, `main` and `best`; one git call, whatever their number."""
-        refs = self.git.refs("refs/attempts", "refs/pending", MOVES, MAIN, BEST)
+        refs = self.git.refs("refs/attempts", "refs/pending", MOVES, SPENDS, MAIN, BEST)
         heads = {ref.name: ref.id for ref in refs if ref.name in {MAIN, BEST}}
         versions: dict[int, Summary] = {}
         moves, faults = read_moves(refs)
+        spends, unspent = read_spends(refs)
+        faults |= unspent
         for ref in sorted(refs, key=_authority):
             try:
                 summary = self._summary(ref)
@@ -129,6 +134,7 @@ class SessionReader:
             main=numbers.get(heads.get(MAIN, "")),
             best=numbers.get(heads.get(BEST, "")),
             undone=frozenset(undone),
+            spends=spends,
             unread=tuple(
                 Unread(ref.name, ref.unread or faults[ref.name], damaged=bool(ref.unread))
                 for ref in refs

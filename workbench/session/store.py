@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from workbench.errors import WorkbenchError
-from workbench.session import moves, toml, trailers
+from workbench.session import moves, spends, toml, trailers
 from workbench.session.creation import lay_out, settle, taken, utf8
 from workbench.session.layout import (
     BEST,
@@ -219,6 +219,11 @@ class SessionStore(SessionReader):
             self._show(refs[to].id, earlier=refs[before].id)
             return node.id
 
+    def record_spend(self, spend: spends.Spend) -> None:
+        """Keep what was spent beside the versions. Raises WorkbenchError; then nothing changed."""
+        with self._writing:
+            spends.keep(self.git, spend, attempt_ref(spend.version), self._person)
+
     def restore_worktree(self) -> WorktreeState:
         """Put `main`'s files in the folder where they are missing or from an older `main`."""
         with self._writing:
@@ -317,16 +322,16 @@ class SessionStore(SessionReader):
         heads = standing.heads
         # The usual step is made from `main` itself, which is then ours without a further look.
         foreign = accepted and heads.get(MAIN) not in standing.parents and self._moved_by_hand()
-        moves = []
+        updates = []
         if accepted and not foreign:
-            moves.append(Update(MAIN, commit_id, heads.get(MAIN, NO_REF)))
+            updates.append(Update(MAIN, commit_id, heads.get(MAIN, NO_REF)))
         if accepted and (best or BEST not in heads):
-            moves.append(Update(BEST, commit_id, heads.get(BEST, NO_REF)))
-        moves.append(Update(attempt_ref(number), commit_id, NO_REF))
-        moves.append(Update(pending_ref(number), NO_REF, waiting))
-        self.git.move(moves, _reflog(record.transition))
+            updates.append(Update(BEST, commit_id, heads.get(BEST, NO_REF)))
+        updates.append(Update(attempt_ref(number), commit_id, NO_REF))
+        updates.append(Update(pending_ref(number), NO_REF, waiting))
+        self.git.move(updates, _reflog(record.transition))
         if foreign:
-            raise self._foreign_main(number, heads[MAIN], commit_id)
+            raise moves.foreign_main(number, heads[MAIN], commit_id, str(self.folder))
         if accepted:
             self._show(commit_id, earlier=heads.get(MAIN))
         self._keep_tidy(number)
@@ -345,14 +350,6 @@ class SessionStore(SessionReader):
             attempt = "" if summary is None else attempt_ref(summary.number)
             return summary is None or self.git.ids(attempt).get(attempt) != main.id
         return False
-
-    def _foreign_main(self, number: int, main: str, commit_id: str) -> WorkbenchError:
-        return WorkbenchError(
-            f"v{number} is recorded, but `main` was moved by hand to {main[:10]} and stays there",
-            where=str(self.folder),
-            todo="keep your commit with `git branch mine main`, then `git branch -f main"
-            f" {commit_id[:10]}` (or `git reset --keep {commit_id[:10]}` while on it)",
-        )
 
     def _refresh(self) -> None:
         main = self.git.ids(MAIN).get(MAIN)

@@ -20,8 +20,8 @@ from workbench.gate.correctness.asking import opening
 from workbench.gate.correctness.cases import derive
 from workbench.gate.correctness.protocol import OpenReference
 from workbench.gate.timing.paired_run import PairedRun
-from workbench.gate.timing.play import HoldGpu, OpenSides, gather, prepared
 from workbench.gate.timing.sides import Sides, SidesSpec, open_sides
+from workbench.gate.timing.timed_run import HoldGpu, OpenSides, gather, prepared_sides
 from workbench.gate.timing.turns import Side
 from workbench.isolation.workshop import Workshop
 from workbench.measure.gpuwatch import NoWatch, Watch
@@ -181,7 +181,7 @@ class Opening(Struct, frozen=True):
             target=self.place.target,
             seed=self.seed(kernel.name).to_bytes(8, "big"),
         )
-        return prepared(spec, self.doors.opened, self.workshop, self.doors.hold, lambda: None)
+        return prepared_sides(spec, self.doors.opened, self.workshop, self.doors.hold, lambda: None)
 
 
 def _all_entered(

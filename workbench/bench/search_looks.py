@@ -21,8 +21,8 @@ from workbench.gate.problem.records import ProblemReport
 from workbench.gate.profile import Timer
 from workbench.gate.records import GateReport, Outcome, Stage, StageReport, Verdict
 from workbench.gate.sanitizer.check import SANITIZER
-from workbench.gate.timing.play import WAITING
 from workbench.gate.timing.stage import PAIRS, GpuTimer, TimerSettings
+from workbench.gate.timing.timed_run import WAITING
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.measure.baselines import versions

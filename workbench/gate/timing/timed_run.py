@@ -1,8 +1,8 @@
-"""One run of a timing on the GPU: workers made beside others, then warm-up and pairs alone.
+"""The steps of one timing run: sides prepared on a shared GPU, pairs gathered on an exclusive one.
 
-What takes seconds and disturbs nobody's pairs (processes, contexts, compiling, the first answers)
-is done while the GPU is shared. Only from the warm-up to the last pair is it held alone, and only
-that is counted as GPU-seconds.
+Starting processes, creating contexts, compiling and first calls take seconds and do not disturb
+another run's pairs, so they share the GPU. It is held exclusively from the warm-up to the last
+pair, and only that time counts as GPU-seconds.
 """
 
 import re
@@ -29,10 +29,10 @@ Look = Callable[[PairedRun], bool]
 """Looks at a run between two stretches: whether its pairs may decide now. Raises what ends it."""
 
 WAITING = "waiting for the GPU"
-"""Name of the seconds that others had it, among the parts of the stage."""
+"""The part of the stage's seconds in which another process held the GPU."""
 _PATIENCE = 4
-"""Clocks that disagree without convicting anybody are asked until there are so many times the first
-look's pairs (ours): a burst of work on the host is outvoted by then, and a lasting one is not."""
+"""A run whose clocks disagree goes on to this multiple of the first look's pairs (ours): by then a
+burst of work on the host is outvoted, and a lasting disturbance is not."""
 
 _TUNES = re.compile(r"\bautotune\b")
 
@@ -44,8 +44,8 @@ class HoldGpu(Protocol):
         """Hold the GPU while the body runs."""
 
 
-class Played(Struct, frozen=True, kw_only=True):
-    """One run that came to its end."""
+class TimedRun(Struct, frozen=True, kw_only=True):
+    """A run that gathered its pairs."""
 
     run: PairedRun
     rule: PairRule
@@ -70,7 +70,7 @@ def holding(device_index: int, waits: Waits, *, shared: bool = False) -> Iterato
 
 
 @contextmanager
-def prepared(
+def prepared_sides(
     spec: SidesSpec,
     opens: OpenSides,
     workshop: Workshop,
@@ -78,14 +78,14 @@ def prepared(
     waits: Waits,
     parts: Parts | None = None,
 ) -> Iterator[Sides]:
-    """The sides with everything built and called once, beside others on the GPU.
+    """The sides, built and called once, while the GPU is shared.
 
-    Where a first call may choose its configuration by the clock, it is left for the warm-up, which
-    has the GPU alone. Raises SideFault, GpuBusy; WorkbenchError for no worker.
+    A candidate that autotunes is first called in the warm-up instead, where no other process
+    disturbs its measurements. Raises SideFault, GpuBusy; WorkbenchError when no worker starts.
     """
     parts = parts or Parts()
     with ExitStack() as stack:
-        with had(hold, waits, parts, shared=True):
+        with gpu_held(hold, waits, parts, shared=True):
             with parts.of("opening the sides"):
                 sides = stack.enter_context(opens(spec, workshop))
             if not any(_TUNES.search(source) for _, source in spec.candidates):
@@ -100,8 +100,8 @@ def prepared(
 
 
 @contextmanager
-def had(hold: HoldGpu, waits: Waits, parts: Parts, *, shared: bool = False) -> Iterator[Watch]:
-    """The GPU as `hold` has it, with what it was waited for among the parts. Raises GpuBusy."""
+def gpu_held(hold: HoldGpu, waits: Waits, parts: Parts, *, shared: bool = False) -> Iterator[Watch]:
+    """The GPU, held by `hold`; the wait for it is one of the `parts`. Raises GpuBusy."""
     with ExitStack() as stack:
         with parts.of(WAITING):
             watch = stack.enter_context(hold(waits, shared=shared))
@@ -109,13 +109,13 @@ def had(hold: HoldGpu, waits: Waits, parts: Parts, *, shared: bool = False) -> I
 
 
 def patient_until(rule: PairRule, *, paired: bool) -> int:
-    """Pairs at which clocks that still disagree end a run."""
+    """Number of pairs after which a run ends if its clocks still disagree."""
     most = _PATIENCE * rule.first
     return min(most, rule.cap) if paired else most
 
 
 def gather(run: PairedRun, rule: PairRule, *, incumbent: str, candidate: str, look: Look) -> Answer:
-    """Pairs, look by look, until they decide or there are enough. UNDECIDED: they cannot tell."""
+    """Add pairs, look by look, until they decide or the cap is reached (then UNDECIDED)."""
     wanted = next_look(0, rule)
     while wanted is not None:
         run.extend(wanted)

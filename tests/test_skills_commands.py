@@ -19,7 +19,7 @@ from workbench.skills.card import parse_card, read_card
 from workbench.skills.library import load_library
 from workbench.skills.preferences import Preferences, load_preferences
 from workbench.skills.records import Admission, EvidenceRow
-from workbench.skills.writing import add_evidence, skeleton
+from workbench.skills.writing import add_evidence, file_for_trials, skeleton
 
 BUNDLES = shipped("sessions")
 
@@ -279,3 +279,40 @@ def test_the_catalogue_lists_every_fact_with_type_unit_source_and_meaning():
 def test_facts_without_a_kernel_say_what_to_type():
     done = CliRunner().invoke(app, ["facts"])
     assert "workbench facts kernel.py --problem softmax" in str(done.exception)
+
+
+def test_a_persons_own_trials_leave_the_shipped_cards_as_they_are(person):
+    shipped_card = shipped("skills") / "loop-to-tile.toml"
+    before = shipped_card.read_bytes()
+    bundle = str(BUNDLES / "rmsnorm-h200.bundle")
+    said = person("evidence", bundle, "--write", "--held-out", "--card", "loop-to-tile")
+    mine = person.cards / "loop-to-tile.toml"
+    assert f"1 trials added to {mine}" in said
+    assert shipped_card.read_bytes() == before
+    assert mine.read_bytes().startswith(before)
+    skill = load_library().skill("loop-to-tile")
+    assert (skill.path, skill.replaces) == (mine, shipped_card)
+    assert len(skill.card.admission) == len(read_card(shipped_card).card.admission) + 1
+    again = mine.read_bytes()
+    person("evidence", bundle, "--write", "--held-out", "--card", "loop-to-tile")
+    assert mine.read_bytes() == again
+
+
+def test_no_copy_is_made_of_a_card_that_learns_nothing(person):
+    # The card was given the rows of this session when it was recorded.
+    said = person("evidence", str(BUNDLES / "rmsnorm-h200.bundle"), "--write")
+    assert "0 rows added to" in said
+    assert not person.cards.exists()
+
+
+def test_trials_never_go_into_a_file_that_holds_another_card(person):
+    person("new", "mine")
+    person.cards.joinpath("mine.toml").rename(person.cards / "loop-to-tile.toml")
+    with pytest.raises(WorkbenchError, match="the file holds the card `mine`"):
+        file_for_trials(load_library().skill("loop-to-tile"))
+
+
+def test_shipped_cards_are_written_where_that_is_asked_for(person):
+    skill = load_library().skill("loop-to-tile")
+    assert file_for_trials(skill, shipped=True) == shipped("skills") / "loop-to-tile.toml"
+    assert not person.cards.exists()

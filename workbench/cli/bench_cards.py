@@ -59,8 +59,9 @@ def cards(
         Path | None, typer.Option("--from", metavar="FILE", help="Run nothing: read kept trials.")
     ] = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Add what the trials say to the cards' files.")
+        bool, typer.Option("--write", help="Add what the trials say to the cards.")
     ] = False,
+    shipped: options.Shipped = False,
     device: options.Device = "auto",
     target: options.Target = "",
     json: options.Json = False,
@@ -101,7 +102,7 @@ def cards(
                 note(f"{trial.card} on {trial.problem}, {trial.state}: {trial.says}")
     _show(trials, json=json)
     if write:
-        for line in _written(trials):
+        for line in _written(trials, shipped=shipped):
             note(line)
     if not json:
         emit.text(speed_kind(trials))
@@ -129,13 +130,13 @@ def _show(trials: "list[Trial]", *, json: bool) -> None:
             emit.text(line)
 
 
-def _written(trials: "list[Trial]") -> "Iterator[str]":
+def _written(trials: "list[Trial]", *, shipped: bool) -> "Iterator[str]":
     """Append evidence and risks to the cards, a line each for what was added and left out."""
     from workbench.bench.card_current import outdated
     from workbench.bench.card_risks import risks_of
     from workbench.bench.card_trials import evidence_of
     from workbench.skills.library import load_library
-    from workbench.skills.writing import add_evidence, add_risks
+    from workbench.skills.writing import add_evidence, add_risks, file_for_trials
 
     skills = load_library().skills
     for name in dict.fromkeys(trial.card for trial in trials):
@@ -149,11 +150,12 @@ def _written(trials: "list[Trial]") -> "Iterator[str]":
                 ours.append(trial)
         rows = [row for trial in ours if (row := evidence_of(trial)) is not None]
         path = skills[name].path
-        added = add_evidence(path, rows)
+        goal = file_for_trials(skills[name], shipped=shipped)
+        added = add_evidence(path, rows, into=goal)
         found = risks_of(ours)
         unseen = not any(risk.seen for risk in skills[name].card.risk) and not found.met
-        risks = add_risks(path, found.met, found.new if unseen else ())
+        risks = add_risks(path, found.met, found.new if unseen else (), into=goal)
         yield (
-            f"{name}: written to {path}: evidence {added.evidence}, risks {risks};"
+            f"{name}: written to {goal}: evidence {added.evidence}, risks {risks};"
             f" known already: {added.known}; trials that say nothing: {len(ours) - len(rows)}"
         )

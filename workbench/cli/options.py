@@ -34,6 +34,11 @@ Waiting = Annotated[
     str, typer.Argument(metavar="VERSION", help="The version that waits, like v3 or 3.")
 ]
 
+Shipped = Annotated[
+    bool,
+    typer.Option("--shipped", help="With --write: into shipped cards themselves, not your copies."),
+]
+
 Mode = Annotated[
     str, typer.Option(help="manual, review or auto [default: review on a screen, else auto].")
 ]

@@ -10,7 +10,7 @@ from workbench.cli.say import Exit, note
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
-    from workbench.engine.admitting import Ask
+    from workbench.engine.admitting import Ask, Untried
     from workbench.engine.events import AnyEvent
     from workbench.engine.trials import Trial
     from workbench.skills.card import Skill
@@ -60,11 +60,11 @@ def admit(
     every card a held-out trial passed the gate and showed the card's effects, on a GPU where those
     are of speed; else with 1.
     """
-    from workbench.engine.admitting import Ask, admissions
+    from workbench.engine.admitting import Ask, Untried, admissions
     from workbench.engine.sessions import find_session, sessions_folder
     from workbench.engine.telling import tell
     from workbench.engine.trials import Where
-    from workbench.skills.writing import add_evidence
+    from workbench.skills.writing import add_evidence, file_for_trials
 
     if not on and not lineage:
         raise WorkbenchError(
@@ -95,14 +95,19 @@ def admit(
         ),
     )
     trials: dict[str, list[Trial]] = {skill.card.id: [] for skill in chosen}
-    for skill, trial in admissions(ask, hear):
+    untried: dict[str, Untried] = {}
+    for found in admissions(ask, hear):
+        if isinstance(found, Untried):
+            untried[found.skill.card.id] = found
+            continue
+        skill, trial = found
         emit.json(trial) if json else emit.text(f"{skill.card.id:<32} {_line(trial)}")
         trials[skill.card.id].append(trial)
         if write and trial.applied:
-            add_evidence(skill.path, [], [trial.admission])
+            add_evidence(skill.path, [], [trial.admission], into=file_for_trials(skill))
     admitted = [one for one in chosen if _with(one, trials[one.card.id]).admitted]
     if not json:
-        _foot(trials, ask, len(admitted))
+        _foot(trials, untried, ask, len(admitted))
     if len(admitted) < len(chosen):
         raise typer.Exit(Exit.NO)
 
@@ -132,15 +137,16 @@ def _every(asked: list[str], folder: Path | None) -> "list[Skill]":
     return list(theirs.skills.values())
 
 
-def _foot(trials: "dict[str, list[Trial]]", ask: "Ask", admitted: int) -> None:
-    from workbench.engine.grounds import untried
-
-    for skill in ask.skills:
-        made = trials[skill.card.id]
+def _foot(
+    trials: "dict[str, list[Trial]]", untried: "dict[str, Untried]", ask: "Ask", admitted: int
+) -> None:
+    for card, made in trials.items():
         if not ask.problems or any(one.admission.held_out for one in made):
             continue
-        why = untried(skill, ask.where.providers) or "there was no time, or nothing compiled"
-        emit.text(f"{skill.card.id:<32} {'not tried':<10} held out   {why}")
+        emit.text(f"{card:<32} {'not tried':<10} held out")
+        reasons = untried[card].reasons if card in untried else ("there was no time",)
+        for why in reasons:
+            emit.text(f"{'':<4}{why}")
     emit.text(f"{admitted} of {len(trials)} cards admitted")
     passed = sum(
         any(one.admission.held_out and one.admission.effect_observed for one in made)

@@ -28,24 +28,25 @@ def evidence(
     ],
     card: Annotated[str, typer.Option(help="Only of this card.")] = "",
     write: Annotated[
-        bool, typer.Option("--write", help="Append it to the cards' files; nothing else changes.")
+        bool, typer.Option("--write", help="Append it to the cards; nothing else changes.")
     ] = False,
     held_out: Annotated[
         bool,
         typer.Option("--held-out", help="The session's problem is not one the cards came from."),
     ] = False,
+    shipped: options.Shipped = False,
     sessions: options.Sessions = None,
     json: options.Json = False,
 ) -> None:
     """Show each gated step of a session as evidence, good or bad; `--write` adds it to the cards.
 
-    A shipped card is written in place; where that is not possible, `skills edit` makes a copy.
+    What is said of a shipped card goes into a copy in your own folder, which stands in for it.
     With --held-out each step is also a trial: accepted and faster there admits the card.
     """
     from workbench.engine.evidence import evidence_of
     from workbench.engine.sessions import find_session, sessions_folder
     from workbench.skills.library import load_library
-    from workbench.skills.writing import add_evidence
+    from workbench.skills.writing import add_evidence, file_for_trials
 
     if card:
         load_library().skill(card)
@@ -71,7 +72,9 @@ def evidence(
             continue
         ours = [one for one in found if one.card == name]
         trials = [one.trial for one in ours] if held_out else []
-        added = add_evidence(library.skills[name].path, [one.row for one in ours], trials)
+        skill = library.skills[name]
+        goal = file_for_trials(skill, shipped=shipped)
+        added = add_evidence(skill.path, [one.row for one in ours], trials, into=goal)
         if json:
             emit.json({**_fields(added)})
         else:

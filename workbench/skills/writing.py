@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.edits.registry import EDITS
-from workbench.skills.card import parse_card, read_card
+from workbench.skills.card import Skill, parse_card, read_card
+from workbench.skills.library import user_folder
 from workbench.skills.records import Admission, EvidenceRow, Risk
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -106,14 +107,42 @@ seen = ""                 # the session and commit where that was seen
 """
 
 
+def file_for_trials(skill: Skill, *, shipped: bool = False) -> Path:
+    """The file that takes what trials say of a card; it need not be there yet.
+
+    A shipped card's own file only where `shipped` asks for it: that card belongs to everybody, and
+    trials to whoever made them. Else one in the person's folder, which stands in for the shipped
+    one by its id. Raises WorkbenchError where another card of the person's has that file.
+    """
+    if shipped:
+        return skill.replaces or skill.path
+    if skill.origin != "shipped":
+        return skill.path
+    path = user_folder() / f"{skill.card.id}.toml"
+    if path.exists() and (other := read_card(path).card.id) != skill.card.id:
+        raise WorkbenchError(
+            f"your own copy of `{skill.card.id}` cannot be made: the file holds the card `{other}`",
+            where=str(path),
+            todo=f"name that file {other}.toml",
+        )
+    return path
+
+
 def add_evidence(
-    path: Path, rows: Sequence[EvidenceRow], trials: Sequence[Admission] = ()
+    path: Path,
+    rows: Sequence[EvidenceRow],
+    trials: Sequence[Admission] = (),
+    *,
+    into: Path | None = None,
 ) -> Added:
     """Append evidence and admission trials that the card does not have yet.
 
-    Every byte of the file stays, and the result was read back before it is put in place. Raises
-    CardFault for a card that cannot be read and WorkbenchError for one that cannot be written.
+    With `into` that file gets them: what it holds already, or else a copy of the card, which is
+    made only for something new. Every byte of the file stays, and the result was read back before
+    it is put in place. Raises CardFault for a card that cannot be read and WorkbenchError for one
+    that cannot be written.
     """
+    path, goal = _both(path, into)
     before = path.read_bytes().decode("utf-8") if path.is_file() else ""
     card = read_card(path).card
     known = {(row.session, row.commit) for row in card.evidence}
@@ -122,7 +151,7 @@ def add_evidence(
     fresh = [trial for trial in trials if (trial.session, trial.commit) not in tried]
     done = Added(
         card=card.id,
-        path=path,
+        path=goal,
         evidence=len(new),
         admission=len(fresh),
         known=len(rows) + len(trials) - len(new) - len(fresh),
@@ -138,16 +167,27 @@ def add_evidence(
             where=str(path),
             todo="write it as [[evidence]] tables at the end",
         )
-    _replace(path, text)
+    _replace(goal, text)
     return done
 
 
-def add_risks(path: Path, met: Mapping[str, str], new: Sequence[Risk]) -> int:
+def _both(path: Path, into: Path | None) -> tuple[Path, Path]:
+    """The file that is read, and the one that is written."""
+    if into is None:
+        return path, path
+    return (into if into.is_file() else path), into
+
+
+def add_risks(
+    path: Path, met: Mapping[str, str], new: Sequence[Risk], *, into: Path | None = None
+) -> int:
     """Say of known risks, by their words, where they were met, and append risks; how many changed.
 
-    A risk that was seen before keeps its place, and no risk is written twice. Raises CardFault for
-    a card that cannot be read and WorkbenchError for one that cannot be written.
+    A risk that was seen before keeps its place, and no risk is written twice; `into` as in
+    `add_evidence`. Raises CardFault for a card that cannot be read and WorkbenchError for one that
+    cannot be written.
     """
+    path, goal = _both(path, into)
     text = path.read_bytes().decode("utf-8") if path.is_file() else ""
     card = read_card(path).card
     blocks = _BLOCKS.split(text)
@@ -163,7 +203,7 @@ def add_risks(path: Path, met: Mapping[str, str], new: Sequence[Risk]) -> int:
     text = "".join(blocks)
     text += ("" if text.endswith("\n") else "\n") + "".join(f"\n{_table('risk', r)}" for r in fresh)
     parse_card(text, path)
-    _replace(path, text)
+    _replace(goal, text)
     return changed + len(fresh)
 
 
@@ -188,6 +228,7 @@ def _table(name: str, record: EvidenceRow | Admission | Risk) -> str:
 def _replace(path: Path, text: str) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         draft.write_bytes(text.encode("utf-8"))
         draft.replace(path)
     except OSError as fault:
@@ -195,5 +236,5 @@ def _replace(path: Path, text: str) -> None:
         raise WorkbenchError(
             f"the card cannot be written: {fault.strerror}",
             where=str(path),
-            todo="`workbench skills edit ID` makes a copy of it in your own folder",
+            todo="name a folder that you can write to, or free some space there",
         ) from fault

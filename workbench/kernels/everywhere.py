@@ -1,11 +1,12 @@
-"""Which programs of a launch go the way of one that ran, worked out for all of them beside it.
+"""Which programs of a launch take the same path as one that ran, computed for all of them at once.
 
-Numbers that rest on program ids and constants alone are followed for every program at once while
-one is interpreted: exactly where all lanes of a block agree, else as the least and the largest
-lane. Wherever such a number decides something (a comparison, a trip count, an address off the
-launch's own pattern, a factor of data) programs that decide otherwise part from the one that runs.
-Those that never part do the same work on other numbers: it may stand for them. Ours; in the spirit
-of concolic execution (Godefroid, Klarlund, Sen: DART, PLDI 2005), with all programs as one input.
+While one program is interpreted, values that depend on program ids and constants alone are computed
+for every program: exactly where all lanes of a block agree, else as the interval from the least to
+the largest lane. Wherever such a value decides something (a comparison, a trip count, an address
+off the launch's pattern, a factor of data), programs that decide otherwise leave the path. Programs
+that stay on it do the same work on other numbers, so the one that ran can represent them. Ours; in
+the spirit of concolic execution (Godefroid, Klarlund, Sen: DART, PLDI 2005), with all programs as
+one input.
 """
 
 import math
@@ -23,21 +24,21 @@ from workbench.kernels.trace_launch import Grid
 Array = NDArray[Any]
 
 MOST_PROGRAMS = 8192
-"""Programs that are drawn and followed where there are more than twice as many, else all are
-(ours): a number of each costs ten microseconds an operation."""
+"""Programs that are drawn and tracked where there are more than twice as many; else all are (ours).
+Tracking them costs ten microseconds an operation."""
 _MOST_ENDS = MOST_PROGRAMS // 8
-"""At one end of an axis that are followed each (ours)."""
+"""Most programs at one end of an axis that are all tracked (ours)."""
 _MOST_FOLLOWED = 12_000
-"""Operations of one program that are followed (ours): a fifth of a second."""
+"""Most operations of one program that are tracked (ours): a fifth of a second."""
 _FEW = 8
-"""Values by which programs are told apart where no comparison does it (ours)."""
+"""Most distinct values by which programs are told apart where no comparison does it (ours)."""
 _MOST_ADDRESSES = 32
-"""Accesses of one program whose addresses are compared with the launch's pattern (ours)."""
+"""Most accesses of one program whose addresses are compared with the launch's pattern (ours)."""
 _NOWHERE = np.empty(0, dtype=np.int64)
 
 
 class Unknown(Struct, frozen=True):
-    """A value that rests on data, or that is not followed."""
+    """A value that depends on data, or is not tracked."""
 
 
 UNKNOWN = Unknown()
@@ -46,23 +47,24 @@ Spread = Span | Unknown | None
 
 
 class Share(Struct, frozen=True):
-    """How many programs one that ran stands for."""
+    """How many programs one that ran represents."""
 
     alike: float
-    """Programs that go its way and were not yet stood for."""
+    """Programs on its path that no earlier one represents."""
     places: float | None
-    """Of those, how many store to places of their own; None where places are not known."""
+    """How many of those store to addresses of their own; None where addresses are unknown."""
 
 
 class Reach(Struct, frozen=True):
-    """How far the places of programs that another one stands for are from its own, in bytes."""
+    """Distances in bytes from the stores of a program to those of the programs it represents."""
 
     by_storage: dict[int, Array | None]
-    """By the storage's address, a distance for each; None where no one distance tells."""
+    """By the storage's address, one distance for each program; None where no single distance holds.
+    """
 
 
 class Everywhere:
-    """The programs of one launch, and which of them are stood for."""
+    """The programs of one launch, and which of them are represented by one that ran."""
 
     def __init__(self, grid: Grid, seed: int, ran: Iterable[int]) -> None:
         self.grid = grid
@@ -71,12 +73,12 @@ class Everywhere:
         needed, drawn = _followed(total, self._rng, [*ran, *_corners(grid), *_ends(grid)])
         numbers = sorted(needed | drawn)
         self._drawn = np.array([number in drawn for number in numbers], dtype=np.bool_)
-        # The needed ones stand for themselves, the drawn ones for what is left between them.
+        # Needed ones count for themselves, drawn ones for all that are left between them.
         each = (total - len(needed)) / len(drawn) if drawn else 1.0
         self._weights = np.where(self._drawn, each, 1.0)
         self._followed_all = self.uniform = True
         self.blind = False
-        """Something was made of ids alone that is not followed: ways may hide behind it."""
+        """A value made of ids alone is not tracked: it may hide another path."""
         """`uniform`: one program that ran stands for all that were drawn."""
         self._numbers = np.array(numbers, dtype=np.int64)
         x, y = grid[0], grid[0] * grid[1]
@@ -88,42 +90,42 @@ class Everywhere:
         self._steps = 0
         self._addresses = 0
         self._stores: list[tuple[int, Array]] = []
-        """Storages, and where in memory each program stores."""
+        """For each storage, the address that each program stores to."""
         self._reaches: dict[Grid, Reach | None] = {}
         self._lit: list[int] = []
         self._seen: set[bytes] = set()
-        """Where programs that are stood for store to."""
+        """Where represented programs store to."""
         self._placed = True
         self.shares: dict[Grid, Share] = {}
-        """By program that ran."""
+        """By the program that ran."""
 
     @property
     def share(self) -> float:
-        """Of all programs, how many some program that ran stands for."""
+        """The fraction of all programs that are represented by some program that ran."""
         return 1.0 - float(self._waiting.mean())
 
     @property
     def followed(self) -> int:
-        """How many of the launch's programs are followed: all, or some drawn from very many."""
+        """How many programs of the launch are tracked: all, or a draw of very many."""
         return len(self._numbers)
 
     @property
     def told(self) -> bool:
-        """Whether programs that ran stand for all others, to places that are known."""
+        """Whether programs that ran represent all others, with known store addresses."""
         known = all(s.places is not None for s in self.shares.values() if s.alike)
         return known and self._followed_all and not self._waiting.any()
 
     def begin(self, program: Grid) -> None:
-        """A program starts: all others still go its way."""
+        """A program starts: all others are still on its path."""
         self._own = self._place[number_of(program, self.grid)]
         self._alive = np.ones_like(self._waiting)
         self._steps = self._addresses = 0
         self._stores, self._lit, self._placed = [], [], True
 
     def end(self, program: Grid) -> None:
-        """It is over: it stands for those that went its way throughout.
+        """The program is over: it represents those that stayed on its path throughout.
 
-        A program that runs a second time stands for what it stood for.
+        A program that runs a second time keeps what it represents.
         """
         if program in self.shares:
             return
@@ -142,7 +144,7 @@ class Everywhere:
         self.shares[program] = Share(alike, places)
 
     def _new_places(self, fresh: Array) -> float:
-        """How many of those programs store to where none before them did."""
+        """How many of those programs store to addresses that none before them stored to."""
         alike = int(fresh.sum())
         weights = self._weights[fresh]
         masks = np.broadcast_to(np.array(self._lit, dtype=np.int64), (alike, len(self._lit)))
@@ -167,9 +169,9 @@ class Everywhere:
         return Reach(found)
 
     def covers(self, footprints: Mapping[Grid, Array], storage: int, wanted: Array) -> Array | None:
-        """Which bytes of a storage some program of the launch writes; None: nobody knows.
+        """Which bytes of a storage some program of the launch writes; None: unknown.
 
-        `footprints` are, by program that ran, the bytes where an element begins that it wrote.
+        `footprints` are, by program that ran, the first bytes of the elements that it wrote.
         """
         if not self.told or self.followed < math.prod(self.grid):
             return None
@@ -186,9 +188,9 @@ class Everywhere:
         return lit
 
     def draw(self) -> Grid | None:
-        """A program that nobody stands for yet; None when there is none.
+        """A program that none represents yet; None when there is none.
 
-        Now the first, now the last, now any: boundaries are where kernels differ.
+        In turn the first, the last and any: kernels differ at boundaries.
         """
         waiting = np.flatnonzero(self._waiting)
         if not waiting.size:
@@ -201,23 +203,25 @@ class Everywhere:
 
     @property
     def following(self) -> bool:
-        """Whether the program that runs is still followed; counts what it costs."""
+        """Whether the running program is still tracked; counts what that costs."""
         self._steps += 1
         return self._steps <= _MOST_FOLLOWED
 
     def part(self, values: Array) -> None:
-        """Programs whose value is another one part from the one that runs."""
+        """Programs with another value leave the running program's path."""
         self._alive = self._alive & (values == values[self._own])
 
     def part_by(self, span: Span) -> None:
-        """As `part`, for a value that decides by being a factor of data, if it takes few values."""
+        """As `part`, for a value that is a factor of data, if it has few distinct values."""
         values = np.unique(span.low[self._alive])
         if values.size <= _FEW:
             self.part(span.low)
 
     def compared(self, left: Span, right: Span, truth: Span) -> None:
-        """A comparison parts programs by its answer; by how far apart its sides are where lanes of
-        a block differ, so that the same lanes are true.
+        """Programs for which a comparison has another answer leave the path.
+
+        Where lanes of a block differ, those do whose operands are another distance apart: only then
+        are the same lanes true.
         """
         self.part(truth.low)
         self.part(truth.high)
@@ -228,15 +232,17 @@ class Everywhere:
             self.part(left.high - right.high)
 
     def chosen(self, left: Array, right: Array) -> None:
-        """Of two numbers one is taken: which one parts programs; equal ones are nobody's choice."""
+        """One of two values is selected: programs that select the other one leave the path, unless
+        both are equal.
+        """
         self.part(np.broadcast_to(left < right, self._alive.shape))
         self.part(np.broadcast_to(left > right, self._alive.shape))
 
     def accessed(self, spread: Spread, mask: Array | None = None, storage: int = 0) -> None:
-        """An access parts programs whose address is off the launch's pattern, if few patterns are.
+        """Programs whose address is off the launch's pattern leave the path, if patterns are few.
 
-        The pattern is what the addresses of the grid's first neighbours continue. `mask` is a
-        store's, and `storage` the address of what it stores into.
+        The pattern is the continuation of the addresses of the grid's first neighbours. `mask` is a
+        store's, `storage` the address of the storage that it stores into.
         """
         self._addresses += 1
         if mask is not None and len(self._stores) < _MOST_ADDRESSES:
@@ -259,12 +265,12 @@ class Everywhere:
 
 
 def number_of(program: Grid, grid: Grid) -> int:
-    """A program's place in its launch; x is fastest, as the hardware numbers them."""
+    """Linear number of a program; x is fastest, as the hardware numbers them."""
     return program[0] + grid[0] * (program[1] + grid[1] * program[2])
 
 
 def _followed(total: int, rng: random.Random, always: Iterable[int]) -> tuple[set[int], set[int]]:
-    """Numbers of programs that are needed: all, or some; and of those drawn beside them."""
+    """The programs that are tracked: the needed ones, and those drawn beside them."""
     if total <= 2 * MOST_PROGRAMS:
         return set(range(total)), set()
     needed = {n for n in always if n < total}
@@ -275,8 +281,10 @@ def _followed(total: int, rng: random.Random, always: Iterable[int]) -> tuple[se
 
 
 def _ends(grid: Grid) -> list[int]:
-    """Numbers of the programs at either end of an axis: their blocks may be masked, and how many
-    they are must not be guessed. None where they are too many to be followed.
+    """Numbers of the programs at either end of an axis, whose blocks may be masked, so that none
+    may be estimated.
+
+    None where there are too many to track.
     """
     x, y, z = (range(size) for size in grid)
     sides = [

@@ -1,4 +1,4 @@
-"""Run a candidate's kernels on the CPU: correct, checked and counted, program by program."""
+"""Runs a candidate's kernels on the CPU, program by program, with accesses checked and counted."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -42,26 +42,26 @@ from workbench.kernels.trace_values import Book, BookWatch
 from workbench.kernels.untyped import Untyped
 
 _PROBES = 256
-"""Consecutive programs whose first reads show what neighbours share: about one wave."""
+"""Consecutive programs whose first loads show which sectors neighbours share: about one wave."""
 _PROBES_WORK = 16_000_000
-"""What they may compute before they read again (ours): about 3 s. No further one begins then."""
+"""Work limit of the probes together (ours): about 3 s. No further probe starts beyond it."""
 _FEW_WORK = 3
-"""Times the work that a launch of few programs may take: each of them does much, and unlike (ours).
+"""Factor on the work limit of a launch with few programs: each does much, and they differ (ours).
 """
 _EVERYTHING = TraceSettings()
 
 
 class Trace:
-    """The launches of one block, in order."""
+    """The launches of one `tracing` block, in order."""
 
     def __init__(self, settings: TraceSettings) -> None:
         self.launches: list[LaunchTrace] = []
         self.choices: dict[str, int] = {}
-        """How many configurations each autotuned kernel had left to choose from."""
+        """Number of configurations that each autotuned kernel could choose from, by kernel."""
         self._settings = settings
 
     def launch(self, executor: Untyped, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Interpret one `kernel[grid](...)`; triton's executor hands its call over."""
+        """Interpret one `kernel[grid](...)`; triton's grid executor hands its call over."""
         function = executor.fn
         bound = bind(function, args, named)
         for hook in executor.pre_run_hooks:
@@ -70,7 +70,7 @@ class Trace:
         x, y, z = (*(int(g) for g in asked), 1, 1)[:3]
         grid = (x, y, z)
         converter = Converter()
-        # Converting a tensor descriptor already computes: nothing that counts, but it is watched.
+        # Converting a tensor descriptor runs builder operations: watched, but not counted.
         triton_interpreter.interpreter_builder.watch = self._settings.watching(
             function.__name__, [], line=0, counting=False, raising=False
         )
@@ -89,7 +89,9 @@ class Trace:
         self.launches.append(watch.trace(grid, ran))
 
     def choose(self, kernel: str, configs: list[Config], launch: Untyped) -> Untyped:
-        """Take the configuration that was recorded for this kernel, or the one that is asked."""
+        """Take the configuration recorded for this autotuned kernel, else the one of number
+        `config`.
+        """
         self.choices[kernel] = max(len(configs), self.choices.get(kernel, 0))
         wanted = self._settings.configs.get(kernel)
         if wanted is None:
@@ -104,7 +106,9 @@ class Trace:
         values: dict[str, Any],
         grid: Grid,
     ) -> int:
-        """The programs of one launch, with what they leave in memory noted where that is asked."""
+        """Run a launch and, with a book, record what it leaves in memory; returns how many programs
+        ran.
+        """
         settings, total = self._settings, grid[0] * grid[1] * grid[2]
         book = settings.book
         if book is None:
@@ -123,7 +127,7 @@ class Trace:
             ran = self._run(watch, function, values, grid)
             book.end(partial=ran < total)
             return ran
-        # What takes more work than it may is cut short: then too others are stood for.
+        # A launch cut short by the work limit is a sample too.
         chosen = list(self._order(grid))
         seed = settings.sample_seed + len(self.launches)
         alike = Everywhere(grid, seed, [number_of(program, grid) for program in chosen])
@@ -148,10 +152,10 @@ class Trace:
         grid: Grid,
         ran: int,
     ) -> None:
-        """The last program, and those of which none in a sample goes their way.
+        """Run the last program, and one program of each path that the sample did not take.
 
-        The tail and the largest offsets are the last one's; what these do is not counted, since
-        counts are scaled from programs that stand for their like.
+        The last one has the tail block and the largest offsets. None of them is counted, since
+        counts are scaled from the sample.
         """
         program: Grid | None = place_of(grid[0] * grid[1] * grid[2] - 1, grid)
         most = most_beside(watch, ran, self._settings.work)
@@ -169,7 +173,7 @@ class Trace:
         grid: Grid,
         chosen: Sequence[Grid],
     ) -> int:
-        """Some programs of one launch, uncounted."""
+        """Run some programs of one launch, uncounted."""
         partial = len(chosen) < grid[0] * grid[1] * grid[2]
         book.begin(function, bound, partial=partial)
         for program in chosen:
@@ -180,7 +184,7 @@ class Trace:
     def _run(
         self, watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid
     ) -> int:
-        """The programs of one launch; how many of them ran."""
+        """Run the programs of one launch; returns how many ran."""
         builder = triton_interpreter.interpreter_builder
         builder.watch = watch
         builder.grid_dim = grid
@@ -225,14 +229,14 @@ def tracing(settings: TraceSettings = _EVERYTHING) -> Iterator[Trace]:
 
 @contextlib.contextmanager
 def _host_modes_off() -> Iterator[None]:
-    """Torch means torch while a kernel runs, whatever modes the host code is under."""
+    """Suspend the host code's torch modes while a kernel runs."""
     with torch._C.DisableTorchFunction(), _disable_current_modes():  # noqa: SLF001
         yield
 
 
 @contextlib.contextmanager
 def _blamed(watch: LaunchWatch) -> Iterator[None]:
-    """Whatever a kernel raises becomes a fault with its name and line."""
+    """Turn whatever a kernel raises into a fault with its name and the candidate's line."""
     try:
         yield
     except KernelFault:
@@ -251,11 +255,11 @@ def _blamed(watch: LaunchWatch) -> Iterator[None]:
 
 
 _TELLING_APART = ("/everywhere.py", "/intervals.py", "/interpret_everywhere.py")
-"""What fails there is no fault of a kernel."""
+"""Modules whose errors are not the kernel's fault."""
 
 
 def _innermost(error: BaseException) -> str:
-    """The file that raised it."""
+    """Name of the file that raised the error."""
     step, name = error.__traceback__, ""
     while step is not None:
         name = step.tb_frame.f_code.co_filename
@@ -264,7 +268,7 @@ def _innermost(error: BaseException) -> str:
 
 
 def _line_of(error: BaseException) -> int:
-    """The candidate's innermost line that the traceback passes."""
+    """Line of the innermost frame in the candidate's file."""
     line = 0
     step = error.__traceback__
     while step is not None:
@@ -282,7 +286,7 @@ def _run_one(
     grid: Grid,
     program: Grid,
 ) -> None:
-    """One program, uncounted, with what it leaves in memory noted."""
+    """Run one program, uncounted, and record what it leaves in memory."""
     one = BookWatch(watch.kernel, watch.regions, line=watch.line, counting=False, raising=True)
     one.book = book
     builder = triton_interpreter.interpreter_builder
@@ -295,14 +299,14 @@ def _run_one(
 
 
 def _probe(watch: LaunchWatch, function: Untyped, values: dict[str, Any], grid: Grid) -> None:
-    """Start the first programs, only until each has shown where it reads; nothing is counted."""
+    """Run the first programs up to their second loads, uncounted, to see what they share."""
     builder = triton_interpreter.interpreter_builder
     total = grid[0] * grid[1] * grid[2]
     probe = LaunchWatch(watch.kernel, watch.regions, line=watch.line, counting=False, raising=True)
     builder.watch = probe
 
     def trips(number: int) -> int | None:
-        """Of the first loop of one program, which is left as soon as it reads again."""
+        """Trip count of the first loop of one program, which is left as soon as it loads again."""
         program = place_of(number, grid)
         builder.grid_idx = program
         probe.begin_probe(program)

@@ -1,4 +1,4 @@
-"""Host values as a kernel receives them: pointers that know their tensor, typed scalars."""
+"""Host values as a kernel receives them: typed scalars, and pointers that know their tensor."""
 
 import inspect
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from workbench.kernels.untyped import Untyped
 
 
 def bind(function: Untyped, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    """Parameters by name; launch options such as num_warps are no parameters.
+    """Arguments by parameter name, without launch options such as num_warps.
 
-    KernelRaised where they do not fit, ValueError for a tensor of the host's.
+    Raises KernelRaised where they do not fit the signature, ValueError for a tensor on the host.
     """
     signature = inspect.signature(function)
     known = {name: value for name, value in named.items() if name in signature.parameters}
@@ -36,7 +36,7 @@ def bind(function: Untyped, args: tuple[Any, ...], named: dict[str, Any]) -> dic
 
 
 def _refuse_host_tensors(bound: Mapping[str, object]) -> None:
-    """As triton does: a kernel cannot reach the host's memory."""
+    """Raise as triton does: a kernel cannot access host memory."""
     for place, value in enumerate(bound.values()):
         if isinstance(value, torch.Tensor) and on_host(value):
             says = f"Pointer argument (at {place}) cannot be accessed from Triton (cpu tensor?)"
@@ -44,17 +44,19 @@ def _refuse_host_tensors(bound: Mapping[str, object]) -> None:
 
 
 class Converter:
-    """Host values as the kernel sees them; gathers the regions that it may touch."""
+    """Converts host values to interpreter values, and collects the memory regions they allow."""
 
     def __init__(self) -> None:
         self.regions: list[Region] = []
 
     def convert(self, name: str, value: Untyped) -> Untyped:
-        """A pointer for a tensor, a typed scalar for a number; None and constants stay."""
+        """A pointer for a tensor, a typed scalar for a number; None and constexprs stay as they
+        are.
+        """
         if isinstance(value, bool):
             return _scalar(np.bool_(value), tl.int1)
         if isinstance(value, float):
-            # The compiler passes Python floats as fp32, so bf16 times a float is fp32.
+            # The compiler passes Python floats as fp32, so bf16 * float is fp32.
             return _scalar(np.float32(value), tl.float32)
         if isinstance(value, tuple):
             items = [self.convert(f"{name}[{i}]", item) for i, item in enumerate(value)]

@@ -1,7 +1,7 @@
-"""Which ways that rest on loaded numbers a kernel went: of one never gone, nothing was compared.
+"""Which outcomes of branches on loaded values occurred: a path never taken was never compared.
 
-Conditions on program ids and sizes are the launch's; those on what floating-point tensors hold are
-the data's, and a kernel may be right for all data that it was tried with and for no other.
+Branches on program ids and sizes depend on the launch only. Branches on loaded floating-point
+values depend on the data: a kernel may be right for all data that was tried, and for no other.
 """
 
 import contextlib
@@ -24,17 +24,17 @@ from workbench.kernels.untyped import Untyped
 
 
 class Ways:
-    """What conditions on loaded numbers came out as, by their place, over any number of calls."""
+    """Outcomes of conditions on loaded values, by source line, over any number of calls."""
 
     def __init__(self) -> None:
         self._seen: defaultdict[tuple[str, int, bool], set[bool]] = defaultdict(set)
 
     def note(self, kernel: str, *truths: bool, branch: bool) -> None:
-        """A condition at the line that runs came out so."""
+        """Record an outcome of a condition at the current line."""
         self._seen[kernel, candidate_line(), branch].update(truths)
 
     def one_sided(self) -> tuple[Way, ...]:
-        """Those that came out one way only; of a branch its comparison is not told again."""
+        """Conditions that had one outcome only; a branch's own comparison is not listed again."""
         branches = {(kernel, line) for kernel, line, branch in self._seen if branch}
         return tuple(
             Way(kernel=kernel, line=line, truth=next(iter(truths)), branch=branch)
@@ -44,17 +44,17 @@ class Ways:
 
 
 class _HeedingBuilder(TracedBuilder):
-    """The builder while it is told apart what rests on loaded numbers."""
+    """The builder that also tracks which values depend on loaded ones."""
 
     ways: Ways
 
     def decided(self, handle: TensorHandle) -> None:
-        """Python takes a truth."""
+        """Python asks for a truth value: a branch on it, if it depends on loaded values."""
         if _loaded(handle) and handle.data.dtype.kind in "bf":
             self.ways.note(self.watch.kernel, bool(handle.data.reshape(-1)[0]), branch=True)
 
     def binary_op(self, lhs: TensorHandle, rhs: TensorHandle, op: Untyped) -> TensorHandle:
-        """Elementwise on two operands; comparisons are noted."""
+        """Elementwise on two operands; outcomes of comparisons are recorded."""
         made = _passed_on(super().binary_op(lhs, rhs, op), (lhs, rhs))
         if op in COMPARISONS and getattr(made, "rounded", False) and not _loaded(made):
             what = "a condition on what a GPU rounds in its own way (of no data)"
@@ -65,13 +65,13 @@ class _HeedingBuilder(TracedBuilder):
         return made
 
     def create_masked_load(self, ptrs: TensorHandle, *rest: Untyped, **named: Untyped) -> Untyped:
-        """Floating-point numbers are the judge's to choose; integers name places and lengths."""
+        """Floating-point values are the judge's to choose; integers are indices and lengths."""
         made = super().create_masked_load(ptrs, *rest, **named)
         made.loaded = ptrs.get_element_ty().is_floating()
         return made
 
     def reduced(self, combine: str, inputs: Untyped, results: Untyped) -> None:
-        """A sum of loaded numbers is one."""
+        """A reduction of loaded values counts as loaded."""
         super().reduced(combine, inputs, results)
         for result in results:
             _passed_on(result.handle, [tensor.handle for tensor in inputs])
@@ -110,10 +110,10 @@ _ROUNDED = frozenset(
     f"create_{name}"
     for name in ("cos", "erf", "exp", "exp2", "extern_elementwise", "log", "log2", "rsqrt", "sin")
 )
-"""Operations whose last bits a GPU's units choose; a kernel could tell them from numpy's."""
+"""Operations whose last bits differ between GPU and numpy, so that a kernel can tell them apart."""
 _OTHERS = ("cast_impl", "ternary_op", "unary_op")
 _NOT_LOADED = ("create_atomic_cas", "create_atomic_rmw")
-"""What updates give back are tickets and flags."""
+"""Operations whose results are not data: atomics return tickets and flags."""
 
 
 def _rules() -> dict[str, Untyped]:
@@ -132,7 +132,7 @@ HeedingBuilder: type[_HeedingBuilder] = type("HeedingBuilder", (_HeedingBuilder,
 
 @contextlib.contextmanager
 def heeding(ways: Ways | None) -> Iterator[None]:
-    """Note in `ways` what conditions on loaded numbers come out as; None: nothing is noted."""
+    """Record in `ways` the outcomes of conditions on loaded values; None records nothing."""
     if ways is None:
         yield
         return

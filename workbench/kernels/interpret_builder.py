@@ -1,4 +1,4 @@
-"""The interpreter's operations: watched, and right where triton's own are wrong or missing."""
+"""The interpreter's operations: instrumented, and corrected where triton's are wrong or missing."""
 
 import dataclasses
 import inspect
@@ -25,18 +25,18 @@ _COMPARING = {
     *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
     *(np.minimum, np.maximum, np.fmin, np.fmax),
 }
-"""Done where integers are, at half the rate of fp32 arithmetic."""
+"""Comparisons run on the integer pipe, at half the rate of fp32 arithmetic."""
 _WRAPPING = {np.add, np.subtract, np.multiply}
 _SHIFTS = (np.left_shift, np.right_shift)
 _PIPES = {"fp16": "float16", "bf16": "bfloat16", "fp64": "float64", "int8": "int8"}
 
 
 class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
-    """Triton's builder with the launch's `watch` looking on.
+    """Triton's interpreter builder, instrumented with the launch's `watch`.
 
-    bfloat16 is held as bit patterns and computed in float32, rounded after every operation, as
-    the GPU does. fp8 and microscaled formats are refused: triton's conversions of them round
-    wrongly. Overflow checks that only a debug build would report are left out.
+    bfloat16 is held as bit patterns and computed in float32, rounded after every operation, as the
+    GPU does. fp8 and microscaled formats are refused: triton's conversions of them round wrongly.
+    Overflow checks, which only debug builds have, are left out.
     """
 
     watch: LaunchWatch
@@ -48,23 +48,25 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         )
 
     def decided(self, handle: TensorHandle) -> None:
-        """Python takes a scalar's value, to branch on it or to count with it."""
+        """Python asks for a scalar's value, to branch on it or as a trip count."""
 
     def create_barrier(self) -> None:
-        """Threads wait for each other; programs are interpreted as one."""
+        """All threads of a program reach a barrier together; the interpreter runs them as one."""
         self.watch.waited()
 
     def reduced(self, combine: str, inputs: Untyped, results: Untyped) -> None:
-        """Tensors were reduced or scanned by triton's own function of that name, or a kernel's."""
+        """A hook: tensors were reduced or scanned by triton's function of that name, or a kernel's
+        own.
+        """
 
     # -- numbers
 
     def get_bf16(self, value: float) -> TensorHandle:
-        """A bfloat16 constant; 3.6 has none."""
+        """A bfloat16 constant; triton 3.6 has none."""
         return TensorHandle(numbers.narrow(np.array([value], dtype=np.float32)), tl.bfloat16)
 
     def get_all_ones_value(self, kind: Untyped) -> TensorHandle:
-        """What `~x` is told by; 3.6 has none for unsigned integers."""
+        """The operand of `~x`; triton 3.6 has none for unsigned integers."""
         scalar = kind.scalar
         if not scalar.is_int_unsigned() or scalar.primitive_bitwidth < 8:
             return super().get_all_ones_value(kind)
@@ -114,13 +116,13 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return _handle(1 / np.sqrt(_float_of(arg)), arg.dtype.scalar)
 
     def create_erf(self, arg: TensorHandle) -> TensorHandle:
-        """Vectorized; a GPU evaluates about twenty FMAs and one exponential."""
+        """Vectorized; counted as about twenty FMAs and one exponential."""
         self.watch.vector(20 * arg.data.size)
         self.watch.special(arg.data.size)
         return _handle(erf(_float_of(arg)), arg.dtype.scalar)
 
     def create_fma(self, x: TensorHandle, y: TensorHandle, z: TensorHandle) -> TensorHandle:
-        """Rounded once: float64 holds the product of two float32 exactly."""
+        """Rounded once: float64 holds the product of two float32 values exactly."""
         kind = z.dtype.scalar
         self._refuse_fp8(kind)
         self.watch.vector(2 * z.data.size)
@@ -142,20 +144,20 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return _handle(clamped, arg.dtype.scalar)
 
     def create_minnumf(self, lhs: TensorHandle, rhs: TensorHandle) -> TensorHandle:
-        """NaN loses; 3.6 lets it win."""
+        """NaN loses; in triton 3.6 it wins."""
         return self.binary_op(lhs, rhs, np.fmin)
 
     def create_maxnumf(self, lhs: TensorHandle, rhs: TensorHandle) -> TensorHandle:
-        """NaN loses; 3.6 lets it win."""
+        """NaN loses; in triton 3.6 it wins."""
         return self.binary_op(lhs, rhs, np.fmax)
 
     def create_ashr(self, lhs: TensorHandle, rhs: TensorHandle) -> TensorHandle:
-        """Arithmetic shift; 3.6 changes its operands in place."""
+        """Arithmetic shift; triton 3.6 changes its operands in place."""
         copies = [TensorHandle(h.data, h.dtype) for h in (lhs, rhs)]
         return super().create_ashr(*copies)
 
     def create_umulhi(self, lhs: TensorHandle, rhs: TensorHandle) -> TensorHandle:
-        """High half of the unsigned product; 3.6 widens negative numbers with their sign."""
+        """High half of the unsigned product; triton 3.6 sign-extends the operands."""
         if lhs.data.dtype.itemsize != 4:
             return super().create_umulhi(lhs, rhs)
         wide = [np.ascontiguousarray(h.data).view(np.uint32).astype(np.uint64) for h in (lhs, rhs)]
@@ -207,7 +209,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
     def ternary_op(
         self, lhs: TensorHandle, rhs: TensorHandle, other: TensorHandle, op: Untyped
     ) -> TensorHandle:
-        """`where`; a choice between pointers into two tensors points into neither for sure."""
+        """`where`; a choice between pointers into two tensors has no tensor for bounds checks."""
         result = super().ternary_op(lhs, rhs, other, op)
         if isinstance(other.dtype, ArgumentPointer) and region_of(rhs.dtype) is not (
             other.dtype.region
@@ -275,7 +277,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         )
 
     def create_inline_asm(self, *_: Untyped) -> TensorHandle:
-        """Refused: nothing here can run PTX."""
+        """Refused: the interpreter cannot run PTX."""
         raise CannotJudge("inline assembly", kernel=self.watch.kernel, line=candidate_line())
 
     # -- memory
@@ -283,7 +285,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
     def create_masked_load(
         self, ptrs: TensorHandle, mask: Untyped, other: Untyped, *rest: Untyped, **named: Untyped
     ) -> TensorHandle:
-        """Checked, counted, then done; a probed program only shows its address and reads zeros."""
+        """Checked, counted, then done; a probed program only shows addresses and reads zeros."""
         lit = mask_of(mask)
         if self.watch.probing:
             self.watch.begins(ptrs, lit)
@@ -338,7 +340,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return super().create_atomic_cas(ptr, *rest)
 
     def _refuse_wide_shift(self, values: Array, by: Array) -> None:
-        """A GPU shifts everything out, a CPU does not, and the compiler may do anything."""
+        """Refuse shifts by the width or more: undefined when compiled; CPU and GPU differ."""
         if bool(((by < 0) | (by >= 8 * values.dtype.itemsize)).any()):
             what = "a shift by more bits than a number has"
             raise CannotJudge(what, kernel=self.watch.kernel, line=candidate_line())
@@ -352,7 +354,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
 
 _STORE = inspect.signature(InterpreterBuilder.create_masked_store)
 _SPARE: tuple[None, ...] = (None,) * (len(_STORE.parameters) - 5)
-"""3.6 takes the cache modifier and the eviction policy apart, 3.9 as one."""
+"""triton 3.6 passes cache modifier and eviction policy as two arguments, 3.9 as one."""
 
 
 def _float_of(handle: TensorHandle) -> Array:
@@ -370,12 +372,12 @@ def _handle(values: Array, kind: Untyped) -> TensorHandle:
 
 
 def _fitted(values: Array, kind: Untyped) -> Array:
-    """Back in the type's own width, where numpy's promotion left it."""
+    """The result in the type's own width, which numpy's promotion may have widened."""
     dtype = triton_interpreter._get_np_dtype(kind)  # noqa: SLF001
     return values if values.dtype.itemsize <= dtype.itemsize else values.astype(dtype)
 
 
 def mask_of(mask: Untyped) -> Array:
-    """The lanes of a mask; block pointers and descriptors of 3.6 pass a bare array."""
+    """The lanes of a mask; block pointers and descriptors in triton 3.6 pass a bare array."""
     lanes: Array = mask.data if isinstance(mask, TensorHandle) else np.asarray(mask)
     return lanes

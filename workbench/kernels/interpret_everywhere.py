@@ -1,4 +1,4 @@
-"""The interpreter's operations, followed for every program of a launch at once."""
+"""The interpreter's operations, evaluated on intervals for every program of a launch at once."""
 
 import ctypes
 from collections.abc import Iterator
@@ -26,12 +26,12 @@ _CHOICES = {np.minimum, np.maximum, np.fmin, np.fmax}
 
 
 def spread_of(handle: object) -> Spread:
-    """How a value differs between programs."""
+    """How a value varies over the programs of the launch."""
     return getattr(handle, "spread", None)
 
 
 class EverywhereBuilder(TracedBuilder):
-    """The builder while programs of a launch are told apart."""
+    """The builder that also computes every value for all other programs of the launch."""
 
     everywhere: Everywhere
 
@@ -41,15 +41,16 @@ class EverywhereBuilder(TracedBuilder):
         return with_spread(made, exact(self.everywhere.axes[axis].astype(np.int32)))
 
     def decided(self, handle: TensorHandle) -> None:
-        """Python takes a value: programs with another one part."""
+        """Python asks for a value: programs with another value take another path."""
         spread = spread_of(handle)
         if isinstance(spread, Span):
             self.everywhere.part(spread.low)
 
     def trips(self, start: Untyped, stop: Untyped, step: Untyped) -> Span | None:
-        """A loop's number of trips parts programs; its variable's first value everywhere.
+        """Programs whose loop has another trip count take another path; returns the loop variable's
+        start.
 
-        None where the loop is the same in every program, or rests on data.
+        None where the loop is the same in every program, or depends on data.
         """
         handles = [_handle_of(value) for value in (start, stop, step)]
         spans = [_span(handle) for handle in handles]
@@ -68,7 +69,7 @@ class EverywhereBuilder(TracedBuilder):
         return self._followed(super().binary_op(lhs, rhs, op), (lhs, rhs), op)
 
     def create_idiv(self, lhs: TensorHandle, rhs: TensorHandle) -> TensorHandle:
-        """Towards zero, as C divides."""
+        """Rounded toward zero, as in C."""
         return self._followed(super().create_idiv(lhs, rhs), (lhs, rhs), towards_zero)
 
     def create_ashr(self, lhs: TensorHandle, rhs: TensorHandle) -> TensorHandle:
@@ -76,7 +77,7 @@ class EverywhereBuilder(TracedBuilder):
         return self._followed(super().create_ashr(lhs, rhs), (lhs, rhs), np.right_shift)
 
     def create_addptr(self, ptr: TensorHandle, offset: TensorHandle) -> TensorHandle:
-        """A pointer moved by so many elements."""
+        """Pointer plus element offset."""
         made = super().create_addptr(ptr, offset)
         spans = _span(ptr), _span(offset)
         if not _either(ptr, offset) or None in spans or not self.everywhere.following:
@@ -120,14 +121,14 @@ class EverywhereBuilder(TracedBuilder):
     def create_masked_load(
         self, ptrs: TensorHandle, mask: Untyped, other: Untyped, *rest: Untyped, **named: Untyped
     ) -> TensorHandle:
-        """What is loaded is data."""
+        """A loaded value is data."""
         address = self._address(ptrs)
         self.everywhere.accessed(address)
         made = super().create_masked_load(ptrs, mask, other, *rest, **named)
         return with_spread(made, self._read(address, ptrs, made))
 
     def _read(self, address: Spread, ptrs: TensorHandle, made: TensorHandle) -> Spread:
-        """One number for each program, out of memory that no kernel writes: an index, a length."""
+        """One scalar per program, from memory that no kernel writes: an index or a length."""
         region = region_of(ptrs.dtype)
         if not isinstance(address, Span) or not address.exact or made.data.size > 1:
             return UNKNOWN
@@ -143,7 +144,7 @@ class EverywhereBuilder(TracedBuilder):
     def create_masked_store(
         self, ptrs: TensorHandle, value: TensorHandle, mask: Untyped, *rest: Untyped
     ) -> TensorHandle | None:
-        """A number that is stored decides what an output holds."""
+        """A stored value, if it depends on the program only, is part of the path."""
         self.everywhere.accessed(self._address(ptrs), _lanes(ptrs, mask), _place(ptrs))
         spread = spread_of(value)
         if isinstance(spread, Span):
@@ -153,22 +154,22 @@ class EverywhereBuilder(TracedBuilder):
     def create_atomic_rmw(
         self, op: Untyped, ptr: TensorHandle, val: TensorHandle, mask: Untyped, *rest: Untyped
     ) -> TensorHandle:
-        """As a store; what it gives back is data."""
+        """Like a store; the returned value is data."""
         self.everywhere.accessed(self._address(ptr), _lanes(ptr, mask), _place(ptr))
         return with_spread(super().create_atomic_rmw(op, ptr, val, mask, *rest), UNKNOWN)
 
     def create_atomic_cas(self, ptr: TensorHandle, *rest: Untyped) -> TensorHandle:
-        """As a store."""
+        """Like a store."""
         lanes = np.ones(ptr.data.shape, dtype=np.bool_)
         self.everywhere.accessed(self._address(ptr), lanes, _place(ptr))
         return with_spread(super().create_atomic_cas(ptr, *rest), UNKNOWN)
 
     _through: Spread = None
-    """The address that a descriptor's indices make, while it is being used."""
+    """The address that a descriptor's indices compute, while the descriptor is in use."""
     _indirect = False
 
     def _address(self, ptrs: TensorHandle) -> Spread:
-        """A pointer's spread; what descriptors and block pointers move are plain arrays."""
+        """How a pointer varies over programs; descriptors and block pointers hold plain arrays."""
         return self._through if self._indirect else spread_of(ptrs)
 
     def indirect(self, access: Untyped, args: Untyped, named: Untyped) -> Untyped:
@@ -181,8 +182,10 @@ class EverywhereBuilder(TracedBuilder):
             self._indirect, self._through = before
 
     def _described(self, args: Untyped) -> Spread:
-        """The address that a descriptor's indices name, but for what is the same in all programs;
-        UNKNOWN where they do not tell. Parts programs by how much of the block lies inside.
+        """How the address of a descriptor access varies, relative to the tensor's base.
+
+        UNKNOWN where the indices do not tell. Programs of which another part of the block lies
+        inside the tensor take another path.
         """
         described = [one for one in args if isinstance(one, TensorDescHandle)]
         indices = [one for one in args if isinstance(one, list | tuple)]
@@ -207,7 +210,7 @@ class EverywhereBuilder(TracedBuilder):
     # -- the rules
 
     def lifted(self, operation: Untyped, made: Untyped, args: Untyped, named: Untyped) -> Spread:
-        """The same operation on every program's number; None where there is not one of each."""
+        """An operation applied to every program's value; None where an operand has none."""
         spreads = [spread_of(one) for one in handles_in(args)]
         if not isinstance(made, TensorHandle) or UNKNOWN in spreads or not any(spreads):
             return None
@@ -228,7 +231,7 @@ class EverywhereBuilder(TracedBuilder):
         return exact(_widened(numbers, every.dtype))
 
     def _in_all(self, args: Untyped) -> list[Untyped]:
-        """Arguments with a lane for each program."""
+        """Operands with one lane per program."""
         given: list[Untyped] = []
         for arg in args:
             if isinstance(arg, list | tuple):
@@ -244,7 +247,7 @@ class EverywhereBuilder(TracedBuilder):
         return given
 
     def reduced(self, combine: str, inputs: Untyped, results: Untyped) -> None:
-        """Sums and extremes of what programs agree on but for their ids; all else is data."""
+        """Sums and extremes of values that depend on program ids alone; all else is data."""
         handles = [tensor.handle for tensor in inputs]
         if not _either(*handles):
             return
@@ -254,7 +257,7 @@ class EverywhereBuilder(TracedBuilder):
                 self.lost(result.handle, handles)
             return
         self.everywhere.part_by(span)
-        # Of lanes that are evenly apart these are exact; for others they tell programs apart.
+        # Exact for evenly spaced lanes; for others at least different between programs.
         lanes = handles[0].data.size // max(results[0].handle.data.size, 1)
         values = _REDUCTIONS[combine](span, lanes)
         with_spread(results[0].handle, exact(self._wide(values)))
@@ -286,7 +289,7 @@ class EverywhereBuilder(TracedBuilder):
         return with_spread(made, span)
 
     def _exactly(self, made: TensorHandle, left: Span, right: Span, op: Untyped) -> Span:
-        """The same operation on every program's number, in the operands' own width."""
+        """An operation applied to every program's value, in the operands' own width."""
         with np.errstate(all="ignore"):
             values = self._wide(np.asarray(op(left.low, right.low)))
         if values.dtype == np.bool_:
@@ -299,7 +302,9 @@ class EverywhereBuilder(TracedBuilder):
         return np.broadcast_to(values, self.everywhere.axes[0].shape)
 
     def lost(self, made: Untyped, operands: Untyped, *, spoiled: bool = False) -> Untyped:
-        """What meets data is data; a program's number that it meets decides what comes out."""
+        """Combined with data a value becomes data; programs that combine another value take another
+        path.
+        """
         of_ids = [isinstance(spread_of(operand), Span) for operand in operands]
         data = spoiled or any(spread_of(operand) is UNKNOWN for operand in operands)
         self.everywhere.blind |= any(of_ids) and not data
@@ -313,7 +318,7 @@ class EverywhereBuilder(TracedBuilder):
 
 
 def _place(ptrs: TensorHandle) -> int:
-    """The address of the storage that a pointer points into; 0 where nobody knows."""
+    """Address of the storage that a pointer points into; 0 if unknown."""
     region = region_of(ptrs.dtype)
     return 0 if region is None else int(region.low)
 
@@ -332,7 +337,7 @@ def _added(base: Span | None, moved: Span | None, width: int) -> Spread:
 
 
 def _widened(data: Array, kind: Untyped) -> Array:
-    """Numbers as they are computed with: bfloat16 is held as bit patterns."""
+    """Values in the type they are computed in: bfloat16 is held as bit patterns."""
     return widen(data) if kind.scalar == tl.bfloat16 and data.dtype == np.uint16 else data
 
 
@@ -344,7 +349,7 @@ def _handle_of(value: Untyped) -> Untyped:
 
 
 def with_spread(handle: Untyped, spread: Spread) -> Untyped:
-    """The same value, with how it differs between programs."""
+    """The value together with how it varies over the programs."""
     handle.spread = spread
     return handle
 
@@ -354,7 +359,7 @@ def _either(*handles: TensorHandle) -> bool:
 
 
 def _span(handle: TensorHandle) -> Span | None:
-    """A value's span, of one that is the same everywhere too; None for data."""
+    """The range of a value in every program, also of one that is the same in all; None for data."""
     spread = spread_of(handle)
     if isinstance(spread, Span):
         return spread
@@ -380,11 +385,11 @@ _REDUCTIONS: dict[str, Untyped] = {
     "_elementwise_min": lambda span, _: span.low,
 }
 _UNWATCHED = LaunchWatch("", [], line=0, counting=False, raising=False)
-"""Where an operation is repeated for other programs: nothing that counts."""
+"""A watch for operations that are repeated for other programs: counts nothing."""
 
 
 def handles_in(args: Untyped) -> Iterator[TensorHandle]:
-    """The values among an operation's arguments."""
+    """The interpreter values among an operation's arguments."""
     for arg in args:
         if isinstance(arg, TensorHandle):
             yield arg

@@ -1,4 +1,4 @@
-"""The rest of the interpreter's operations while programs are told apart, and how that begins."""
+"""More of the interpreter's operations on all programs at once, and how that mode is entered."""
 
 import contextlib
 import functools
@@ -20,15 +20,15 @@ from workbench.kernels.trace_launch import Grid, LaunchWatch
 from workbench.kernels.untyped import Untyped
 
 _MOST_WAYS = 24
-"""Programs that run beside a sample because none of it goes their way (ours)."""
+"""Most programs that run in addition to a sample because it did not take their path (ours)."""
 _WAYS_WORK = 0.5
-"""Of the work that a launch may cost, how much they may add (ours)."""
+"""The share of a launch's work limit that these may add (ours)."""
 _LANEWISE = frozenset(
     {"bitcast", "ceil", "clampf", "cos", "erf", "exp", "exp2", "extern_elementwise", "fabs"}
     | {"floor", "fma", "fneg", "fp_to_fp", "iabs", "log", "log2", "precise_sqrt", "rsqrt", "sin"}
     | {"sqrt", "umulhi"}
 )
-"""Operations on each lane by itself that have no rule of their own."""
+"""Elementwise operations that need no rule of their own."""
 
 _SAME_LANES = ("splat", "broadcast", "expand_dims", "reshape", "trans", "unsplat")
 """Operations that move or repeat lanes."""
@@ -92,7 +92,10 @@ def _spreads(args: Untyped) -> Iterator[Spread]:
 
 
 def _rules() -> dict[str, Untyped]:
-    """Every operation that has no rule of its own passes on that it met a program's number."""
+    """A default for every operation without a rule of its own: program numbers decide the path.
+
+    What it computes from them is no longer tracked.
+    """
     rules = {}
     for name, _ in inspect.getmembers(TracedBuilder, inspect.isfunction):
         if not name.startswith("create_") or name in vars(EverywhereBuilder):
@@ -109,7 +112,7 @@ FollowingBuilder: type[EverywhereBuilder] = type("FollowingBuilder", (Everywhere
 
 @contextlib.contextmanager
 def following(everywhere: Everywhere) -> Iterator[None]:
-    """Tell the programs that run in the body from all others of their launch."""
+    """Track which programs of the launch take the same path as those that run in the body."""
     builder = triton_interpreter.interpreter_builder
     before = builder.__class__
     builder.__class__, builder.everywhere = FollowingBuilder, everywhere
@@ -121,7 +124,7 @@ def following(everywhere: Everywhere) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unfollowed() -> Iterator[None]:
-    """Programs that run in the body say nothing about others."""
+    """Do not track programs that run in the body."""
     builder = triton_interpreter.interpreter_builder
     before = builder.__class__
     builder.__class__ = TracedBuilder
@@ -133,7 +136,7 @@ def unfollowed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def told_apart(builder: Untyped, program: Grid) -> Iterator[None]:
-    """One program, with all others that go its way, where programs are told apart."""
+    """Run one program, tracking all others that take the same path, if a launch is tracked."""
     if not isinstance(builder, EverywhereBuilder):
         yield
         return
@@ -143,7 +146,7 @@ def told_apart(builder: Untyped, program: Grid) -> Iterator[None]:
 
 
 def most_beside(watch: LaunchWatch, ran: int, work: int | None) -> int:
-    """How many programs may run beside a sample, to see every way through a kernel."""
+    """How many programs may run in addition to a sample, so that every path is taken once."""
     if work is None:
         return _MOST_WAYS
     return min(_MOST_WAYS, int(work * _WAYS_WORK / max(watch.work / max(ran, 1), 1)))

@@ -1,7 +1,7 @@
-"""What kernels tell the compiler of their numbers, held to the numbers themselves.
+"""Checks compiler hints such as `tl.multiple_of` and `tl.assume` against the actual values.
 
-The compiler makes wide accesses of what `tl.multiple_of`, `tl.max_contiguous` and `max_constancy`
-say. Where one is false the compiled kernel does what the interpreter does not.
+The compiler widens accesses where `tl.multiple_of`, `tl.max_contiguous` and `tl.max_constancy`
+allow it. Where a hint is false the compiled kernel does something else than the interpreter.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 def patch(scope: Untyped, module: Untyped) -> None:
-    """Put checks around the hints of a module of triton's; `scope` undoes it."""
+    """Install the checks in a module of triton's; `scope` undoes it."""
     for name, (attribute, holds) in _HINTS.items():
         scope.set_attr(module, name, _checked(name, getattr(module, name), attribute, holds))
 
@@ -27,7 +27,7 @@ def patch(scope: Untyped, module: Untyped) -> None:
 def _checked(name: str, hint: Untyped, attribute: str, holds: Untyped) -> Untyped:
     def checked(value: Untyped, values: Untyped, **_: object) -> Untyped:
         hinted = hint(value, values)
-        # Of pointers it is told in bytes, of addresses that a GPU has not.
+        # For pointers the hint is in bytes, and our addresses are not a GPU's.
         if not isinstance(value, tl.tensor) or value.dtype.is_ptr():
             return hinted
         numbers = value.handle.data
@@ -45,7 +45,7 @@ def _checked(name: str, hint: Untyped, attribute: str, holds: Untyped) -> Untype
 
 
 def _multiples(numbers: Array, multiple: int) -> bool:
-    """Every run of consecutive numbers begins at a multiple."""
+    """Whether every run of consecutive values starts at a multiple of `multiple`."""
     if numbers.ndim == 0 or len(numbers) == 1:
         return not bool((numbers.astype(np.int64) % multiple).any())
     begins = np.concatenate([np.ones_like(numbers[:1]), np.diff(numbers, axis=0) != 1])
@@ -53,18 +53,18 @@ def _multiples(numbers: Array, multiple: int) -> bool:
 
 
 def _contiguous(numbers: Array, length: int) -> bool:
-    """Groups of so many are consecutive; where a remainder was taken they may begin anew."""
+    """Whether groups of `length` lanes are consecutive; after a modulo they may restart."""
     steps = _steps(numbers, length)
     return bool(((steps == 1) | (steps < 0)).all())
 
 
 def _constant(numbers: Array, length: int) -> bool:
-    """Groups of so many are equal."""
+    """Whether groups of `length` lanes are equal."""
     return not bool(_steps(numbers, length).any())
 
 
 def _steps(numbers: Array, length: int) -> Array:
-    """Differences of neighbours within groups of `length` along the first axis."""
+    """Differences between neighbours within groups of `length` along the first axis."""
     if numbers.ndim == 0 or len(numbers) < 2:
         return np.zeros(0, dtype=np.int64)
     length = min(length, len(numbers))

@@ -1,9 +1,8 @@
-"""Lanes of one program that meet in memory: on a GPU no thread waits for another one's access.
+"""Races between lanes of one program: on a GPU no thread waits for another one's access.
 
-The interpreter does one operation after the other, for all lanes. Compiled, a lane that loads what
-another lane stored may come too early, and one that stores over what another loads too early as
-well, unless something in between makes all threads of the program wait: a barrier, or a reduction,
-a scan or a product, whose operands travel through shared memory.
+The interpreter runs one operation after the other for all lanes. In a compiled kernel a load may
+miss what another lane has stored, and a store may come before another lane's load, unless a barrier
+lies between them, or a reduction, scan or dot, whose operands go through shared memory.
 """
 
 from typing import Any
@@ -15,11 +14,11 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _MOST_KEPT = 256
-"""Accesses since threads last waited that are compared with (ours)."""
+"""Most accesses since the last barrier that a new one is compared with (ours)."""
 
 
 class _Lanes(Struct, frozen=True):
-    """One access: addresses of all lanes, and which of them take part."""
+    """One access: the addresses of all lanes, and its mask."""
 
     addresses: Array
     lit: Array
@@ -28,7 +27,7 @@ class _Lanes(Struct, frozen=True):
 
 
 class Meetings:
-    """The accesses of one program since its threads last waited for each other, by storage."""
+    """The accesses of one program since its last barrier, by storage."""
 
     def __init__(self) -> None:
         self._stored: dict[int, list[_Lanes]] = {}
@@ -36,14 +35,14 @@ class Meetings:
         self._count = 0
 
     def wait(self) -> None:
-        """Every thread has come as far as every other."""
+        """A barrier: all threads have reached this point."""
         if self._count:
             self._stored.clear()
             self._loaded.clear()
             self._count = 0
 
     def load(self, place: int, addresses: Array, lit: Array) -> bool:
-        """Note a load; whether a lane reads what another one stored."""
+        """Record a load; returns whether a lane reads what another one stored."""
         lanes = _lanes(addresses, lit)
         if lanes is None or self._count >= _MOST_KEPT:
             return False
@@ -51,7 +50,7 @@ class Meetings:
         return any(_cross(lanes, stored) for stored in self._stored.get(place, ()))
 
     def store(self, place: int, addresses: Array, lit: Array) -> bool:
-        """Note a store; whether a lane writes where another one has read."""
+        """Record a store; returns whether a lane overwrites what another one read."""
         lanes = _lanes(addresses, lit)
         if lanes is None or self._count >= _MOST_KEPT:
             return False
@@ -73,7 +72,7 @@ def _lanes(addresses: Array, lit: Array) -> _Lanes | None:
 
 
 def _cross(now: _Lanes, before: _Lanes) -> bool:
-    """Whether lanes meet that are not the same: blocks of one shape are laid out alike."""
+    """Whether different lanes access one address; blocks of one shape have the same layout."""
     if now.high < before.low or before.high < now.low:
         return False
     met = np.isin(now.addresses, before.addresses[before.lit]) & now.lit

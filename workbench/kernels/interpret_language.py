@@ -1,4 +1,4 @@
-"""Triton's language in the interpreter's hands: what is put in its place, and taken out again."""
+"""Patches `triton.language` for the interpreter, and restores it."""
 
 import ast
 import contextlib
@@ -24,7 +24,7 @@ from workbench.kernels.trace_launch import candidate_line, is_library
 from workbench.kernels.untyped import Untyped
 
 Launch = Callable[[Untyped, tuple[Any, ...], dict[str, Any]], None]
-"""Gets triton's grid executor, the positional and the named arguments of one launch."""
+"""Receives triton's grid executor, and the positional and named arguments of one launch."""
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift")
 _LOGICAL = ("and", "or", "xor")
@@ -34,12 +34,14 @@ _OPERATORS = {
 }
 _ADDRESS = np.dtype(np.uint64)
 _rewritten: dict[Any, Any] = {}
-"""Kernels as `KernelRewriter` leaves them, apart from what triton's own rewriter made."""
+"""Kernels as `KernelRewriter` rewrites them, kept apart from triton's own rewriting."""
 
 
 @contextlib.contextmanager
 def language(launch: Launch) -> Iterator[None]:
-    """Triton's language is our interpreter's until the block ends; `launch` gets every launch."""
+    """Install our interpreter for `triton.language` until the block ends; `launch` gets every
+    launch.
+    """
     interpreter = triton_interpreter
     scope = interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))  # noqa: SLF001
     builder, semantic = interpreter.interpreter_builder, interpreter.interpreter_semantic
@@ -76,18 +78,18 @@ def language(launch: Launch) -> Iterator[None]:
 
 
 def _whole_number(tensor: Untyped) -> int:
-    """A scalar where Python needs a number: what it is decides the way of a program."""
+    """The value of a scalar where Python needs an int: a decision of the program's path."""
     triton_interpreter.interpreter_builder.decided(tensor.handle)
     return int(tensor.handle.data.reshape(-1)[0])
 
 
 def _call_device_function(function: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
-    """A jit function called by another: the language is patched already."""
+    """Call a jit function from another one: the language is patched already."""
     return function.rewrite()(*args, **named)
 
 
 class _Kernel(triton_interpreter.InterpretedFunction):  # type: ignore[misc]
-    """What `triton.jit` makes: to a candidate that asks, a kernel like any compiled one."""
+    """What `triton.jit` returns: shows a candidate the attributes of a compiled kernel."""
 
     @property  # type: ignore[misc]  # it cannot be set
     def __class__(self) -> type:
@@ -98,13 +100,13 @@ class _Kernel(triton_interpreter.InterpretedFunction):  # type: ignore[misc]
         return f"JITFunction({self.fn.__module__}:{self.fn.__qualname__})"
 
     def warmup(self, *_: object, **__: object) -> None:
-        """What host code may go by, such as registers: nothing is compiled here."""
+        """Attributes such as register counts that host code may read: nothing is compiled here."""
         what = "host code that depends on the result of compiling (warmup)"
         raise CannotJudge(what, kernel=self.fn.__name__, line=candidate_line())
 
 
 def _with_closure(compile_and_exec: Untyped) -> Untyped:
-    """Triton rewrites a kernel at the top of its file: what it closes over would be lost."""
+    """Rewrite a nested kernel with its closure, which triton's rewriting at file level loses."""
 
     def compiled(rewriter: Untyped, tree: ast.Module) -> Untyped:
         closed = rewriter.fn.__closure__ or ()
@@ -135,7 +137,7 @@ _MAKER = "workbench_closure"
 def _static_range(
     first: int, second: int | None = None, step: int = 1, **_: object
 ) -> Iterator[int]:
-    """An unrolled loop: its trips are side by side for the hardware, unlike a real loop's."""
+    """An unrolled loop: unlike in a real loop, loads of all trips may be in flight together."""
     watch = triton_interpreter.interpreter_builder.watch
     outer = watch.unrolled
     try:
@@ -147,7 +149,7 @@ def _static_range(
 
 
 def _patch_constants(scope: Untyped) -> None:
-    """A constant combined with a tensor is a tensor; triton would wrap it as a constant again."""
+    """A constexpr combined with a tensor gives a tensor; triton wraps it as a constexpr."""
     for name in dir(tl.constexpr):
         operator = getattr(tl.constexpr, name)
         if name.strip("_") in _OPERATORS and inspect.isfunction(operator):
@@ -164,9 +166,9 @@ def _without_wrapping(operator: Untyped) -> Untyped:
 
 
 def _patch_types(scope: Untyped) -> None:
-    """Remember what block types and tensors of a shape look like.
+    """Cache the types of blocks and tensors by shape.
 
-    Triton spells it out anew for every operation, a fifth of an interpreted program's time.
+    Triton builds them anew for every operation: a fifth of the time of an interpreted program.
     """
     make_type, make_tensor = tl.block_type.__init__, tl.tensor.__init__
     types: dict[tuple[int, ...], dict[str, Any]] = {}
@@ -193,7 +195,7 @@ def _patch_types(scope: Untyped) -> None:
 
 
 def _numpy_types(original: Untyped) -> Untyped:
-    """Triton's mapping to numpy types, remembered: it builds its table anew for every handle."""
+    """Triton's mapping to numpy types, cached: it builds its table anew for every handle."""
     known: dict[str, Any] = {}
 
     def numpy_type(kind: Untyped) -> Untyped:
@@ -208,7 +210,7 @@ def _numpy_types(original: Untyped) -> Untyped:
 
 
 def _patch_libdevice(scope: Untyped, semantic: Untyped) -> None:
-    """libdevice's functions call the builder; outside a compiler the stubs would return None."""
+    """Route libdevice functions to the builder; outside a compiler the stubs return None."""
     from triton.language.extra import libdevice as stubs
     from triton.language.extra.cuda import libdevice
 
@@ -225,8 +227,8 @@ _OF_THE_DEVICE = ("globaltimer", "smid", "num_threads", "num_warps")
 
 
 def _patch_device(scope: Untyped) -> None:
-    """What asks about the GPU itself: launches never overlap here, and the rest is not known."""
-    # What `tl.extra.cuda` names need not be the module that an import finds.
+    """Replace queries about the GPU: launches never overlap here, and other values are unknown."""
+    # `tl.extra.cuda` need not be the module that an import finds.
     for module in (tl.extra.cuda, importlib.import_module("triton.language.extra.cuda")):
         for name in (*_NO_EFFECT, *_OF_THE_DEVICE):
             if hasattr(module, name):
@@ -236,7 +238,7 @@ def _patch_device(scope: Untyped) -> None:
 
 
 def _nothing(**_: object) -> None:
-    """Stand in for an instruction that changes no result."""
+    """Stands in for an instruction that changes no value."""
 
 
 def _not_known(name: str, **_: object) -> None:

@@ -19,7 +19,7 @@ def _torch(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Array]
 
 
 erf = _torch(torch.special.erf)
-"""Vectorized; numpy has none and triton's own calls Python once per element."""
+"""Vectorized; numpy has none, and triton's own calls Python for every element."""
 
 
 def _fused(x: Array, y: Array, z: Array) -> Array:
@@ -110,10 +110,10 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "tanh": np.tanh,
     "trunc": np.trunc,
 }
-"""By libdevice symbol without the `__nv_` prefix; float32 variants add an `f` to most of them."""
+"""By libdevice symbol without the `__nv_` prefix; most float32 variants add an `f`."""
 
 
 def function_of(symbol: str) -> Callable[..., Array] | None:
-    """The function behind `__nv_tanhf`; None for those that are not in the table."""
+    """The function for a symbol such as `__nv_tanhf`; None for one that is not in the table."""
     name = symbol.removeprefix("__nv_")
     return FUNCTIONS.get(name) or FUNCTIONS.get(name.removesuffix("f"))

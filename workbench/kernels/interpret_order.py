@@ -8,7 +8,7 @@ from typing import Any
 from workbench.kernels.trace_launch import Grid
 
 _DRAWS = 16
-"""Attempts to draw a program that is not at the end of an axis, before any is taken (ours)."""
+"""Attempts to draw a program that is not at the end of an axis, before any is accepted (ours)."""
 
 
 def order(grid: Grid, sample: int | None, seed: int, shuffle: int | None) -> Iterator[Grid]:
@@ -29,17 +29,17 @@ def order(grid: Grid, sample: int | None, seed: int, shuffle: int | None) -> Ite
 
 
 def place_of(number: int, grid: Grid) -> Grid:
-    """The ids of a program from its number in the launch."""
+    """Program ids of a linear program number; x is fastest."""
     return number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
 
 
 def _spread(grid: Grid, count: int, seed: int) -> list[int]:
     """Distinct program numbers, one drawn from each of `count` equal sections of the grid.
 
-    Distant ones follow each other, so that even a launch that is cut short is sampled everywhere.
+    Distant ones follow each other, so that a launch that is cut short is still sampled everywhere.
     Programs at the end of an axis, whose blocks may be masked, are avoided where they are rare,
-    since one in `count` would count for too much. The seed is the judge's: a candidate that knew
-    the numbers would do its work elsewhere.
+    since one in `count` would be weighted too much. The seed is the judge's secret: a candidate
+    that knew the numbers could compute only there.
     """
     rng = random.Random(seed)  # noqa: S311 - keyed by the judge's secret seed
     total = grid[0] * grid[1] * grid[2]

@@ -1,4 +1,4 @@
-"""Reductions and scans in the interpreter: whole halves at a time, rounded as the type rounds."""
+"""Reductions and scans in the interpreter: pairwise by halves, each step rounded to the type."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -18,17 +18,19 @@ Array = NDArray[Any]
 
 
 class NeedsScalars(Exception):
-    """A combine function branched on a block: it must be run element by element."""
+    """A combine function branched on a block: it must be applied element by element."""
 
 
 class _Wholesale:
-    """Whether a combine function runs on blocks although it was written for scalars."""
+    """Whether a combine function may run on whole blocks although it was written for scalars."""
 
     active = False
 
 
 def block_truth(tensor: Untyped) -> bool:
-    """What `bool(tensor)` means: a scalar's value; of a block triton's own code wants a yes."""
+    """What `bool(tensor)` means: a scalar's value; for a block, where triton's own code needs it,
+    True.
+    """
     data = tensor.handle.data
     if data.size == 1:
         triton_interpreter.interpreter_builder.decided(tensor.handle)
@@ -140,7 +142,7 @@ def _scanned(known: Callable[..., Array], data: Array, dtype: Untyped, axis: int
 
 
 def _by_halves(operation: ReduceOps, inputs: tuple[Untyped, ...], axis: int) -> list[Array]:
-    """A tree: the combine function is associative, so it may take one half with the other."""
+    """A tree reduction by halves: valid because the combine function is associative."""
     dtypes = [t.dtype for t in inputs]
     data = [np.moveaxis(t.handle.data, axis, 0) for t in inputs]
     try:
@@ -155,7 +157,7 @@ def _by_halves(operation: ReduceOps, inputs: tuple[Untyped, ...], axis: int) -> 
 
 
 def _one_by_one(operation: ReduceOps, inputs: tuple[Untyped, ...], axis: int) -> list[Array]:
-    """Triton's reduction element by element, for combine functions with branches."""
+    """Triton's own reduction element by element, for combine functions with branches."""
     plain = ReduceOps(axis, operation.combine_fn, keep_dims=False)
     shape = np.delete(inputs[0].handle.data.shape, axis)
     return [t.handle.data.reshape(shape) for t in plain.generic_reduce(inputs)]
@@ -172,7 +174,7 @@ def _split(data: list[Array], half: int) -> tuple[list[Array], list[Array], list
 def _by_doubling(
     operation: ScanOps, data: list[Array], inputs: tuple[Untyped, ...], axis: int
 ) -> list[Array]:
-    """Hillis and Steele (1986): after step s every element holds the last 2^s before it."""
+    """A scan after Hillis and Steele (1986): after step s every element combines the last 2^s."""
     dtypes = [t.dtype for t in inputs]
     running = [np.moveaxis(d, axis, 0) for d in data]
     length = running[0].shape[0]
@@ -212,7 +214,7 @@ def _combine(
 
 
 def _block(data: Array, lanes: int, dtype: Untyped) -> Untyped:
-    """A one-dimensional block of a legal length: powers of two only, padded with its own data."""
+    """A one-dimensional block of power-of-two length, padded with its own elements."""
     flat = np.resize(data, lanes) if lanes != data.size else data.reshape(-1)
     return tl.core.tensor(TensorHandle(flat, dtype.scalar), tl.block_type(dtype, [lanes]))
 

@@ -1,7 +1,7 @@
-"""Kernel source as the interpreter must run it so that Python's meaning is the compiler's.
+"""Rewrites kernel source so that running it as Python means what the compiler means.
 
-Triton's own rewriting makes tensors of assigned numbers, and so do we; but it leaves loop variables
-as Python numbers, which never overflow, and Python's `and`, `or`, `not` `min`, `max` and chained
+Like triton's own rewriting, this makes assigned numbers tensors. Triton's leaves loop variables as
+Python ints, which never overflow, and Python's `and`, `or`, `not`, `min`, `max` and chained
 comparisons, which silently drop a mask or fail on blocks.
 """
 
@@ -19,21 +19,21 @@ from workbench.kernels.untyped import Untyped
 
 _INSTEAD = {"min": "builtin", "max": "builtin", "isinstance": "asked", "hasattr": "asked"}
 _SEMANTIC = "interpreter_semantic"
-"""A name that triton's interpreter puts into the globals of every kernel it rewrites."""
+"""A global that triton's interpreter gives every kernel it rewrites."""
 
 
 class TracedSemantic(TritonSemantic):  # type: ignore[misc]
-    """Triton's semantics plus what the rewritten source calls."""
+    """Triton's semantics plus the functions that rewritten source calls."""
 
     def assigned(self, value: Untyped) -> Untyped:
-        """What a name holds after an assignment: numbers become tensors, also those in tuples."""
+        """The value a name gets by an assignment: numbers become tensors, also within tuples."""
         value = value.value if isinstance(value, tl.constexpr) else value
         if isinstance(value, tuple) and not hasattr(value, "_fields"):
             return tuple(self.assigned(item) for item in value)
         return self.to_tensor(value) if isinstance(value, bool | int | float) else value
 
     def both(self, first: Untyped, *rest: Callable[[], Untyped]) -> Untyped:
-        """`and` of the language: lane by lane on tensors, Python's own otherwise."""
+        """`and` of the language: elementwise on tensors, Python's otherwise."""
         for later in rest:
             if not isinstance(first, tl.tensor) and not first:
                 return first
@@ -61,16 +61,16 @@ class TracedSemantic(TritonSemantic):  # type: ignore[misc]
         return self.not_(value) if isinstance(value, tl.tensor) else not value
 
     def builtin(self, function: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
-        """`min` and `max` of the language: lane by lane on tensors, where Python would branch.
+        """`min` and `max` of the language: elementwise on tensors, where Python's would branch.
 
-        `function` is what the kernel's scope has by that name: triton's library has its own.
+        `function` is what that name means in the kernel's scope: triton's library has its own.
         """
         if function not in (min, max) or not any(isinstance(a, tl.tensor) for a in args):
             return function(*args, **named)
         return functools.reduce(tl.maximum if function is max else tl.minimum, args)
 
     def asked(self, function: Untyped, value: Untyped, *rest: Untyped) -> Untyped:
-        """`isinstance` and `hasattr` in a kernel: constants are objects to the compiler alone."""
+        """`isinstance` and `hasattr` in a kernel: a constexpr is an object to the compiler only."""
         if function not in (isinstance, hasattr) or isinstance(value, tl.dtype | ModuleType):
             return function(value, *rest)
         return self._cannot(f"{function.__name__}, which tells it from the compiler")
@@ -79,7 +79,9 @@ class TracedSemantic(TritonSemantic):  # type: ignore[misc]
         raise CannotJudge(thing, kernel=self.builder.watch.kernel, line=candidate_line())
 
     def ranged(self, function: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
-        """A loop's range, noted; where programs are told apart its variable is followed in all."""
+        """A loop's range, recorded; where programs are tracked its variable is tracked in all of
+        them.
+        """
         if function not in (range, tl.range) or not 1 <= len(args) <= 3:
             return function(*args, **named)
         by = args[2] if len(args) == 3 else named.get("step") or 1
@@ -106,7 +108,7 @@ class TracedSemantic(TritonSemantic):  # type: ignore[misc]
 
 
 class KernelRewriter(ast.NodeTransformer):
-    """Stands in for triton's `ASTTransformer`."""
+    """Replaces triton's `ASTTransformer`."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """`max(a, b)` becomes `interpreter_semantic.builtin(max, a, b)`."""
@@ -185,7 +187,7 @@ class KernelRewriter(ast.NodeTransformer):
 
 
 def _whole(value: Untyped) -> int:
-    """The running program's number, without asking that others have the same."""
+    """Number of the running program, read without deciding its path."""
     if isinstance(value, tl.tensor):
         return int(value.handle.data.reshape(-1)[0])
     return int(value.value if isinstance(value, tl.constexpr) else value)

@@ -12,7 +12,7 @@ Array = NDArray[Any]
 
 
 class Span(Struct, frozen=True):
-    """What a value is in every followed program: its least and its largest lane."""
+    """The range of a value in every tracked program: its least and its largest lane."""
 
     low: Array
     high: Array
@@ -29,12 +29,12 @@ def exact(values: Array) -> Span:
 
 
 def signed(values: Array) -> Array:
-    """Numbers as wide as they come: a sum of ends does not wrap."""
+    """int64 or wider, so that a sum of interval ends does not wrap."""
     return values if values.dtype.kind == "f" else values.astype(np.int64)
 
 
 def towards_zero(left: Array, right: Array) -> Array:
-    """Quotients as C has them."""
+    """Quotients rounded toward zero, as in C."""
     result: Array = (left - np.fmod(left, right)) // right
     return result
 
@@ -119,4 +119,4 @@ INTERVALS: dict[Any, Callable[[Span, Span], Span | None]] = {
     np.bitwise_and: _both,
     np.bitwise_or: _any,
 }
-"""By the function of numpy that does it lane by lane; None where the ends do not tell."""
+"""By the numpy function that is applied lane by lane; None where the ends do not tell."""

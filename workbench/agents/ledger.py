@@ -1,4 +1,4 @@
-"""The purse and memory of a session's talks: pays for requests, keeps replies, never pays twice.
+"""The ledger of a session's model calls: charges the budget, keeps replies, pays for none twice.
 
 A request is on disk before it is sent and its reply before it is used; pieces are written as they
 arrive. After a death the reply that had arrived whole is taken as it is; of one that had not, what

@@ -1,4 +1,4 @@
-"""What became of one card on one kernel, kept line by line: a machine that ends loses nothing."""
+"""The result of one card on one kernel, appended line by line so that a crash loses nothing."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Records kept one a line as JSON: a machine that ends in the middle loses no more than a line."""
+"""Records kept as JSON lines: a crash loses at most the line that was being written."""
 
 import os
 from pathlib import Path

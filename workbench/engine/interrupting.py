@@ -1,4 +1,4 @@
-"""Signals that end a piece of work between two of its steps, or in the middle of a waiting one."""
+"""Signals that stop a piece of work between two steps, or in the middle of one that waits."""
 
 import signal
 import threading

@@ -1,4 +1,4 @@
-"""A session's problem, laid out as files from what git holds."""
+"""Writes a session's problem from git into files."""
 
 import secrets
 from pathlib import Path

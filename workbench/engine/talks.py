@@ -1,4 +1,4 @@
-"""The engine's side of talks with models: who is asked, what it costs, what is told of it."""
+"""The engine's model calls: which model is asked, what it costs, which events tell of it."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""Work in workers of its own, beside what may make it worthless."""
+"""Speculative work in workers of its own, beside a check that may make it unnecessary."""
 
 import threading
 import time

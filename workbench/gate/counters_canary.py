@@ -1,4 +1,4 @@
-"""A candidate of our own: whether the profiler works on a confined process is asked of it.
+"""A candidate of our own, profiled to learn whether the profiler works on a confined process.
 
 A stranger's candidate must not be asked: it could fail on purpose, and be run unconfined for it.
 """

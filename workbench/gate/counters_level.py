@@ -1,4 +1,4 @@
-"""How much of the sandbox a tool of NVIDIA's works in on this machine: tried once and remembered.
+"""The strictest sandbox in which an NVIDIA tool works on this machine: tried once and cached.
 
 The tool's part within the process reads the tool's own installation and its temporary files after
 the sandbox has closed. What it reads besides is the tool's secret, so a kernel of our own is asked.

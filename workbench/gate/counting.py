@@ -1,4 +1,4 @@
-"""A profiler that gets ready while it is still open whether its candidate is worth a look."""
+"""Prepares a profiler run while the gate still decides whether the candidate needs one."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,8 +1,8 @@
-"""What a worker that shares device memory may leave in /dev/shm, outside of its scratch folder:
-files by which torch counts who holds a shared tensor, and CUDA's own beside them.
+"""Files that a worker with shared device memory leaves in /dev/shm, outside its scratch folder.
 
-They carry the number of the process that made them. A worker without namespaces of its own has the
-numbers that we see; a file is its own if it is also ours and no older than the worker.
+torch counts the holders of a shared tensor there, and CUDA keeps files beside them. Their names
+carry the id of the process that made them. A worker without a PID namespace has the ids that we
+see; a file belongs to it if it is also owned by us and no older than the worker.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Puts numbers into lazy memory without using much: the same few pages are mapped repeatedly.
+"""Fills lazy tensors with numbers using little memory: the same few pages are mapped repeatedly.
 
 A kernel that is traced on zeros could skip its work where it finds zeros, and so look fast.
 """

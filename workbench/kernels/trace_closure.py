@@ -1,4 +1,4 @@
-"""Which programs of earlier launches make what a sampled program reads, so that they can run too.
+"""Which programs of earlier launches produce what a sampled program reads, so that they run too.
 
 A launch's programs write alike, at places that grow evenly with their numbers. From the footprints
 of those that ran it is worked out where every program writes; where that does not fit them all

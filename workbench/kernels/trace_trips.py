@@ -1,4 +1,4 @@
-"""How much more the programs that ran do than all of them, by the trips of their first loop.
+"""Corrects a sample's counts for uneven programs, by the trip counts of their first loops.
 
 A program of a resident grid takes several tiles, one after another, and some take one more: which
 of them a sample meets decides a tenth of its counts. The number of trips is known before any load

@@ -1,4 +1,4 @@
-"""Which steps of a chain pay only together: one that gains nothing alone with what it is for.
+"""Which steps of a chain pay only together: a step without a gain, and the step it enables.
 
 A lineage's step is sound when its kernel is right and leads back to the expert; it need not gain by
 itself. What it prepares comes after it. So the steps from it up to the first with which they gain

@@ -1,4 +1,4 @@
-"""Whether the compiler has put back what was taken out: what is in its code before and after.
+"""Whether the compiler itself restores a removed mechanism: its code before and after.
 
 Looked at are two levels: TTGIR, where triton's own passes have chosen layouts, copies and products,
 and SASS, which the GPU runs. A mechanism leaves operations of its own in either.

@@ -1,4 +1,4 @@
-"""The one place that runs git: every command deaf to the person's and a stranger's settings.
+"""The one place that runs git, isolated from a person's and a stranger's git configuration.
 
 A session's folder may come from anywhere. Git would run programs named in its configuration (hooks,
 filters, file-system monitors, signing and transport helpers), and follow variables left in our

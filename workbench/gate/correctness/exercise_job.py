@@ -1,4 +1,4 @@
-"""What a worker does while it waits for its first use: our own code, on numbers that mean nothing.
+"""Warms up a worker before its first use: runs our own code on dummy numbers.
 
 On a GPU each kernel of torch's is loaded when it is first launched, and what compares outputs
 launches some dozens: half of the time of a first answer. Nothing is known of a candidate here, and

@@ -1,4 +1,4 @@
-"""What taking a value apart binds: assignment targets, match patterns, isinstance."""
+"""What unpacking a value binds: assignment targets, match patterns, isinstance."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""The top rung's last question: what compute-sanitizer says of a candidate that is right.
+"""Runs compute-sanitizer on a candidate that compares right: the last check of the top rung.
 
 Only what a tool can be believed in counts against a kernel: its own accesses to global memory.
 Hazards in shared memory are told and decide nothing: a Triton kernel cannot address it, and the

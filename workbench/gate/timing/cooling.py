@@ -1,4 +1,4 @@
-"""What a run does about the power cap: it rests between rounds, or times in the heat and says so.
+"""How a run handles the GPU's power cap: it pauses between rounds, or measures capped and says so.
 
 Dense products reach the cap of a GPU that is cooled as it should be: fp16 attention on an H200
 loses 14 to 18 of 20 pairs to it (`workbench bench experts`). A GPU that rests draws less on

@@ -1,4 +1,4 @@
-"""The reference's worker as the sides of a timing ask it.
+"""The judge's handle on the reference's worker during a timing: contents, answers, eager times.
 
 It owns contents, weights and answers, and also runs the reference itself.
 """

@@ -1,4 +1,4 @@
-"""Turns without a call, in a candidate's worker before the candidate is loaded: the overhead.
+"""The overhead of a timed call: empty calls in a candidate's worker before it loads the candidate.
 
 Nothing of the candidate has run in the process yet, so these readings are ours, not its claims.
 """

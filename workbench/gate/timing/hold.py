@@ -1,4 +1,4 @@
-"""A kernel that takes every place on a GPU for some microseconds, so that nothing else can start.
+"""A spin kernel that occupies every SM for some microseconds, so that no other kernel can start.
 
 Runs in workers only, where triton is not the interpreter.
 """

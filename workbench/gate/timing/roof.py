@@ -1,5 +1,5 @@
-"""What a problem's work can take on the GPU at hand: the limit that times are told against, and the
-floor below which they are refused."""
+"""A problem's roofline on this GPU: the limit that times are shown against, and the floor below
+which they are refused."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Whether outputs are near enough to eager's own to be let pass without an answer in fp64.
+"""A cheap check of outputs against eager's: only what fails it is compared with the fp64 answer.
 
 Runs in reference workers only. It passes or it does not know: what it does not pass is compared in
 full, by the correctness stage's rules, and only that can call an output wrong.

@@ -1,4 +1,4 @@
-"""Turns of a stand-in, in the worker that holds the reference: what a timed call costs but for it.
+"""The overhead of a timed call: calls that compute nothing, in the reference's worker.
 
 Does by `candidate_job`'s own code what a candidate's turn does around its call, in a process in
 which no candidate ever was, so that a busy host shows in it as it shows in the sides' turns.

@@ -1,4 +1,4 @@
-"""Radix selection: fewer looks at the keys, and counts that share one sum.
+"""Radix selection: fewer passes over the keys, and counts that share one sum.
 
 The largest threshold that K keys reach is found bit by bit, as in the radix selection of Alabi et
 al., Fast K-Selection Algorithms for Graphics Processing Units (JEA 17, 2012); that two bits are

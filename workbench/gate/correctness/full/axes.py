@@ -1,4 +1,4 @@
-"""Which parts of a reference's outputs can be worked out alone, shown by doing it.
+"""Along which axes a reference can be evaluated in parts, tested by doing so.
 
 Runs in reference workers only. An axis is a dimension of the outputs along which the reference does
 the same for every index, with the inputs' dimensions that go with it: rows of a softmax, images of

@@ -103,7 +103,7 @@ class Calls(Stories):
                 self.hand_over(given.all(), node)
                 for instance in self.instances_in(given.all()):
                     self.call_special(instance, self.own_names(instance.node), node)
-                return PLAIN
+                return self.by_function("builtins.format", given.all(), node)
         self.refuse("policy.unresolved", node)
         return UNKNOWN
 
@@ -179,7 +179,7 @@ class Calls(Stories):
         self, function: Function, given: Arguments, node: ast.AST, frame: Frame
     ) -> Value:
         bindings = self.bind_parameters(function, given)
-        phase = Phase.CALL if self._generates(function.node) else frame.phase
+        phase = Phase.CALL if self.generates(function.node) else frame.phase
         activation, bindings = self._activation(function, bindings, phase)
         if activation.round != self.round:
             activation.round = self.round
@@ -194,11 +194,11 @@ class Calls(Stories):
     def _check_cached(self, given: Arguments, result: Value, node: ast.AST) -> None:
         """Refuse a cache of what tensors give; an object that has some is just a key for sizes."""
         keys = self.within(given.all())
-        shown = any(isinstance(atom, Tensor) for atom in keys)
+        shown = any(isinstance(atom, Tensor) for atom in keys) or self.has_address(given.all())
         if shown or (self.may_hold_tensor(given.all()) and self.may_hold_tensor(result)):
             self.refuse("policy.caches-output", node)
 
-    def _generates(self, node: FunctionNode) -> bool:
+    def generates(self, node: FunctionNode) -> bool:
         """Whether calling the function gives an iterator; most files have none."""
         found = survey(self.tree)
         return bool(found.of(ast.Yield) or found.of(ast.YieldFrom)) and is_generator(node)
@@ -257,16 +257,18 @@ class Calls(Stories):
         for name, value in bindings.items():
             self.record(activation.scope, name, value)
         self.reached.add(function.node)
-        before = self.launches
+        before, outer = self.launches, self.now
+        self.now = phase
         self.depth += 1
         activation.running, activation.asked = True, False
         try:
             self.run_body(function, frame)
         finally:
             self.depth -= 1
+            self.now = outer
             activation.running = False
         result = frame.returned
-        if self._generates(function.node):
+        if self.generates(function.node):
             result = self.make_list(function.node, frame.yielded | frame.returned)
         launches = activation.launches or self.launches > before
         grew = launches > activation.launches or not result <= activation.result
@@ -279,6 +281,8 @@ class Calls(Stories):
     def _construct(self, atom: Class, given: Arguments, node: ast.AST, frame: Frame) -> Value:
         made = Instance(atom.node)
         receiver: Value = frozenset({made})
+        if self.now is Phase.SETUP:
+            self.lasting.add(atom.node)
         self.reached.add(atom.node)
         self.call_special(made, _IMPLIED, node)
         if self.find_member(atom.node, "__init__"):

@@ -155,6 +155,7 @@ class Machine(Kernels):
     def run_module(self) -> None:
         """Execute the module's body, as an import does."""
         frame = Frame(self.module, Phase.SETUP)
+        self.now = Phase.SETUP
         self.block(self.tree.body, frame)
 
     def run_model(self) -> None:
@@ -183,6 +184,7 @@ class Machine(Kernels):
 
     def _call_model(self, made: Value, node: ast.ClassDef) -> None:
         frame = Frame(self.module, Phase.CALL)
+        self.now = Phase.CALL
         for instance in made:
             if not isinstance(instance, Instance):
                 continue

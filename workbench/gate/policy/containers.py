@@ -178,6 +178,9 @@ class Containers(Members):
     ) -> Value:
         """What `value[index]` may be; `key` is the index where it is a literal."""
         self.check_key(index, value, EMPTY, node)
+        if not all(isinstance(atom, Items) and atom.kind != "list" for atom in value):
+            self.of_address(index, node)
+        self.of_address(value, node)
         return join(self._subscript_atom(atom, index, key, node, frame) for atom in value)
 
     def check_key(self, key: Value, containers: Value, new: Value, node: ast.AST) -> None:
@@ -185,6 +188,8 @@ class Containers(Members):
         parts = self._parts(key)
         if Plain(address=True) not in parts and not has_tensor(parts):
             return
+        for atom in containers:
+            self.remember(atom, key, node)
         held = (self.contents(atom).all() for atom in containers if isinstance(atom, Items))
         if has_tensor(join([new, *held])):
             self.refuse("policy.caches-output", node)
@@ -260,6 +265,7 @@ class Containers(Members):
                 case Items():
                     self.check_key(index, frozenset({atom}), new, node)
                     self._store_key(atom, index)
+                    self.remember(atom, index | new, node)
                     self.put(atom, new, key if isinstance(key, str) else None)
                 case Tensor() if self.may_hold_tensor(index):
                     self.refuse("policy.torch-compute", node)
@@ -304,6 +310,8 @@ class Containers(Members):
     ) -> Value:
         """A method of a list, dict or set."""
         first, second = arguments.get(0, "key"), arguments.get(1, "default")
+        if name in _STORES or name in _MERGES or name == "setdefault":
+            self.remember(atom, arguments.all(), node)
         if name in _STORES:
             self.put(atom, arguments.positional[-1] if arguments.positional else arguments.rest)
             return NOTHING

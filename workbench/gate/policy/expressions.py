@@ -26,8 +26,6 @@ from workbench.gate.policy.values import (
     join,
 )
 
-_KEEPS_ADDRESS = ast.Add | ast.Sub | ast.BitXor | ast.LShift | ast.Mult
-
 
 class Expressions(Scopes):
     """Evaluates expressions."""
@@ -76,6 +74,7 @@ class Expressions(Scopes):
 
     def text(self, node: ast.JoinedStr, frame: Frame) -> Value:
         """An f-string; formatting a tensor reads it."""
+        found = PLAIN
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 value = self.evaluate(part.value, frame)
@@ -84,7 +83,8 @@ class Expressions(Scopes):
                     self.refuse("policy.reads-values", part.value)
                 if part.format_spec is not None:
                     self.evaluate(part.format_spec, frame)
-        return PLAIN
+                found |= self.by_function("builtins.format", value, part.value)
+        return found
 
     # ----------------------------------------------------------------------------- containers
 
@@ -98,6 +98,7 @@ class Expressions(Scopes):
     def list_of(self, node: ast.List | ast.Set, frame: Frame) -> Value:
         """A list or set display."""
         items = Items(node, "list")
+        self.place(items)
         for place, element in enumerate(node.elts):
             if isinstance(element, ast.Starred):
                 self.put(items, self._elements([element], frame))
@@ -117,6 +118,7 @@ class Expressions(Scopes):
     def dict_of(self, node: ast.Dict, frame: Frame) -> Value:
         """A dict display."""
         items = Items(node, "dict")
+        self.place(items)
         made: Value = frozenset({items})
         for key, element in zip(node.keys, node.values, strict=True):
             value = self.evaluate(element, frame)
@@ -184,7 +186,7 @@ class Expressions(Scopes):
         if any(isinstance(atom, Tuple | Items) for atom in either):
             return self._combine(left, right, node)
         if all(isinstance(atom, Plain | Nothing) for atom in either):
-            return either - NOTHING if isinstance(op, _KEEPS_ADDRESS) else PLAIN
+            return self.calculate(left, right, op, node)
         if all(isinstance(atom, Unknown | Plain | Nothing) for atom in either):
             return UNKNOWN
         if isinstance(op, ast.BitOr):  # a union of types
@@ -219,6 +221,7 @@ class Expressions(Scopes):
         if not looks:
             return PLAIN
         self.compared(values, node, frame)
+        self.compare_addresses(values, node)
         if any(isinstance(op, ast.In | ast.NotIn) for op in looks):
             self.check_key(values[0], join(values[1:]), EMPTY, node)
             values = values[:1]

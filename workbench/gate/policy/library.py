@@ -124,20 +124,6 @@ class Library(Containers):
         """The candidate's objects within a value and the containers it holds."""
         return [atom for atom in self.within(value) if isinstance(atom, Instance)]
 
-    def within(self, value: Value) -> set[Atom]:
-        """Everything in a value and in the containers it holds."""
-        waiting, seen = list(value), set[Atom]()
-        while waiting:
-            atom = waiting.pop()
-            if atom in seen:
-                continue
-            seen.add(atom)
-            if isinstance(atom, Tuple):
-                waiting.extend(join(atom.items))
-            elif isinstance(atom, Items):
-                waiting.extend(self.contents(atom).all())
-        return seen
-
     def call_anyhow(
         self, atom: Atom, each: Value, node: ast.AST, phase: Phase = Phase.CALL
     ) -> None:
@@ -205,12 +191,14 @@ class Library(Containers):
             case "identity" | "decorator":
                 return self.decorate(path, arguments)
             case "type":
+                if path == "builtins.object" and self.now is Phase.CALL:
+                    return ADDRESS  # all that an object is known by
                 return FRESH if path.endswith("Tensor") else PLAIN
             case "namespace":
                 self.refuse("policy.unresolved", node)
                 return UNKNOWN
             case _:
-                return PLAIN
+                return self.by_function(path, arguments.all(), node)
 
     def _kept(self, group: Group, path: str, arguments: Arguments, node: ast.Call) -> Value | None:
         """What a type makes of tensors while ModelNew is called; None where it is given none."""

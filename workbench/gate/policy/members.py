@@ -3,9 +3,10 @@
 import ast
 import re
 
+from workbench.gate.policy.addresses import Addresses
 from workbench.gate.policy.names import Group
 from workbench.gate.policy.refusals import code_of_name, spelled
-from workbench.gate.policy.state import Frame, State
+from workbench.gate.policy.state import Frame
 from workbench.gate.policy.values import (
     ANYTHING,
     BUFFER,
@@ -73,7 +74,7 @@ def is_dunder(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-class Members(State):
+class Members(Addresses):
     """Looks members up and assigns them."""
 
     def call(self, value: Value, arguments: Arguments, node: ast.AST, frame: Frame) -> Value:
@@ -113,6 +114,7 @@ class Members(State):
             case Nothing() | Unknown():
                 return frozenset({atom}) - {Nothing()}
             case Plain() | Launcher():
+                self.of_address(frozenset({atom}), node)
                 return self._plain_member(name, node)
             case Descriptor(kind="property") if name in ("deleter", "getter", "setter"):
                 return frozenset({Method(atom, name)})
@@ -323,6 +325,7 @@ class Members(State):
         self, atom: Atom, name: str, new: Value, node: ast.AST, frame: Frame
     ) -> bool:
         """Whether the assignment is the candidate's to make."""
+        self.remember(atom, new, node)
         match atom:
             case Instance() | Class():
                 if name in self.allowed.module_internals and self.library_bases(atom.node):

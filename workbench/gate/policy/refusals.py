@@ -91,6 +91,10 @@ REFUSALS = {
         "`{name}` remembers results by the identity or the address of tensors",
         "compute from the contents on every call",
     ),
+    "policy.address": Refusal(
+        "`{name}` goes by where something lies in memory",
+        "ask an address for its alignment, or whether two tensors share memory, and nothing more",
+    ),
     "policy.endless-loop": Refusal("`{name}` never ends", "give the loop an end"),
     "policy.kernel-name": Refusal(
         "inside a kernel `{name}` is neither Triton's nor a kernel nor a constant",

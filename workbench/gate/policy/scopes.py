@@ -159,6 +159,8 @@ class Scopes(Calls):
             self.set_member(frame.class_body, name, owned)
             value = owned
         to_module, to_outer = self.outer_names(frame.scope.node)
+        if name in to_module or name in to_outer or self.is_resumed(frame):
+            self.forget(value, node)
         if name in to_module:
             self.record(self.module, name, value)
         elif name in to_outer:
@@ -166,6 +168,10 @@ class Scopes(Calls):
         else:
             frame.names[name] = self.narrow(value, node)
             self.record(frame.scope, name, value)
+
+    def is_resumed(self, frame: Frame) -> bool:
+        """Whether the frame is a generator's, whose names live from one call to another."""
+        return frame.function is not None and self.generates(frame.function.node)
 
     def _bind_dunder(self, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
         if frame.class_body is None or not any(isinstance(atom, Function) for atom in value):

@@ -109,6 +109,10 @@ class State:
         self.round = 0
         self.steps = 0
         self.depth = 0
+        self.now = Phase.SETUP
+        """When the code runs that is evaluated now."""
+        self.lasting: set[ast.AST] = set()
+        """Places of containers, and classes of objects, that are made before any call."""
         self.telling = 0
         """Above 0 while the message of an exception is made."""
 
@@ -162,6 +166,8 @@ class State:
 
     def place(self, items: Items) -> Contents:
         """The heap's entry of a container, to be written to."""
+        if self.now is Phase.SETUP:
+            self.lasting.add(items.site)
         return self.heap.setdefault(items.site, Contents())
 
     def put(self, items: Items, value: Value, key: str | int | None = None) -> None:
@@ -211,6 +217,20 @@ class State:
             elif isinstance(atom, Instance):
                 waiting.extend(join(self.every_member(atom.node).values()))
         return False
+
+    def within(self, value: Value) -> set[Atom]:
+        """Everything in a value and in the containers it holds."""
+        waiting, seen = list(value), set[Atom]()
+        while waiting:
+            atom = waiting.pop()
+            if atom in seen:
+                continue
+            seen.add(atom)
+            if isinstance(atom, Tuple):
+                waiting.extend(join(atom.items))
+            elif isinstance(atom, Items):
+                waiting.extend(self.contents(atom).all())
+        return seen
 
     def may_hold_tensor(self, value: Value) -> bool:
         """Whether tensor data can be reached from the value."""

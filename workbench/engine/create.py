@@ -8,7 +8,7 @@ from typing import cast, get_args
 import msgspec
 from msgspec import Struct, structs
 
-from workbench.engine.devices import Place, choose_places
+from workbench.engine.devices import Place, choose_places, elsewhere, here
 from workbench.engine.goal import checked_goal
 from workbench.engine.opening import lock_path
 from workbench.errors import WorkbenchError, reason
@@ -118,7 +118,8 @@ def _baselines(word: str) -> Baselined:
 def request_run(path: Path, *, mode: Mode | None, budget: Budget) -> None:
     """Note how a session is to go on; limits that are None keep what they were.
 
-    Raises WorkbenchError for a session that is no run, and when an engine holds it now.
+    Raises WorkbenchError for a session that is no run, when its GPU is not here, and when an engine
+    holds it now.
     """
     budget = structs.replace(budget, goal=checked_goal(budget.goal))
     store = SessionStore.open(path)
@@ -133,6 +134,7 @@ def request_run(path: Path, *, mode: Mode | None, budget: Budget) -> None:
     now = structs.replace(
         settings, mode=mode or settings.mode, budget=_widened(settings.budget, budget)
     )
+    here(now, path, todo=elsewhere(path))
     if now.proposer != "skills":
         check_models(now.budget)
     if now == settings:

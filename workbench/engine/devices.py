@@ -1,11 +1,16 @@
-"""What `--device` and `--target` mean on this machine."""
+"""What `--device` and `--target`, and the device of a session, mean on this machine."""
 
-from msgspec import Struct
+import shlex
+from pathlib import Path
+
+from msgspec import Struct, structs
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.target import target as known_target
 from workbench.measure.gpuhealth import Sick, how_to_clear, sickness
 from workbench.measure.gpus import Gpu, NvmlFault, hidden_by_environment, idlest, list_gpus
+from workbench.session.names import spoken
+from workbench.session.records import SessionSettings
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -101,6 +106,43 @@ def choose_place(device: str, target: str) -> Place:
         )
     index = [one.uuid for one in gpus].index(gpu.uuid)
     return Place(device=gpu.name, index=index, target=known_target(gpu.target).name, busy=gpu.busy)
+
+
+def elsewhere(path: Path) -> str:
+    """What to do with a run whose GPU is not here."""
+    return (
+        f"go on where there is one (workbench export {spoken(path)} FILE); here workbench verify "
+        f"{spoken(path)} judges its kernels, and workbench run PROBLEM --kernel "
+        f"{shlex.quote(str(path / 'kernel.py'))} begins a session of its own"
+    )
+
+
+def here(settings: SessionSettings, path: Path, *, todo: str) -> SessionSettings:
+    """A session's settings for this machine, which may not be the one where it began.
+
+    It goes on on GPUs of the same model, whatever their numbers are here; of several, those that
+    are another model now are left out. Raises WorkbenchError, with `todo`, where there is none:
+    times of two models do not compare, and none may carry the other's name.
+    """
+    if settings.device_index is None:
+        return settings
+    gpus = _gpus(settings.device)
+    same = [place for place, gpu in enumerate(gpus) if gpu.name == settings.device]
+    if not same:
+        raise WorkbenchError(
+            f"session {path.name} was timed on {settings.device}, and there is none here",
+            where=str(path),
+            todo=todo,
+        )
+    wanted = settings.device_indices or (settings.device_index,)
+    kept = tuple(place for place in wanted if place in same)
+    if kept:
+        # One that is gone stays named: the fleet tells that it works without it.
+        kept += tuple(place for place in wanted if place >= len(gpus))
+    else:
+        kept = (gpus.index(idlest(_well(_whole([gpus[place] for place in same])))),)
+    several = kept if len(kept) > 1 else ()
+    return structs.replace(settings, device_index=kept[0], device_indices=several)
 
 
 def _refuse_hidden(gpus: list[Gpu]) -> None:

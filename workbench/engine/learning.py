@@ -13,7 +13,7 @@ from workbench.agents.roles.remover import About
 from workbench.engine import events as ev
 from workbench.engine.beside import Beside
 from workbench.engine.create import note_seed, noted_seed, toolchain
-from workbench.engine.devices import choose_place
+from workbench.engine.devices import choose_place, here
 from workbench.engine.interrupting import Interruption, Stopped
 from workbench.engine.laying import problem_of
 from workbench.engine.opening import lock_path
@@ -239,26 +239,8 @@ def _ideas(
 
 
 def _here(settings: SessionSettings, path: Path) -> SessionSettings:
-    """The settings for this machine, which may not be the one where the walk began.
-
-    A walk goes on on a GPU of the same model, whatever its number here. Raises WorkbenchError
-    where there is none: times of two models do not make one chain.
-    """
-    if settings.device_index is None:
-        return settings
-    for device in (f"cuda:{settings.device_index}", "auto"):
-        try:
-            place = choose_place(device, "")
-        except WorkbenchError:
-            continue
-        if place.device == settings.device:
-            return structs.replace(settings, device_index=place.index)
-    raise WorkbenchError(
-        f"the walk of {path.name} was timed on {settings.device}, and there is none here",
-        where=str(path),
-        todo=f"go on where there is one; `workbench learn --session {path.name} --stop` writes the "
-        "chain there is",
-    )
+    todo = f"`workbench learn --session {path.name} --stop` writes the chain there is"
+    return here(settings, path, todo=f"go on where there is one; {todo}")
 
 
 def _nothing_learned(fault: WorkbenchError, path: Path) -> WorkbenchError:

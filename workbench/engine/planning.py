@@ -16,6 +16,7 @@ from workbench.agents.situation import Situation
 from workbench.agents.step import next_prompt
 from workbench.engine.choosing import open_choice
 from workbench.engine.create import noted_seed
+from workbench.engine.devices import elsewhere, here
 from workbench.engine.events import AnyEvent
 from workbench.engine.history import History
 from workbench.engine.moving import read_history
@@ -55,7 +56,8 @@ def plan_next(path: Path, role: str = "") -> Planned:
     """The next step, with the prompt of a role (by default the one that is asked first).
 
     Changes nothing in the session and asks no model. Raises WorkbenchError when the session has no
-    kernel yet, for a role that has no prompt here, and when the prompt does not fit the model.
+    kernel yet, for a role that has no prompt here, when its GPU is not here, and when the prompt
+    does not fit the model.
     """
     store = SessionStore.open(path)
     history = read_history(store)
@@ -88,7 +90,7 @@ def _looked_at(store: SessionStore, history: History) -> tuple[Situation, Propos
     with tempfile.TemporaryDirectory(prefix="workbench-plan-") as scratch:
         workplace = SessionWorkplace(
             store,
-            store.settings(),
+            here(store.settings(), store.folder, todo=elsewhere(store.folder)),
             noted_seed(store),
             _nobody,
             scratch=Path(scratch),

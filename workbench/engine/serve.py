@@ -14,6 +14,7 @@ from msgspec import structs
 
 from workbench.engine import events as ev
 from workbench.engine.create import noted_seed
+from workbench.engine.devices import elsewhere, here
 from workbench.engine.history import History
 from workbench.engine.loop import Engine
 from workbench.engine.moving import read_history
@@ -59,17 +60,20 @@ def serve_session(
     candidate is gated and nothing else.
 
     Every event goes to the log, to followers of the socket and to `listen`. Raises WorkbenchError
-    when another engine holds the session or it cannot be read. A fault during the run is its end
-    (`failed`), written to the log like any other.
+    when another engine holds the session, it cannot be read, or its GPU is not here. A fault during
+    the run is its end (`failed`), written to the log like any other.
     """
     store = SessionStore.open(path)
+    settings = store.settings()
+    if open_workplace is None:
+        settings = here(settings, path, todo=elsewhere(path))
     socket = socket_path(store.folder)
     with (
         EngineLock(lock_path(store), session=path.name, socket=str(socket)),
         Journal(events_path(store)) as journal,
     ):
         service = _Service(store, journal, socket, listen, open_workplace or _real_workplace)
-        return asyncio.run(service.run(only))
+        return asyncio.run(service.run(settings, only))
 
 
 def _real_workplace(
@@ -101,19 +105,18 @@ class _Service:
         self._engine: Engine | None = None
         self._resumed = journal.next_seq > 1
 
-    async def run(self, only: Submit | None) -> ev.RunEnded:
+    async def run(self, settings: SessionSettings, only: Submit | None) -> ev.RunEnded:
         """Serve until the loop is done."""
         loop = asyncio.get_running_loop()
         self._loop = loop
         await self._server.open()
         try:
-            ended = await self._work(only)
+            ended = await self._work(settings, only)
         finally:
             await self._server.close()
         return ended
 
-    async def _work(self, only: Submit | None) -> ev.RunEnded:
-        settings = self._store.settings()
+    async def _work(self, settings: SessionSettings, only: Submit | None) -> ev.RunEnded:
         self._publish(
             ev.RunStarted(
                 pid=os.getpid(),

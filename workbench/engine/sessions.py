@@ -120,7 +120,10 @@ def _touched(path: Path) -> float:
     """When the session last changed, by its log; a wish that was refused leaves no word there."""
     state = path / ".git" / "workbench"
     log = state / "events.jsonl"
-    return (log if log.exists() else state).stat().st_mtime
+    try:
+        return (log if log.exists() else state).stat().st_mtime
+    except PermissionError:
+        return 0.0  # somebody else's, and never the one that is meant without a name
 
 
 def export(path: Path, file: Path) -> tuple[str, ...]:

@@ -33,11 +33,28 @@ def spoken(path: Path) -> str:
 
 
 def session_names(folder: Path) -> tuple[str, ...]:
-    """Names of the sessions in a folder, sorted; empty when the folder is not there."""
+    """Names of the sessions in a folder, sorted; empty when the folder is not there.
+
+    Raises WorkbenchError for a file in its place.
+    """
+    if folder.is_file():
+        raise WorkbenchError(
+            "the folder of sessions is a file",
+            where=str(folder),
+            todo="name a folder with --sessions or WORKBENCH_SESSIONS",
+        )
     if not folder.is_dir():
         return ()
-    found = (entry.name for entry in folder.iterdir() if (entry / ".git" / "workbench").is_dir())
+    found = (entry.name for entry in folder.iterdir() if _may_be_session(entry))
     return tuple(sorted(name for name in found if _NAME.fullmatch(name)))
+
+
+def _may_be_session(entry: Path) -> bool:
+    """Also a folder that we may not look into, which whoever reads it is told of."""
+    try:
+        return (entry / ".git" / "workbench").is_dir()
+    except PermissionError:
+        return True
 
 
 def fresh_name(problem: str, folder: Path) -> str:

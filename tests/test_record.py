@@ -189,6 +189,24 @@ def test_heuristics_descriptors_and_tuples_are_recorded(kernels):
     assert paired.arguments["xs[1]"] == ScalarArgument(value=3.0)
 
 
+def test_a_kernel_that_is_compiled_first_tells_the_registers_of_its_launch(kernels):
+    """Triton's softmax tutorial makes its grid of them."""
+    x, told = meta(64, 1000), {}
+
+    def call():
+        args = (x, meta(64, 1000), 1000, 1024)
+        compiled = kernels.row_softmax.warmup(*args, num_warps=8, grid=(1,))
+        compiled._init_handles()
+        told.update(registers=compiled.n_regs, spills=compiled.n_spills)
+        compiled[(64, 1, 1)](*args)
+
+    (launch,) = record(call)
+    assert launch.grid == (64, 1, 1)
+    assert launch.num_warps == 8
+    assert told["registers"] == launch.static.registers > 0
+    assert told["spills"] == launch.static.stack_bytes // 4
+
+
 def test_host_code_sees_the_target_while_it_records():
     seen = {}
 

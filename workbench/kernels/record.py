@@ -30,7 +30,7 @@ from workbench.kernels.records import (
     TensorArgument,
 )
 from workbench.kernels.standin import StandInDriver, standing_in
-from workbench.kernels.static import sass, static_profile
+from workbench.kernels.static import registers_and_spills, sass, static_profile
 from workbench.kernels.target import Target
 from workbench.kernels.toolchain import versions
 from workbench.kernels.untyped import Untyped
@@ -194,7 +194,8 @@ class _Driver(StandInDriver):
 
     def _load(self, _name: str, cubin: bytes, _shared: int, _device: object) -> tuple[Untyped, ...]:
         # No module handle, because triton would later ask whatever driver is active to unload it.
-        return None, _Loaded(cubin), 0, 0, self.target.threads_per_program
+        registers, spills = registers_and_spills(cubin)
+        return None, _Loaded(cubin), registers, spills, self.target.threads_per_program
 
 
 @contextlib.contextmanager

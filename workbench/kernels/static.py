@@ -100,6 +100,15 @@ def static_profile(
     )
 
 
+def registers_and_spills(cubin: bytes) -> tuple[int, int]:
+    """What the driver says of a loaded kernel: registers, and local memory in words, per thread.
+
+    Raises WorkbenchError when NVIDIA's tools cannot read the binary.
+    """
+    usage, _ = _read(cubin, hashlib.sha256(cubin).hexdigest())
+    return usage["REG"], usage.get("STACK", 0) // 4
+
+
 def instruction_mix(sass: str) -> dict[str, int]:
     """Number of instructions by group of `GROUPS`, and `total`; padding NOPs are left out."""
     counts = Counter(_INSTRUCTION.findall(sass))

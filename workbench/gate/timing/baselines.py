@@ -1,6 +1,6 @@
-"""Times the reference, eager and compiled, on a GPU that is held alone.
+"""Times the reference, eager and compiled, on a GPU that is held exclusively.
 
-In a worker of its own, since compiling may take it down: then the eager time is still there.
+In a worker of its own, because torch.compile may take it down: the eager time is then kept.
 """
 
 import os
@@ -31,7 +31,7 @@ _LIMITS = Limits(
     wall_seconds=COMPILE_SECONDS,
     memory_bytes=32 << 30,
     cpu_seconds=3600,
-    # Inductor keeps the code of every choice that it tries, and tries them on threads.
+    # Inductor keeps the code of every autotuning choice in memory, and compiles them on threads.
     file_bytes=4 << 30,
     tasks=1024,
 )
@@ -51,9 +51,10 @@ class Bench(Struct, frozen=True, kw_only=True):
 def time_reference(
     bench: Bench, workshop: Workshop, *, compile_too: bool
 ) -> tuple[Baseline, Baseline | None]:
-    """Eager, and compiled where it is asked for. To be called while the GPU is held alone.
+    """Time the reference in eager mode, and compiled where that is asked for.
 
-    What goes wrong is in the baselines. Raises WorkbenchError only when no worker starts.
+    The caller holds the GPU exclusively. Failures are part of the returned baselines; raises
+    WorkbenchError only when no worker starts.
     """
     with workshop.worker(Flavor.REFERENCE, _LIMITS) as worker:
         try:

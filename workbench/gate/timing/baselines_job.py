@@ -1,7 +1,7 @@
-"""What the reference's worker does for baselines: run itself eagerly, and compiled, on the clock.
+"""Worker jobs for baselines: time the reference in eager mode, and compiled.
 
-Works on the reference that `reference_job` opened, with one set of inputs: the reference has no
-reason to keep an answer.
+Works on the reference that `reference_job` opened, with one set of inputs: the reference is trusted
+and has no reason to cache an answer.
 """
 
 import os
@@ -38,11 +38,11 @@ class _Running:
         self.compiled: nn.Module | None = None
 
     def call(self, model: nn.Module) -> object:
-        """One finished call, outside of the clock."""
+        """One synchronized call, not timed."""
         return invoke(model, self._given())
 
     def read(self, model: nn.Module) -> Reading:
-        """One call on the clock, under the flags of the reference's precision."""
+        """One timed call, under the flags of the reference's precision."""
         with reference_flags(self.reference.oracle.precision):
             return self.clock.read(partial(forward, model, self._given()))[1]
 
@@ -99,10 +99,10 @@ def _readings(running: _Running, model: nn.Module, runs: int) -> Read:
 
 
 def _compared(running: _Running, out: object) -> Compared:
-    """The first compiled output against the reference's answers, by the gate's own rules."""
+    """The first compiled outputs compared with the reference's, by the gate's rules."""
     reference = running.reference
     outputs = flatten(out, foreign)[1]
-    answer(reference, running.nest, running.inputs, drawn_so=True)
+    answer(reference, running.nest, running.inputs)
     made = reference.call
     if made is None:
         raise RuntimeError("there are no answers")
@@ -116,7 +116,7 @@ def _compared(running: _Running, out: object) -> Compared:
 
 
 def _settle_inductor(bench: JobContext) -> None:
-    """Everything within this process and its scratch folder: the sandbox has no room for pools."""
+    """Keep Inductor in this process and its scratch folder: the sandbox forbids worker pools."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(bench.scratch / "inductor")
     import torch._inductor.config as inductor
 

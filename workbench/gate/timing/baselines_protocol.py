@@ -6,15 +6,15 @@ from workbench.gate.correctness.protocol import Compared
 
 
 class TimeRuns(Struct, frozen=True, kw_only=True):
-    """Run the reference, or what was compiled of it, on the clock. Answered by `Read`."""
+    """Time the reference, or its compiled form. Answered by `Read`."""
 
     runs: int
     seed: int = 0
-    """Seed of the inputs; given with the first message."""
+    """Seed of the inputs, given in the first message."""
 
 
 class Read(Struct, frozen=True, kw_only=True):
-    """What the clock said, microseconds, in order."""
+    """The times in microseconds, in order."""
 
     us: tuple[float, ...]
 
@@ -26,8 +26,8 @@ class CompileNative(Struct, frozen=True, kw_only=True):
 
 
 class Compiled(Struct, frozen=True, kw_only=True):
-    """It is compiled."""
+    """The result of compiling."""
 
     seconds: float
     compared: Compared
-    """Its first outputs against the reference's answers."""
+    """Its first outputs compared with the reference's."""

@@ -1,7 +1,7 @@
 """How long a call takes on the GPU, read the same way for every call, checked or timed.
 
-Runs in workers only. A reading is a claim of the process it was made in: the judge compares its
-parts with each other, with its own clock and with the roofline.
+Runs in workers only. A reading is a claim by the process that made it: the judge compares its parts
+with each other, with its own clock and with the roofline.
 """
 
 import ctypes
@@ -17,28 +17,29 @@ from workbench.gate.correctness.protocol import Reading
 Out = TypeVar("Out")
 
 _FLUSH = 2
-"""The flush writes so many times the L2's size (SOL-ExecBench, KernelBench: 2x or 256 MB)."""
+"""The flush writes this multiple of the L2's size (SOL-ExecBench, KernelBench: 2x or 256 MB)."""
 _LEAST_FLUSH = 64 << 20
 _AHEAD = 1.5
-"""The GPU is held for the last call's launch time times this, so that launches queue up (ours)."""
+"""The GPU is held for this multiple of the last call's launch time, so that launches queue up
+(ours)."""
 _AHEAD_MORE_US = 20.0
 _FIRST_AHEAD_US = 300.0
 _MOST_AHEAD_US = 3000.0
 
 
 class ClockFault(Exception):
-    """The clock does not start on this GPU; the machine's fault, never a candidate's."""
+    """The clock does not start on this GPU: the machine's fault, never a candidate's."""
 
 
 class Clock:
-    """Reads calls on one device. Made before candidate code is loaded: its own references to
-    events, streams and timers are those of an untouched torch.
+    """Times calls on one device.
 
-    Before a call the L2 is written over with a buffer twice its size: inputs are cold, and its
-    lines are dirty, so that a kernel pays for its own writes one remove later and no output stays
-    in the cache unpaid. Persisting lines are reset first. Then the GPU is held, all of it, until
-    the call's launches are queued (`hold`): the events time the kernels, not the launch path, and
-    no other stream gets ahead of them. Raises ClockFault.
+    Created before candidate code is loaded, so that its references to events, streams and timers
+    are those of an unpatched torch. Before a call the L2 is overwritten with a buffer of twice its
+    size: inputs are cold and the lines dirty, so that a kernel also pays for write-backs.
+    Persisting lines are reset first. Then a spin kernel holds the whole GPU until the call's
+    launches are queued (`hold`): the events time the kernels, not the launch path, and no other
+    stream starts earlier. Raises ClockFault.
     """
 
     def __init__(self, device: str) -> None:
@@ -69,10 +70,10 @@ class Clock:
         self.read(lambda: None)
 
     def read(self, call: Callable[[], Out], *, bare: bool = False) -> tuple[Out, Reading]:
-        """Run `call` once, finished on the device when this returns.
+        """Run `call` once; it has finished on the device when this returns.
 
-        `bare` lets the device run dry first, instead of holding it. Raises what the call raises,
-        and the fault of a kernel that it launched.
+        With `bare` the device idles before the call instead of being held. Raises what the call
+        raises, and the errors of kernels that it launched.
         """
         if not self._cuda:
             began = self._now()
@@ -109,7 +110,7 @@ def _event() -> torch.cuda.Event:
 
 
 def _persisting_reset() -> Callable[[], object]:
-    """`cudaCtxResetPersistingL2Cache` by the driver's name; nothing where the driver lacks it."""
+    """`cudaCtxResetPersistingL2Cache` by the driver's name; does nothing where it is missing."""
     try:
         reset: Callable[[], object] = ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache
     except (OSError, AttributeError):

@@ -47,40 +47,40 @@ T = TypeVar("T", bound=Struct)
 
 
 class Desk:
-    """The reference worker, as the sides ask it. Methods raise SideFault."""
+    """The judge's handle on the reference's worker. Methods raise SideFault."""
 
     def __init__(self, worker: Worker, seed: bytes) -> None:
         self._worker = worker
         self._seed = seed
         self._turn = 0
         self.lends = False
-        """Contents are written into buffers on the GPU; else they travel as bytes."""
+        """Contents are written into buffers on the GPU; otherwise they travel as bytes."""
         self.state: tuple[str, ...] = ()
         """Names of the weights."""
         self._opened: tuple[Reference, Sequence[Blob]] | None = None
         self._prepared: Prepared | None = None
         self.contents: tuple[Nest, Sequence[Blob]] | None = None
-        """The present ones: their nesting and, where they travel, the tensors."""
+        """The present contents: their nesting and, where they travel, the tensors."""
         self.made: Made | None = None
-        """Answers to the first contents; what the others' look like."""
+        """Answers to the first contents, whose structure all others share."""
         self.weights: Sequence[Blob] = ()
-        """The weights themselves, where they travel."""
+        """The weights, where they travel."""
 
     @property
     def device(self) -> str:
-        """Where inputs and outputs lie, as workers call it."""
+        """The device of inputs and outputs, as workers name it."""
         return "cuda:0" if self.lends else "cpu"
 
     @property
     def opened(self) -> tuple[Reference, Sequence[Blob]]:
-        """What building the reference told, and its init tensors."""
+        """The reply to building the reference, and its init tensors."""
         if self._opened is None:
             raise RuntimeError("the reference is not open yet")
         return self._opened
 
     @property
     def prepared(self) -> Prepared:
-        """What making the ring told."""
+        """The reply to making the ring."""
         if self._prepared is None:
             raise RuntimeError("there is no ring yet")
         return self._prepared
@@ -100,18 +100,18 @@ class Desk:
         self._blobs(f"{REFERENCE_JOB}:fill", Fill(what="state"), buffers)
 
     def prepare(self) -> None:
-        """Make the ring."""
+        """Make the ring of input sets."""
         message = Prepare(seed=derive(self._seed, "ring"))
         prepared, _ = self._ask(f"{RING_JOB}:prepare", message, Prepared)
         self.made = prepared.made
         self._prepared = prepared
 
     def take(self, side: str, buffers: Sequence[Blob]) -> None:
-        """Keep a side's buffers."""
+        """Keep the buffers that a side lends."""
         self._blobs(f"{RING_JOB}:take", Take(side=side), buffers)
 
     def fresh(self, sides: Sequence[str]) -> None:
-        """Go on to contents that no side has seen, and bring them to these."""
+        """Advance to contents that no side has seen, and send them to these sides."""
         self._turn += 1
         seed = derive(self._seed, "turn", self._turn)
         message = Advance(seed=seed, sides=tuple(sides))
@@ -119,24 +119,24 @@ class Desk:
         self.contents = advanced.inputs, blobs
 
     def answer(self) -> Made:
-        """The answers to the present contents."""
+        """The expected outputs for the present contents."""
         return self._ask(f"{RING_JOB}:answer_now", Answer(), Made)[0]
 
     def alike(self, outputs: Sequence[Blob]) -> bool:
-        """Whether outputs, in the reference's order, are as near to eager's as right ones are."""
+        """Whether outputs, in the reference's order, pass the cheap check against eager's."""
         return self._ask(f"{RING_JOB}:screen", Screen(), Screened, outputs)[0].alike
 
     def verify(self, side: str, blobs: Sequence[Blob]) -> Compared:
-        """Compare what a side's call left."""
+        """Compare the outputs of a side's call with the expected ones."""
         return self._ask(f"{RING_JOB}:verify", Verify(side=side), Compared, blobs)[0]
 
     def time_native(self, *, bare: bool) -> Turn:
-        """One turn of the reference itself."""
+        """Time one call of the reference itself."""
         timed, _ = self._ask(f"{RING_JOB}:time_native", TimeNative(bare=bare), Timed)
         return Turn(reading=timed.reading, judge_us=self._worker.waited * 1e6)
 
     def stand_in(self, *, bare: bool) -> Turn | None:
-        """One turn of a candidate that computes nothing; None where it could not be built."""
+        """Time one call of an empty candidate; None where it could not be built."""
         nest, _ = self.contents or (None, ())
         if nest is None:
             raise RuntimeError("there are no contents yet")

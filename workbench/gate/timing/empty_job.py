@@ -1,6 +1,6 @@
 """The overhead of a timed call: empty calls in a candidate's worker before it loads the candidate.
 
-Nothing of the candidate has run in the process yet, so these readings are ours, not its claims.
+No candidate code has run in the process yet, so these readings are trusted.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ def turn(
     request: dict[str, Any],
     blobs: list[Blob],  # noqa: ARG001  # a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Do what a timed call does, but for the call."""
+    """Do everything that a timed call does, without the call."""
     bare = decode(request, EmptyTurn).bare
     with uninitialised(Poison.PATTERN, bench.device):
         _, reading = clock_of(bench).read(partial(int), bare=bare)
@@ -32,6 +32,6 @@ def ahead(
     request: dict[str, Any],  # noqa: ARG001  # a job's shape
     blobs: list[Blob],  # noqa: ARG001
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Make the clock, so that its kernel and the driver's helper are compiled."""
+    """Create the clock, so that its spin kernel and the driver's helper are compiled."""
     clock_of(bench)
     return {}, []

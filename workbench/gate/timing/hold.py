@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 WARPS = 16
-"""Warps of one program: 512 threads divide the residency of every SM that we compile for."""
+"""Warps of one program: 512 threads divide the thread limit of every SM that we compile for."""
 
 
 @triton.jit(do_not_specialize=["nanoseconds"])
@@ -21,7 +21,7 @@ def hold_kernel(nanoseconds):  # type: ignore[no-untyped-def]  # noqa: ANN001, A
     )
     now = began
     while now - began < nanoseconds:
-        # Asleep between looks: all of an SM's threads at a spin would heat it before the call.
+        # Sleeps between polls: busy-waiting on all threads would heat the SMs before the call.
         now = tl.inline_asm_elementwise(
             "nanosleep.u32 100; mov.u64 $0, %globaltimer;",
             "=l",
@@ -35,8 +35,8 @@ def hold_kernel(nanoseconds):  # type: ignore[no-untyped-def]  # noqa: ANN001, A
 def holder(device: str) -> Callable[[float], None]:
     """`hold(microseconds)`, compiled for `device`: queues the kernel on the current stream.
 
-    Its programs fill the thread slots of all SMs, so a kernel of this process on any stream waits
-    until they end. They end by the GPU's own timer, whatever happens.
+    Its programs fill the thread slots of all SMs, so that a kernel of this process on any stream
+    waits for them. They end by the GPU's own timer, whatever happens on the host.
     """
     properties = torch.cuda.get_device_properties(device)
     slots = properties.max_threads_per_multi_processor // (32 * WARPS)

@@ -1,6 +1,6 @@
-"""Sides taking turns on one GPU until there are enough pairs: warm-up, rounds, checks, drops.
+"""Sides that take turns on one GPU until there are enough pairs: warm-up, rounds, checks, drops.
 
-The judge's part: it never sees a device. What it is given takes turns; what it keeps are samples.
+Part of the judge, without access to a device: it asks sides for timed calls and keeps the samples.
 """
 
 import time
@@ -29,13 +29,13 @@ from workbench.measure.rounds import Round, Warmth, rounds
 MOST_DROPPED = 0.3
 """Share of the pairs that may be dropped for unsteady clocks (gate protocol, section 9.1)."""
 _FEW = 20
-"""Pairs before that share means anything (ours)."""
+"""Pairs below which that share is not tested (ours)."""
 
 _TELL_SECONDS = 0.25
-"""Between two words of how far it is: telling costs time on a GPU that others wait for."""
+"""Least time between two progress reports, which cost time on a GPU that others wait for."""
 
 Told = Callable[[int, int], None]
-"""`told(done, wanted)` now and then."""
+"""`told(done, wanted)`, called now and then."""
 
 
 class Noisy(Exception):
@@ -45,10 +45,10 @@ class Noisy(Exception):
 class PairedRun:
     """One run: the same sides in the same workers from warm-up to the last pair.
 
-    `fresh` moves the named sides on to contents that none has seen; a `stand_in` takes a turn after
-    theirs in each round, so that it is known what a turn costs at that moment. Clocks are read
-    before and after every round, and a round in which they moved makes no pair; what the power cap
-    spoils makes the run rest between rounds (`cooling`). Methods raise SideFault and Noisy.
+    `fresh` gives the named sides contents that none has seen; a `stand_in` takes a turn after
+    theirs in each round, which measures the overhead of a turn at that moment. Clocks are read
+    before and after every round, and a round in which they changed makes no pair; after rounds that
+    ran into the power cap the run pauses (`cooling`). Methods raise SideFault and Noisy.
     """
 
     def __init__(  # the sides, what they are given, and who looks on
@@ -72,7 +72,7 @@ class PairedRun:
         checkable = [place for place, side in enumerate(sides) if side.checkable]
         self._rounds = rounds(seed, len(sides), checkable=checkable, swapped=swapped)
         self.samples: dict[str, list[float]] = {side.name: [] for side in sides}
-        """Microseconds by side; equal places are a pair."""
+        """Microseconds by side; equal positions make a pair."""
         self.held: dict[str, list[Turn]] = {side.name: [] for side in sides}
         self.bare: dict[str, list[Turn]] = {side.name: [] for side in sides}
         self._stood_in: dict[bool, list[Turn]] = {False: [], True: []}
@@ -80,7 +80,7 @@ class PairedRun:
         self.checked: Counter[str] = Counter()
         self.dropped = 0
         self.capped = 0
-        """Pairs that were taken under the power cap, because no rest kept the GPU below it."""
+        """Pairs measured under the power cap, because no pause kept the GPU below it."""
         self._cooling = Cooling()
         self._cooled = 0
         """Number of dropped pairs after which the run pauses longer."""
@@ -89,11 +89,11 @@ class PairedRun:
 
     @property
     def pairs(self) -> int:
-        """Pairs that count."""
+        """Number of pairs that count."""
         return min(len(samples) for samples in self.samples.values())
 
     def warm_up(self) -> None:
-        """Turns until every side has reached its pace."""
+        """Take turns until the times of every side are stable."""
         names = [side.name for side in self._sides]
         warmth = {name: Warmth() for name in names}
         while not all(one.warm for one in warmth.values()):
@@ -107,7 +107,7 @@ class PairedRun:
             self.round_seconds = between + at_work
 
     def extend(self, pairs: int) -> None:
-        """Rounds until there are so many pairs."""
+        """Run rounds until there are this many pairs."""
         while self.pairs < pairs:
             self._round()
             now = time.monotonic()
@@ -124,13 +124,13 @@ class PairedRun:
         )
 
     def disagreements(self, names: Iterable[str]) -> dict[str, Disagreement]:
-        """Disagreements of several sides by name; empty when all clocks agree."""
+        """Disagreements by side; empty when all clocks agree."""
         found = {name: self.disagreement(name) for name in names}
         return {name: one for name, one in found.items() if one is not None}
 
     @property
     def under_cap(self) -> str:
-        """A sentence that pairs were taken under the power cap; empty if none were."""
+        """A sentence saying that pairs were measured under the power cap; empty if none were."""
         if not self.capped:
             return ""
         return (
@@ -139,7 +139,7 @@ class PairedRun:
         )
 
     def kept(self, name: str, seconds: float) -> PairSamples:
-        """Every sample so far, as a report keeps it; `seconds` is for how long the GPU was held."""
+        """Every sample so far, as a report keeps it; `seconds` is how long the GPU was held."""
         return PairSamples(
             run=name,
             us={side: tuple(round(x, 3) for x in us) for side, us in self.samples.items()},
@@ -160,7 +160,7 @@ class PairedRun:
             side = self._sides[place]
             turns[side.name] = self._turn(side, bare=plan.bare)
         self._state = self._watch.state()
-        # Afterwards, so that nothing comes between the two halves of a pair.
+        # After the round, so that nothing runs between the two calls of a pair.
         if (stood_in := self._stand_in(bare=plan.bare)) is not None:
             self._stood_in[plan.bare].append(stood_in)
         self._check(plan)

@@ -1,4 +1,4 @@
-"""Turns a timing into a report: its sentences, and whom to blame if there is no time. Pure."""
+"""Turns a timing into a report: its sentences, and who is to blame if there is no time. Pure."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,10 @@ from workbench.measure.pairs import Answer, PairRule
 from workbench.measure.records import Limit, Speed, Time
 
 LARGE_SPEEDUP = 10.0
-"""Over eager PyTorch: deserves a person's look, and is never refused (gate protocol, 9.6)."""
+"""A speedup over eager PyTorch that deserves a person's look; never refused (gate protocol, 9.6).
+"""
 _MEMORY = ("correctness.gpu-memory", "correctness.gpu-full")
-"""Where it is known whose fault it is."""
+"""Out-of-memory findings that already say who is to blame."""
 _SMALLER = "a smaller full [[shape]] in the problem's sidecar"
 
 
@@ -49,7 +50,7 @@ def blamed(fault: SideFault) -> tuple[Outcome, Finding]:
 def no_gain(speed: Speed, found: Answer, rule: PairRule) -> Finding | None:
     """Why the pairs of a step do not count as a gain; None when they do.
 
-    That they cannot tell is said as such, and keeps nothing either.
+    Pairs that stayed undecided are reported as such; they do not count as a gain either.
     """
     told = speed.in_full()
     match found:
@@ -77,22 +78,22 @@ FOUND_ONCE = "profile.found-once"
 
 
 def found_once(speed: Speed) -> Finding:
-    """The finding that a gain is still to be confirmed, which is no fault and no verdict."""
+    """The finding that a gain is not yet confirmed, which is neither a fault nor a verdict."""
     says = f"{speed.in_full()} over its parent in one run, to be found again"
     return Finding(code=FOUND_ONCE, says=says, blame=Blame.MACHINE)
 
 
 def ended(profiled: Profiled, outcome: Outcome, finding: Finding) -> Profiled:
-    """The numbers with a report that ends on one finding."""
+    """The numbers with a report that consists of one finding."""
     return structs.replace(profiled, report=timing_report(outcome, finding.says, [finding]))
 
 
 def contradicted(side: str, found: Disagreement) -> tuple[Outcome, Finding]:
-    """What it means that a side's clocks disagree.
+    """The outcome for a side whose clocks disagree.
 
-    A candidate whose events saw less than the GPU was at work, by more than an idle machine wakes
-    up late, hid work from the clock: that refuses it. Whatever else has two readings, or is another
-    side's, leaves the question open.
+    A candidate whose events saw less than the GPU was busy, by more than an idle machine's wake-up
+    latency, hid work from the clock: it is refused. Any disagreement with another explanation, or
+    of another side, leaves the stage unproven.
     """
     hides = found.hides and side == CANDIDATE
     finding = Finding(
@@ -105,8 +106,11 @@ def contradicted(side: str, found: Disagreement) -> tuple[Outcome, Finding]:
 
 
 def around(watch: Watch) -> list[Finding]:
-    """Who else computes on the GPU, and whether its clocks can be read. Another workbench waits for
-    the same lock; a stranger does not, and makes a time doubtful."""
+    """Findings on other processes that compute on the GPU, and on clocks that cannot be read.
+
+    Another workbench waits for the same lock; any other process does not, and makes a time
+    doubtful.
+    """
     told = [
         ("gpu-shared", f"{name} computes on this GPU too, unasked: the times are doubtful")
         for name in watch.strangers()
@@ -129,7 +133,7 @@ def large(versus: Speed) -> Finding | None:
 
 
 def unfit(met: Noisy | GpuBusy) -> Finding:
-    """Why the GPU at hand was not fit to be timed on."""
+    """Why the GPU was not in a state to be timed on."""
     if isinstance(met, GpuBusy):
         return Finding(code="profile.gpu-busy", says=met.what, blame=Blame.MACHINE)
     return Finding(code="profile.noisy", says=str(met), blame=Blame.MACHINE)

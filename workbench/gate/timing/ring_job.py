@@ -1,8 +1,8 @@
-"""What the reference's worker does while candidates are timed: contents, answers, its own time.
+"""The reference worker's jobs while candidates are timed: contents, answers, its own time.
 
-Works on the reference that `reference_job` opened. Contents are never what a side has seen: where
-drawing is quick each turn gets a new draw; where it is slow, sets of a ring are changed before each
-use, so that neither an answer kept by address nor one kept by a fingerprint is right.
+Works on the reference that `reference_job` opened. No side ever sees the same contents twice. Where
+drawing is quick, each turn gets a new draw. Where it is slow, the sets of a ring are changed before
+each use, so that an answer cached by address or by fingerprint is wrong.
 """
 
 import random
@@ -42,20 +42,21 @@ from workbench.isolation.tensors import from_blob
 from workbench.isolation.wire import Blob
 
 QUICK_SECONDS = 0.05
-"""A draw up to here is made for every turn (ours): a decision of 60 pairs waits 3 s for them."""
+"""A draw that takes no longer is repeated for every turn (ours): 60 pairs then wait 3 s for draws.
+"""
 _PREPARING_SECONDS = 10.0
 _FREE_SHARE = 0.25
 """Share of the free memory that the ring may take."""
 _LEAST_SETS, _MOST_SETS = 2, 8
 _STIRRED = 16
-"""Pairs of elements of each tensor that change places before a kept set is used again."""
+"""Pairs of elements of each tensor that are swapped before a kept set is used again."""
 
 _HOST_BYTES = 1 << 30
-"""Taken as free where there is no device."""
+"""Memory that counts as free where there is no device."""
 
 
 class Ring:
-    """Input sets, and where each side wants them."""
+    """Input sets, and where each side receives them."""
 
     def __init__(self, reference: Bench, seed: int) -> None:
         self.reference = reference
@@ -63,12 +64,12 @@ class Ring:
         self.lent: dict[str, list[torch.Tensor]] = {}
         """Buffers by side, guards included; empty on the CPU."""
         self.made: Made | None = None
-        """Answers to the present contents, once asked for."""
+        """Answers to the present contents, once they were asked for."""
         self._eager: list[torch.Tensor] | None = None
-        """Eager's outputs on the present contents, once asked for."""
+        """Eager's outputs on the present contents, once they were asked for."""
         self._screen: Screen | None = None
         self._at = 0
-        # The first draw also pays for what starts lazily.
+        # The first draw also includes lazy initialization.
         self._sets = [self._draw(seed)]
         began = time.perf_counter()
         self._sets = [self._draw(seed + 1)]
@@ -81,21 +82,21 @@ class Ring:
 
     @property
     def nest(self) -> Nest:
-        """How the present inputs are nested."""
+        """The nesting of the present inputs."""
         return self._sets[self._at][0]
 
     @property
     def inputs(self) -> list[torch.Tensor]:
-        """The present contents, privately."""
+        """The present contents, in tensors of their own."""
         return self._sets[self._at][1]
 
     @property
     def sets(self) -> int:
-        """How many sets are kept."""
+        """Number of sets."""
         return len(self._sets)
 
     def advance(self, seed: int) -> None:
-        """Go on to contents that were never given to anybody."""
+        """Go on to contents that no side has seen."""
         self.made = self.reference.call = self._eager = None
         if self.fresh:
             self._sets.clear()
@@ -107,7 +108,7 @@ class Ring:
     def answered(self) -> Made:
         """The answers to the present contents."""
         if self.made is None:
-            self.made = answer(self.reference, self.nest, self.inputs, drawn_so=True)
+            self.made = answer(self.reference, self.nest, self.inputs)
             if self._screen is None and self.reference.call is not None:
                 self._screen = Screen(
                     self.reference.call,
@@ -123,7 +124,7 @@ class Ring:
         return self._eager
 
     def near_eager(self, outputs: list[torch.Tensor]) -> bool:
-        """Whether outputs of a call on the present contents need no closer look."""
+        """Whether outputs of a call on the present contents pass the check against eager's."""
         if self._screen is None:
             return False
         return self._screen.passes(outputs, self.outputs())
@@ -137,17 +138,17 @@ class Ring:
 
 
 def ring_size(set_bytes: int, free_bytes: int, draw_seconds: float) -> int:
-    """How many sets to keep: as many as a share of the free memory and some seconds allow."""
+    """Number of sets: as many as a share of the free memory and some seconds allow."""
     room = int(_FREE_SHARE * free_bytes) // max(set_bytes, 1)
     time_for = int(_PREPARING_SECONDS / draw_seconds) if draw_seconds > 0 else _MOST_SETS
     return max(_LEAST_SETS, min(_MOST_SETS, room, time_for))
 
 
 def stir(tensors: list[torch.Tensor], seed: int) -> None:
-    """Let elements of each floating-point tensor change places, in place.
+    """Swap elements within each floating-point tensor, in place.
 
-    The values stay those of the distribution, and every answer that depends on them changes.
-    Integers stay: they may be indices in an order that means something.
+    The values keep their distribution, and every answer that depends on them changes. Integers
+    stay: they may be indices whose order matters.
     """
     rng = random.Random(seed)  # noqa: S311  # from the judge's secret seed
     for tensor in tensors:
@@ -184,7 +185,7 @@ def prepare(
 def take(
     bench: JobContext, request: dict[str, Any], blobs: list[Blob]
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Keep the buffers that a side lends for as long as it is timed."""
+    """Keep the buffers that a side lends until its timing is over."""
     ring_of(bench).lent[decode(request, Take).side] = [from_blob(blob) for blob in blobs]
     return {}, []
 
@@ -217,7 +218,7 @@ def screen(
     request: dict[str, Any],  # noqa: ARG001  # a job's shape
     blobs: list[Blob],
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Hold what a side's call returned against eager's answer to the same contents."""
+    """Check a side's outputs against eager's outputs on the same contents."""
     ring = ring_of(bench)
     outputs = [from_blob(blob, ring.reference.device) for blob in blobs]
     return encode(Screened(alike=ring.near_eager(outputs))), []
@@ -226,7 +227,7 @@ def screen(
 def verify(
     bench: JobContext, request: dict[str, Any], blobs: list[Blob]
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Compare what a side's call left with the answers, by the correctness stage's own rules."""
+    """Compare a side's outputs with the answers, by the correctness stage's rules."""
     ring = ring_of(bench)
     ring.reference.lent = ring.lent.get(decode(request, Verify).side, [])
     reply = compare(bench, encode(Compare(number=0, keep=False)), blobs)
@@ -239,7 +240,7 @@ def time_native(
     request: dict[str, Any],
     blobs: list[Blob],  # noqa: ARG001  # a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Run the reference on the clock, under the flags of its precision."""
+    """Time one call of the reference, under the flags of its precision."""
     ring = ring_of(bench)
     bare = decode(request, TimeNative).bare
     reading = ring.reference.oracle.timed(ring.nest, ring.inputs, ring.clock, bare=bare)
@@ -259,6 +260,6 @@ def _free_bytes(device: str) -> int:
 
 
 def _return_memory(bench: JobContext) -> None:
-    """Give the answers' scratch memory back: the sides need it too."""
+    """Free the scratch memory of the answers: the sides need it too."""
     if bench.device != "cpu":
         torch.cuda.empty_cache()

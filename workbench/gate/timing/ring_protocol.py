@@ -1,4 +1,4 @@
-"""What the judge of the profile stage and its reference worker tell each other.
+"""Messages between the judge of the profile stage and its reference worker.
 
 The reference is opened and its weights are perturbed as in the correctness stage; then it makes a
 ring of input sets for the sides that are timed.
@@ -18,15 +18,15 @@ class Prepare(Struct, frozen=True, kw_only=True):
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
-    """The ring is there, its first set in place."""
+    """The ring is made, its first set in place."""
 
     made: Made
-    """Description of the first set; the others are alike."""
+    """Description of the first set, whose structure the others share."""
     sets: int
     fresh: bool
-    """Every turn draws a new set; else kept ones are changed a little before each use."""
+    """Every turn draws a new set; otherwise kept ones are changed a little before each use."""
     sms: int = 0
-    """Number of the device's SMs; 0 on the CPU."""
+    """Number of SMs of the device; 0 on the CPU."""
     l2_bytes: int = 0
 
 
@@ -47,30 +47,27 @@ class Advance(Struct, frozen=True, kw_only=True):
 
 
 class Advanced(Struct, frozen=True, kw_only=True):
-    """The contents are where the sides find them."""
+    """The contents are in the sides' buffers."""
 
     inputs: Nest
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """Make the answers to the present contents, unless they are there. Answered by `Made`."""
+    """Make the answers to the present contents, unless they exist. Answered by `Made`."""
 
 
 class Verify(Struct, frozen=True, kw_only=True):
-    """Compare what a side's call left, as `Compare` does; answered by `Compared`."""
+    """Compare a side's outputs, as `Compare` does. Answered by `Compared`."""
 
     side: str
 
 
 class Screen(Struct, frozen=True, kw_only=True):
-    """Hold what a side's call returned against eager's own answer; the blobs are its outputs.
-
-    Answered by `Screened`.
-    """
+    """Check a side's outputs, which are the blobs, against eager's. Answered by `Screened`."""
 
 
 class Screened(Struct, frozen=True, kw_only=True):
-    """Whether the outputs are as near to eager's as right ones are; if not, `Verify` decides."""
+    """Whether the outputs pass the cheap check; if not, `Verify` decides."""
 
     alike: bool
 
@@ -88,17 +85,17 @@ class TimeNative(Struct, frozen=True, kw_only=True):
 
 
 class Timed(Struct, frozen=True, kw_only=True):
-    """What the clock said."""
+    """A reading of the clock."""
 
     reading: Reading
 
 
 def timed_call(inputs: Nest, *, bare: bool, reset_state: bool) -> RunCall:
-    """What a side is asked for when its turn comes; nothing in it tells which turn is looked at."""
+    """The request for a timed call; nothing in it tells whether its outputs will be checked."""
     return RunCall(
         inputs=inputs,
         same_storage=True,
-        # Filling with NaN would launch kernels of ours within the call.
+        # Filling with NaN would launch kernels of our own within the call.
         poison=Poison.PATTERN,
         watched=False,
         reset_state=reset_state,

@@ -17,7 +17,7 @@ from workbench.problems.records import Problem
 
 
 class Roof:
-    """Of one problem's full shape. `facts` gives what `inspect_problem` found.
+    """The roofline of a problem's full shape; `facts` gives what `inspect_problem` found.
 
     Without a `device_index` nothing is known of a GPU: there is no limit.
     """
@@ -39,12 +39,12 @@ class Roof:
         self._ceilings: Ceilings | None = None
         self._l2_bytes = self._target.l2_bytes
         self.doubt = ""
-        """Why the limit is the datasheet's although there is a GPU; empty until asked."""
+        """Why the limit comes from the datasheet although there is a GPU; empty until asked."""
 
     def limit(self) -> Limit | None:
         """The roofline at the rates this GPU reaches, which are measured if they never were.
 
-        To be asked while the GPU is held alone. None where the work is not known.
+        The caller holds the GPU exclusively. None where the work is not known.
         """
         if self._device_index is None:
             return None
@@ -60,9 +60,9 @@ class Roof:
         )
 
     def raised_by(self, us: float, who: str) -> str:
-        """Raise the ceilings by a time that is beyond doubt, where it shows them too low.
+        """Raise the ceilings where a time that is beyond doubt shows them to be too low.
 
-        What was raised, in words; empty where nothing was. `limit` is another one then.
+        Returns a sentence on what was raised; empty where nothing was. `limit` then changes.
         """
         shape, known, index = self._facts().full, self._ceilings, self._device_index
         if known is None or index is None or shape.work is None:
@@ -89,7 +89,9 @@ class Roof:
         return f"ceiling raised by {says}"
 
     def floor(self, prepared: Prepared) -> Floor:
-        """The least time that can be true, by the datasheet: a slow day of a GPU refuses nobody."""
+        """The least time that can be true, by the datasheet, so that a slow GPU refuses no
+        candidate.
+        """
         shape = self._facts().full
         self._l2_bytes = max(self._l2_bytes, prepared.l2_bytes or 0)
         return floor(

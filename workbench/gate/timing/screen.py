@@ -1,6 +1,6 @@
 """A cheap check of outputs against eager's: only what fails it is compared with the fp64 answer.
 
-Runs in reference workers only. It passes or it does not know: what it does not pass is compared in
+Runs in reference workers only. It can pass outputs but not fail them: the others are compared in
 full, by the correctness stage's rules, and only that can call an output wrong.
 """
 
@@ -13,14 +13,14 @@ from workbench.gate.correctness.comparing import Answered
 from workbench.gate.correctness.layout import same_bits
 
 _NEAR = 2.0
-"""Twice the rounding that an output is allowed about the fp64 answer: eager's own may lie on the
-other side of it (ours)."""
+"""Twice the rounding that is allowed around the fp64 answer: eager's output may lie on its other
+side (ours)."""
 _OWN = 4.0
-"""Eager's own error counts so often in the bound about the fp64 answer (gate protocol, 8)."""
+"""Factor of eager's own error in the bound around the fp64 answer (gate protocol, 8)."""
 
 
 class Screen:
-    """Made from one call whose answers are known; the others are of the same distribution."""
+    """Built from one call whose answers are known; other contents have the same distribution."""
 
     def __init__(
         self, known: Answered, rule: Callable[[torch.dtype], Rule], *, returns_only: bool
@@ -34,10 +34,10 @@ class Screen:
         self._returns_only = returns_only and all(same_bits(was, now) for was, now in kept)
 
     def passes(self, outputs: Sequence[torch.Tensor], eager: Sequence[torch.Tensor]) -> bool:
-        """Whether all `outputs` are near `eager`, the same call's. Integers must be equal.
+        """Whether all `outputs` are near `eager`, outputs of the same call. Integers must be equal.
 
-        False where the reference changes its inputs or its state (not `returns_only`): there more
-        than outputs has to be looked at.
+        False where the reference changes its inputs or its state (not `returns_only`): then more
+        than the outputs has to be compared.
         """
         if not self._returns_only or len(outputs) != len(eager) or len(eager) != len(self._own):
             return False
@@ -57,12 +57,12 @@ class Screen:
         scale = _NEAR * rule.factor * rule.eps
         rms = float(torch.linalg.vector_norm(answer, dtype=torch.float64)) / answer.numel() ** 0.5
         floor = scale * rms + (_OWN + 1) * own
-        # NaN and infinity are near nothing, not even themselves.
+        # NaN and infinity never count as near.
         return bool(((value - answer).abs() <= scale * answer.abs() + floor).all())
 
 
 def _own_error(native: torch.Tensor, gold: torch.Tensor) -> float:
-    """Eager's largest error of one output; 0 where it is exact or nothing can be said."""
+    """Eager's largest error of one output; 0 where it is exact or unknown."""
     if not native.is_floating_point() or not native.numel() or native.shape != gold.shape:
         return 0.0
     error = (native.double() - gold.double()).abs()

@@ -17,7 +17,7 @@ class TimerSettings(Struct, frozen=True, kw_only=True):
     """None rehearses the protocol on the CPU, where the times mean nothing."""
     rule: PairRule = PairRule()
     decides: bool = True
-    """False if a step may be slower: a single run of 30 pairs then measures its speed."""
+    """False if a step may be slower: then a single run of 30 pairs measures its speed."""
     confirms: bool = True
     """False to stop after one run: a gain is then left unproven, to be confirmed later."""
     found: Speed | None = None

@@ -75,19 +75,21 @@ __all__ = [
 EMPTY_JOB = "workbench.gate.timing.empty_job"
 _OPEN_SECONDS = 120.0
 _FIRST_SECONDS = 180.0
-"""For the first call, which compiles and tunes (gate protocol, section 10: 120 s for compiling)."""
+"""For the first call, which compiles and autotunes (gate protocol, section 10: 120 s for
+compiling)."""
 _EMPTY_TURNS = 7
-"""Turns of each kind, for a median (ours)."""
+"""Empty turns of each kind, of which the median is taken (ours)."""
 _REST = 0.1
-"""CPU seconds of all sides in a second of a stand-in's turn: up to here they rest (ours)."""
+"""CPU seconds of all sides per second of a stand-in's turn below which they count as idle (ours).
+"""
 _REHEARSING = Limits(wall_seconds=CALL_SECONDS, memory_bytes=32 << 30, cpu_seconds=1800)
-"""Without a GPU inputs of many GB come to the candidate's worker as bytes."""
+"""Without a GPU inputs of many GB reach the candidate's worker as bytes."""
 
 T = TypeVar("T", bound=Struct)
 
 
 class SidesSpec(Struct, frozen=True, kw_only=True):
-    """Who takes turns, at what."""
+    """Which sides take turns, on what."""
 
     problem: OpenReference
     candidates: tuple[tuple[str, str], ...]
@@ -100,24 +102,24 @@ class SidesSpec(Struct, frozen=True, kw_only=True):
 
 
 class Sides(Struct, frozen=True):
-    """All sides, warm workers, equal weights, the first contents in place."""
+    """All sides: warm workers with equal weights, the first contents in place."""
 
     sides: tuple[Side, ...]
     fresh: Callable[[Sequence[str]], None]
-    """Goes on to contents that no side has seen and brings them to the named ones."""
+    """Advances to contents that no side has seen and sends them to the named sides."""
     prepared: Prepared
     isolation: str
     stand_in: StandIn = nobody
     """Takes a turn that computes nothing, in the reference's worker."""
     spent: Callable[[], dict[str, dict[str, float]]] = dict
-    """Seconds of each worker's calls up to now, as `Worker.spent` has them, by side."""
+    """Seconds of each side's calls so far, as `Worker.spent` has them."""
 
 
 @contextmanager
 def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
-    """Start the workers and build everything, side by side but for the empty turns.
+    """Start the workers and build all sides in parallel; only the empty turns are sequential.
 
-    Spare ones are started meanwhile. Raises SideFault; WorkbenchError for no worker.
+    Spare workers start meanwhile. Raises SideFault; WorkbenchError when no worker starts.
     """
     tried = hands.CANDIDATE if spec.problem.lends else (Flavor.INTERPRET, _REHEARSING)
     wanted = [hands.REFERENCE, *(tried for _ in spec.candidates)]
@@ -128,19 +130,15 @@ def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
         clocks = [side.start_clock for side in sides] if spec.problem.lends else []
         together([partial(desk.open, spec.problem), *clocks])
         if spec.problem.lends:
-            # One after the other: they show what a turn costs on a GPU that does nothing else.
+            # One after the other: they measure the overhead of a turn on an idle GPU.
             for side in sides:
                 side.idle()
         hands.spare(workshop)
-        together(
-            [
-                *(
-                    partial(side.open, source, spec)
-                    for side, (_, source) in zip(sides, spec.candidates, strict=True)
-                ),
-                desk.prepare,
-            ]
-        )
+        sources = [source for _, source in spec.candidates]
+        builds = [
+            partial(side.open, source, spec) for side, source in zip(sides, sources, strict=True)
+        ]
+        together([*builds, desk.prepare])
         for side in sides:
             side.place(desk.prepared.made)
         players: list[Side] = [*sides]
@@ -158,7 +156,7 @@ def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
 
 
 def _stood_in(desk: Desk, workers: Sequence[Worker], *, bare: bool) -> Turn | None:
-    """A stand-in's turn; None where a side was at work meanwhile: that would make the host late."""
+    """A stand-in's turn; None where a side was busy meanwhile, which would delay the host."""
     before = [worker.work() for worker in workers]
     turn = desk.stand_in(bare=bare)
     did = [worker.work().since(was) for worker, was in zip(workers, before, strict=True)]
@@ -168,7 +166,7 @@ def _stood_in(desk: Desk, workers: Sequence[Worker], *, bare: bool) -> Turn | No
 
 
 def together(works: Sequence[Callable[[], object]]) -> None:
-    """Do all of them at the same time; raises what the first of them, in their order, raised."""
+    """Run all of them in parallel; raises the first error, in their order."""
     with ThreadPoolExecutor(len(works)) as pool:
         done = [pool.submit(work) for work in works]
     for one in done:
@@ -195,11 +193,11 @@ class CandidateSide:
         return self._worker.isolation
 
     def start_clock(self) -> None:
-        """Take the turn that also makes the clock, before any candidate code is in the worker."""
+        """Take a turn that creates the clock, before any candidate code is in the worker."""
         self._empty(bare=False)
 
     def idle(self) -> None:
-        """Take turns without a call, while no candidate code is in the worker."""
+        """Take empty turns, while no candidate code is in the worker."""
         held, bare = (
             tuple(self._empty(bare=kind) for _ in range(_EMPTY_TURNS)) for kind in (False, True)
         )
@@ -240,9 +238,9 @@ class CandidateSide:
         self._blobs("put_weights", PutWeights(names=self._desk.state), self._desk.weights)
 
     def place(self, made: Made) -> None:
-        """Lend the buffers for inputs that stay for the whole run."""
+        """Lend the buffers for inputs, for the whole run."""
         self._changes_state = made.changes_state
-        # Weights that are put back before each call take their time beside it.
+        # Restoring the weights before each call adds overhead that empty turns do not have.
         self.empty = structs.replace(self.empty, alike=not made.changes_state)
         if self._desk.lends:
             what: What = "inputs"
@@ -268,7 +266,7 @@ class CandidateSide:
         return Turn(reading=returned.reading, judge_us=judge_us)
 
     def check(self, *, closely: bool) -> Sequence[Finding]:
-        """What is wrong with what the last call left, by the correctness stage's own rules."""
+        """What is wrong with the last call's outputs, by the correctness stage's rules."""
         returned, known = self._returned, self._desk.made
         if returned is None or known is None:
             raise RuntimeError("there was no turn to check")
@@ -312,7 +310,7 @@ class CandidateSide:
 
 
 class ReferenceSide:
-    """Eager PyTorch: the reference itself, in the worker that owns it."""
+    """Eager PyTorch: the reference itself, in its own worker."""
 
     name = REFERENCE
     checkable = False

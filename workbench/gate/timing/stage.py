@@ -143,7 +143,7 @@ class _Question:
     # -- the two questions ------------------------------------------------------------------
 
     def _alone(self) -> Profiled:
-        """A seed: its time, beside eager PyTorch's."""
+        """Time a seed, beside eager PyTorch."""
         count = min(_ALONE_PAIRS, self._rule.cap)
         rule = structs.replace(self._rule, first=count, cap=count)
         rivals = ((CANDIDATE, self._candidate),)
@@ -164,7 +164,7 @@ class _Question:
         return structs.replace(profiled, report=timing_report(Outcome.PASSED, says))
 
     def _against(self, parent: Candidate) -> Profiled:
-        """A step: is it faster than what it was made from, twice?"""
+        """Ask of a step whether it is faster than its parent, twice."""
         rivals = ((PARENT, parent), (CANDIDATE, self._candidate))
         found = self._timer.settings.found
         if found is None:
@@ -174,7 +174,7 @@ class _Question:
                 return self._once(first, answer)
             found = pairs.speed(first.summary(over=PARENT), first.rule, first.seconds)
         second = self._runs.run("second", rivals, swapped=True, eager=True)
-        # What a decision costs is what was spent until it was there.
+        # A decision costs the GPU-seconds of both runs.
         second = structs.replace(second, seconds=found.gpu_seconds + second.seconds)
         profiled, speed = self._stepped(second)
         answer = pairs.answer(second.summary(over=PARENT), second.rule)
@@ -223,7 +223,7 @@ class _Question:
     # -- what is said -----------------------------------------------------------------------
 
     def _timed(self, played: TimedRun) -> Profiled:
-        """The numbers of a run; its report is still to be written."""
+        """The numbers of a run, without a report."""
         samples, rule = played.run.samples, played.rule
         measured = partial(pairs.measured_time, rule=rule, device=self._timer.settings.device)
         reference = versus = speed = None

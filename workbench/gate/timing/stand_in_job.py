@@ -1,7 +1,7 @@
 """The overhead of a timed call: calls that compute nothing, in the reference's worker.
 
-Does by `candidate_job`'s own code what a candidate's turn does around its call, in a process in
-which no candidate ever was, so that a busy host shows in it as it shows in the sides' turns.
+Runs the same code around an empty call that `candidate_job` runs around a candidate's, in a process
+that never held a candidate: load on the host then shows in it as in the sides' turns.
 """
 
 from typing import Any
@@ -16,11 +16,11 @@ from workbench.isolation.context import JobContext
 from workbench.isolation.wire import Blob
 
 _MOST_BYTES = 256 << 20
-"""Most bytes of outputs that are really allocated, beside those of the sides (ours)."""
+"""Most bytes of outputs that are allocated beside those of the sides (ours)."""
 
 
 class _StandIn(nn.Module):
-    """Has the reference's weights, makes room for its outputs, and computes nothing."""
+    """Has the reference's weights, allocates its outputs, and computes nothing."""
 
     def __init__(self, reference: nn.Module, like: list[torch.Tensor]) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class _StandIn(nn.Module):
         self._roomy = sum(output.nbytes for output in like) > _MOST_BYTES
 
     def forward(self, *_inputs: object, **_named: object) -> list[torch.Tensor]:
-        """Outputs full of nothing; large ones are one number, seen everywhere."""
+        """Uninitialised outputs; large ones are one element, expanded."""
         return [
             torch.empty((), dtype=dtype, device=device).expand(shape)
             if self._roomy

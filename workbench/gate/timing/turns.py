@@ -1,10 +1,10 @@
-"""One turn of a side on the GPU: what was read, and whether its clocks agree. Pure.
+"""One timed call of a side: its clock readings, and whether they agree. Pure.
 
-A side's readings are its own worker's claims. Three clocks have to agree (gate protocol, section
-9.5): the events, the worker's wall, and the judge's own wall less what turns take that compute
-nothing: in the same worker before candidate code was there, and in the reference's meanwhile. The
-roofline (`measure.floor`) bounds what is left. A profiler's spans are not asked for in there: they
-would be one more claim of the same process.
+A side's readings are claims by its own worker. Three clocks have to agree (gate protocol, section
+9.5): CUDA events, the worker's wall clock, and the judge's wall clock minus the overhead of a turn.
+That overhead is measured by empty turns, in the same worker before it loads the candidate, and
+meanwhile in the reference's worker. The roofline (`measure.floor`) bounds what is left. A profiler
+in the worker would not help: it would be one more claim by the same process.
 """
 
 import math
@@ -24,15 +24,15 @@ SHARE = 0.15
 SLACK_US = 20.0
 """Clocks agree within 15 % and 20 us (gate protocol, section 9.5)."""
 JOB_US = 20_000.0
-"""Ours: what a job may take beside the call where no empty turn is there to compare with, or where
-the weights are put back before each call."""
+"""Overhead allowed where there is no empty turn to compare with, or where weights are restored
+before each call (ours)."""
 JUDGE_US = 1_000.0
-"""Ours: what a job may take beside the call more than an empty or a stand-in's turn."""
+"""Overhead allowed beyond that of an empty or a stand-in's turn (ours)."""
 _FEWEST = 3
-"""Turns of a kind before their median says anything (ours)."""
+"""Least turns of a kind whose median is used (ours)."""
 
 _MOST_AHEAD_US = 50_000.0
-"""A worker that claims to have been held for longer is not believed (ours; 3 ms are asked for)."""
+"""A claim that the GPU was held for longer is not believed (ours; 3 ms are asked for)."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -40,26 +40,29 @@ class Turn(Struct, frozen=True, kw_only=True):
 
     reading: Reading
     judge_us: float
-    """Microseconds from the question's first byte to the answer's last, by the judge's clock."""
+    """Microseconds from the first byte of the request to the last of the reply, by the judge's
+    clock."""
 
 
 class Empty(Struct, frozen=True, kw_only=True):
-    """Turns that compute nothing, in a worker that holds no candidate's code."""
+    """Turns without a call, in a worker that holds no candidate's code."""
 
     held: tuple[Turn, ...] = ()
     bare: tuple[Turn, ...] = ()
     alike: bool = True
-    """The job did the same beside the call as it does now."""
+    """These turns had the same overhead as the timed calls have."""
 
     def late(self, kind: str) -> float | None:
-        """How much a worker's wall time overstates a turn of that kind; None if unknown."""
+        """How much the worker's wall clock overstates a turn of that kind, microseconds; None if
+        unknown.
+        """
         turns = _on_device(self.held if kind == "held" else self.bare)
         if len(turns) < _FEWEST:
             return None
         return median(_SEEN[kind](turn) - turn.reading.us for turn in turns)
 
     def beside(self) -> float | None:
-        """What the judge waits for beyond the clock's reading; None where unknown."""
+        """What the judge waits beyond the clock's reading, microseconds; None where unknown."""
         turns = _on_device((*self.held, *self.bare))
         return median(map(_unexplained, turns)) if len(turns) >= _FEWEST else None
 
@@ -72,18 +75,18 @@ class Disagreement(Struct, frozen=True, kw_only=True):
 
     says: str
     hides: bool
-    """The GPU was at work for longer than the events saw, and that is not the machine's doing."""
+    """The GPU was busy for longer than the events saw, and the machine does not explain it."""
     seen_us: float
-    """What the contradicting clock saw."""
+    """Reading of the contradicting clock."""
     events_us: float
 
 
 class Side(Protocol):
-    """One that takes turns: a candidate, its parent, the reference."""
+    """What takes turns: a candidate, its parent, or the reference."""
 
     @property
     def name(self) -> str:
-        """What findings call it."""
+        """Its name in findings."""
 
     @property
     def checkable(self) -> bool:
@@ -91,15 +94,15 @@ class Side(Protocol):
 
     @property
     def empty(self) -> Empty:
-        """Its worker's turns without a call."""
+        """Its worker's empty turns."""
 
     def turn(self, *, bare: bool) -> Turn:
         """One call on the present contents. Raises SideFault."""
 
     def check(self, *, closely: bool) -> Sequence[Finding]:
-        """What is wrong with what the last call left. Raises SideFault.
+        """What is wrong with the last call's outputs. Raises SideFault.
 
-        Not `closely`, outputs that are as near to eager's as right ones are let pass.
+        Unless `closely`, outputs that pass the cheap check against eager's are accepted.
         """
 
 
@@ -107,16 +110,16 @@ class StandIn(Protocol):
     """Takes a turn that computes nothing. Raises SideFault."""
 
     def __call__(self, *, bare: bool) -> Turn | None:
-        """The turn; None where it says nothing about the machine."""
+        """The turn; None where it is no measure of the machine's overhead."""
 
 
 def nobody(*, bare: bool) -> Turn | None:  # noqa: ARG001  # a stand-in's shape
-    """Where there is no stand-in."""
+    """The stand-in where there is none."""
     return None
 
 
 class SideFault(Exception):
-    """A side gave no answer, or a wrong one."""
+    """A side gave no reply, or wrong outputs."""
 
     def __init__(self, side: str, finding: Finding) -> None:
         super().__init__(f"{side}: {finding.says}")
@@ -125,7 +128,7 @@ class SideFault(Exception):
 
 
 def implausible(turn: Turn) -> str:
-    """Why a reading cannot be one at all; empty when it can."""
+    """Why a reading is impossible; empty when it is not."""
     reading = turn.reading
     numbers = [reading.us, reading.host_us, reading.wall_us, reading.ahead_us]
     if not all(math.isfinite(number) and number >= 0 for number in numbers) or reading.us <= 0:
@@ -145,12 +148,12 @@ def disagreement(
 ) -> Disagreement | None:
     """How the clocks of a side's turns contradict each other; None when they agree.
 
-    `held` turns were queued behind a held GPU: what the wall saw beyond that hold is the events'
-    time, or work hid from the events, on another stream or thread. In `bare` turns what the wall
-    saw after the host was done is at most the events' time. Medians: one late wake-up is no lie.
-    An `empty` turn shows how late this machine wakes up, and those of a stand-in, taken `beside`
-    the sides', how late it did so meanwhile: what is beyond both is hidden work. That decides who
-    is to blame alone: clocks that contradict each other are believed on no machine.
+    `held` turns were queued behind a spin kernel: the time that the wall clock saw beyond the hold
+    is the events' time, or it is work hidden from the events, on another stream or thread. In
+    `bare` turns the wall clock after the host's part saw at most the events' time. Medians are
+    compared, because single wake-ups may be late. `empty` turns measure the wake-up latency of this
+    machine, and a stand-in's, taken `beside` the sides', the latency meanwhile: time beyond both is
+    hidden work. This only decides who is to blame: times with contradicting clocks are never used.
     """
     for kind, turns in (("held", held), ("bare", bare)):
         seen_in = _SEEN[kind]
@@ -172,12 +175,12 @@ def disagreement(
 
 
 def _beside(turns: Sequence[Turn], empty: Empty, stood_in: Empty) -> Disagreement | None:
-    """What the judge waited for beyond what the worker's clock explains.
+    """The time that the judge waited beyond what the worker's clock explains, microseconds.
 
-    It convicts nobody: a process that is not run for a while looks the same. The median and nothing
-    lower: pairs are won by work that hides in a little more than half of the turns. What is usual
-    is what it was before the candidate was there or what it is for a stand-in at the same time,
-    so that a host that others keep busy does not decide.
+    Never held against a candidate: a descheduled process looks the same. It uses the median and
+    nothing lower, because hiding work in just over half of the turns is enough to win. Usual is the
+    overhead before the candidate was loaded, or a stand-in's at the same time, so that load on the
+    host does not decide.
     """
     if len(turns) < _FEWEST:
         return None
@@ -214,4 +217,4 @@ _SEEN: dict[str, Callable[[Turn], float]] = {
     "held": lambda turn: turn.reading.wall_us - turn.reading.ahead_us,
     "bare": lambda turn: turn.reading.wall_us - turn.reading.host_us,
 }
-"""For how long the worker's wall saw the GPU at work on the call."""
+"""For how long the worker's wall clock saw the GPU busy with the call, microseconds."""

@@ -279,6 +279,11 @@ class CallCounter:
         found = [path for path, run in self._run.items() if run >= self.ENOUGH]
         return min(found, key=lambda path: path == WHOLE, default="")
 
+    @property
+    def undecided(self) -> bool:
+        """Whether some value has been new after each of the last two calls."""
+        return any(run > 1 for run in self._run.values())
+
 
 def changed(before: State, after: State) -> str:
     """The path of a value that has changed, or an empty string. Growth shows in a length."""

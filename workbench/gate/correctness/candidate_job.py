@@ -80,21 +80,21 @@ class Loaded:
         self.ways = None if device != "cpu" else ways_taken()
 
     def kept(self) -> str:
-        """A digest of the tensors that host code keeps, where calls can be made again unseen."""
-        names = self._names()
+        """A digest of the tensors that host code keeps; empty on a GPU, where it costs too much."""
+        names = self._names() if self.interpreted else None
         return "" if names is None else kept_tensors(self.model, names, frozenset(self.pristine))
 
     def counting(self) -> str:
-        """Where host code counts its calls, where nothing but checked calls is ever made."""
+        """Where host code counts its calls. Read without running any of its code."""
         names = self._names()
         if names is None:
             return ""
         return self.counter.after_call(host_state(self.model, names, frozenset(self.pristine)))
 
     def _names(self) -> dict[str, Any] | None:
-        """The candidate's module, where only checked calls are made; a stand-in has none."""
+        """What the candidate's module holds; a stand-in has no module."""
         module = sys.modules.get(self.file.stem)
-        return None if self.device != "cpu" or module is None else vars(module)
+        return None if module is None else vars(module)
 
     def state(self) -> dict[str, torch.Tensor]:
         """The state_dict's tensors."""
@@ -224,6 +224,7 @@ def call(
         operators=tuple(log.operators()),
         launches=launches.count,
         counting=loaded.counting(),
+        undecided=loaded.counter.undecided,
         configs=launches.configs,
         ways=() if loaded.ways is None else loaded.ways.one_sided(),
         kept=loaded.kept(),

@@ -30,6 +30,7 @@ _ONLY_INTERPRETER_SEES = (
     "correctness.lanes-race",
     "correctness.false-hint",
     "correctness.wrong-where-rare",
+    "correctness.counts-calls",
 )
 
 Listen = Callable[[int, int, str], None]

@@ -318,6 +318,8 @@ class Returned(Struct, frozen=True, kw_only=True):
     """Kernel launches that the call made."""
     counting: str = ""
     """Where host code keeps a value that has been new after each of the last calls."""
+    undecided: bool = False
+    """Some value was new after this call and the one before: it may come to be such a one."""
     configs: int = 1
     """The most configurations that an autotuned kernel of the call had, in the interpreter."""
     ways: tuple[Way, ...] = ()

@@ -7,8 +7,8 @@ from msgspec import structs
 
 from workbench.gate.correctness.asking import Ended, blame
 from workbench.gate.correctness.cases import (
+    BESIDE,
     FAR_OUT,
-    ORDERED,
     SPECIAL,
     Call,
     Case,
@@ -81,6 +81,7 @@ class Trial:
         self._bytes = 0
         self._configs = 1
         self._counting = ""
+        self._undecided = False
         self._kept = ""
         self._float_inputs = True
         self.notes: list[Finding] = []
@@ -114,9 +115,9 @@ class Trial:
             self._told(self.calls, total)
         self._repeated(calls[-1].number + 2, repeats)
         self._other_configs(calls[-1].number + 3)
-        self._ordered(calls[-1].number + 4)
+        self._beside(calls[-1].number + 4)
         self._far_out(calls[-1].number + 4)
-        self._remembered(calls[-1].number + 5)
+        self._called_on(calls[-1].number + 5)
         self._told(total, total)
         self._held_outputs()
         if self._counting:
@@ -191,6 +192,7 @@ class Trial:
     def _note(self, returned: Returned) -> None:
         """What a call of the candidate's worker tells of it beside the outputs."""
         self._configs = max(self._configs, returned.configs)
+        self._undecided = returned.undecided
         if self.settings.interpreted:
             self._counting = self._counting or returned.counting
             self._kept = returned.kept
@@ -262,11 +264,11 @@ class Trial:
                 found = [self._with(f, {"configuration": config}) for f in wrong.findings]
                 raise Wrong(found) from wrong
 
-    def _ordered(self, number: int) -> None:
-        """Rows in order and of one sign, where the reference has finite answers for them."""
+    def _beside(self, number: int) -> None:
+        """Numbers in order, on an offset, loud and quiet, where the reference has an answer."""
         if not self._float_inputs or self.settings.effort is not Effort.ALL:
             return
-        for case in ORDERED:
+        for case in BESIDE:
             call = structs.replace(self._extra(number, case, Poison.NAN), case=case)
             try:
                 self._plainly(call)
@@ -315,16 +317,22 @@ class Trial:
         self._judged(call, _unplanned(call, made), made, inputs, keep=False)
         self.worst = worst if call.case is not Case.FRESH else self.worst
 
-    def _remembered(self, number: int) -> None:
-        """Where tensors are kept: whether they hold something new after every equal call."""
-        if not self._kept or self.settings.effort is not Effort.ALL:
+    def _called_on(self, number: int) -> None:
+        """Call on with the same tensors, so that addresses are no news, till a counter shows."""
+        if not (self._undecided or self._kept):
             return
-        seen: set[str] = set()
-        for _ in range(_EQUAL_CALLS):
-            self._plainly(self._extra(number, "equal calls", Poison.PATTERN))
-            seen.add(self._kept)
-        if len(seen) == _EQUAL_CALLS:
-            self._counting = self._counting or "a tensor that it keeps"
+        call = self._extra(number, "equal calls", Poison.PATTERN)
+        made, inputs = self._dialogue.draw(call)
+        kept: list[str] = []
+        counting = ""
+        while len(kept) < _EQUAL_CALLS or (self._undecided and not counting):
+            message = structs.replace(_unplanned(call, made), same_storage=bool(kept))
+            returned, _ = self._judged(call, message, made, inputs, keep=False)
+            kept.append(self._kept)
+            counting = returned.counting
+        if self._kept and len({*kept[:_EQUAL_CALLS]}) == _EQUAL_CALLS:
+            counting = counting or "a tensor that it keeps"
+        self._counting = self._counting or counting
 
     @property
     def skipped_configs(self) -> int:

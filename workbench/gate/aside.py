@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 class Aside(Generic[T]):
-    """Does `work` with workers of these flavors in a thread. A context manager.
+    """A context manager that runs `work` in a thread, with workers of these flavors.
 
-    Whoever leaves it before the work is done ends its workers and waits for no more than that.
+    Leaving it before the work is done ends its workers and waits only for their end.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Aside(Generic[T]):
         self._lock = threading.Lock()
         self._left = False
         self.seconds = 0.0
-        """Seconds that it took, once it is done."""
+        """How long the work took, once it is done."""
 
     def __enter__(self) -> Self:
         self._future = self._pool.submit(self._done)
@@ -51,7 +51,7 @@ class Aside(Generic[T]):
         return made
 
     def result(self) -> T:
-        """What the work gave, waited for. Raises what it raised, WorkbenchError for no worker."""
+        """The result, waited for. Raises what the work raised, WorkbenchError for no worker."""
         made = self._future.result()
         if made is None:
             raise RuntimeError("asked after it was left")

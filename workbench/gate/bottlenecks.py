@@ -1,4 +1,4 @@
-"""What holds each kernel of a gated candidate back, from what its report says alone."""
+"""Which resource limits each kernel of a gated candidate, from its report alone."""
 
 from workbench.gate.records import GateReport
 from workbench.kernels.facts import read_facts
@@ -9,9 +9,10 @@ from workbench.measure.parts import largest_part
 
 
 def bottlenecks(gate: GateReport) -> dict[str, Bottleneck]:
-    """By kernel, in the order of the launches; empty where nothing was compiled.
+    """By kernel, in launch order; empty where nothing was compiled.
 
-    The counters decide where the report has them, else what was traced, modeled and compiled.
+    Hardware counters decide where the report has them, otherwise the trace, the model and the
+    compiled code.
     """
     target = TARGETS.get(gate.target)
     if target is None:

@@ -1,4 +1,4 @@
-"""A short piece of work whose answer is known: whether a GPU still computes what it should.
+"""A short computation with a known result: whether a GPU still computes correctly.
 
 Runs in trusted workers only, in a process of its own.
 """
@@ -9,17 +9,17 @@ from typing import Any
 import torch
 from msgspec import to_builtins
 
-from workbench.gate.canary_protocol import Sung
+from workbench.gate.canary_protocol import CanaryResult
 from workbench.isolation.context import JobContext
 from workbench.isolation.wire import Blob
 
 _BYTES = 64 << 20
 _PATTERN = 0x5A
 _SIDE = 256
-"""Of the matrices: small whole numbers, so that fp32 and TF32 are exact in any order of sums."""
+"""Side of the matrices of small integers: fp32 and TF32 are exact in any order of summation."""
 
 
-def sing(
+def run_canary(
     bench: JobContext,
     request: dict[str, Any],  # noqa: ARG001  # a job's shape
     blobs: list[Blob],  # noqa: ARG001
@@ -27,7 +27,7 @@ def sing(
     """Fill and add up 64 MB, multiply two known matrices (gate protocol, section 10)."""
     began = time.perf_counter()
     wrong = _memory(bench.device) or _product(bench.device)
-    return to_builtins(Sung(wrong=wrong, seconds=time.perf_counter() - began)), []
+    return to_builtins(CanaryResult(wrong=wrong, seconds=time.perf_counter() - began)), []
 
 
 def _memory(device: str) -> str:
@@ -35,7 +35,7 @@ def _memory(device: str) -> str:
     total = int(block.sum(dtype=torch.int64))
     if total != _BYTES * _PATTERN:
         return f"64 MB of {_PATTERN} add up to {total}, not {_BYTES * _PATTERN}"
-    # Left behind clean: nothing of a candidate or a reference is to be found there.
+    # Overwrite what is left in memory, so that no later process finds a candidate's data.
     if int(block.zero_().count_nonzero()):
         return "64 MB that were cleared are not zero"
     return ""

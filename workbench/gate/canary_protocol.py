@@ -1,9 +1,9 @@
-"""What the judge and its canary say to each other."""
+"""The reply of the canary job."""
 
 from msgspec import Struct
 
 
-class Sung(Struct, frozen=True, kw_only=True):
+class CanaryResult(Struct, frozen=True, kw_only=True):
     """What the canary found."""
 
     wrong: str

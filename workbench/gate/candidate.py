@@ -1,4 +1,4 @@
-"""A candidate as the gate gets it: the bytes of one file, whatever they are."""
+"""A candidate as the gate receives it: the bytes of one file, valid or not."""
 
 import hashlib
 from pathlib import Path
@@ -13,7 +13,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     content: bytes
     path: str = ""
-    """Where it was read; empty when it came from elsewhere."""
+    """The file it was read from; empty when it came from elsewhere."""
 
     @property
     def source(self) -> str:
@@ -22,7 +22,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     @property
     def sha256(self) -> str:
-        """Hash of its bytes, in hex."""
+        """Hex digest of its bytes."""
         return hashlib.sha256(self.content).hexdigest()
 
 
@@ -32,13 +32,13 @@ def candidate_of(source: str, path: str = "") -> Candidate:
 
 
 LARGEST_FILE = 16 << 20
-"""Bytes; ours. What is larger is no kernel, and need not be read to know it."""
+"""Bytes (ours). A larger file is refused without reading it."""
 
 
 def read_candidate(path: Path) -> Candidate:
-    """A candidate from a file. WorkbenchError when there is no file to judge.
+    """Read a candidate from a file. Raises WorkbenchError when there is no readable file.
 
-    What is in the file is for the gate to say: a binary or broken file is a verdict, not an error.
+    The contents are the gate's to judge: a binary or broken file gets a verdict, not an error.
     """
     try:
         if path.is_dir():

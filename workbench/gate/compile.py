@@ -1,4 +1,4 @@
-"""Whether a candidate compiles for the target at the shape whose speed counts, and into what."""
+"""Whether a candidate compiles for the target at the full shape, and into which kernels."""
 
 import re
 import time
@@ -21,7 +21,8 @@ from workbench.kernels.requests import Fault, LaunchRequest, Recorded
 
 _JOB = "workbench.kernels.jobs:record"
 _HANGS = "HostHangs"
-"""`workbench.kernels.host_deadline`'s: host code has less time than the compiler."""
+"""The deadline fault of `workbench.kernels.host_deadline`: host code has less time than the
+compiler."""
 _SECONDS = 120.0
 """Deadline of the stage (gate protocol, section 10)."""
 
@@ -30,14 +31,14 @@ JOB_MODULES = ("workbench.kernels.jobs", "workbench.kernels.record", "workbench.
 
 
 class Compiled(Struct, frozen=True, kw_only=True):
-    """The stage's report with what it made."""
+    """The stage's report and the compiled kernels."""
 
     report: StageReport
     recorded: Recorded = Recorded()
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """What one call launches, compiled for the target."""
+        """The launches of one call, compiled for the target."""
         return self.recorded.launches
 
 
@@ -49,10 +50,10 @@ def run(
     *,
     seconds: float = _SECONDS,
 ) -> Compiled:
-    """Record one call on tensors that cost nothing and compile every kernel it launches.
+    """Record one call on lazy tensors and compile every kernel it launches.
 
-    `seconds` is its deadline.
-    Raises WorkbenchError only when no worker can start: whatever the candidate does is a finding.
+    `seconds` is the stage's deadline. Raises WorkbenchError only when no worker starts: whatever
+    the candidate does becomes a finding.
     """
     began = time.monotonic()
     try:
@@ -86,7 +87,7 @@ def _outcome(wrong: Finding) -> Outcome:
 
 
 def _recorded(worker: Worker, request: LaunchRequest) -> Recorded | Finding:
-    """What the worker recorded, or why there is nothing."""
+    """What the worker recorded, or the finding that explains its failure."""
     try:
         return msgspec.convert(worker.call(_JOB, msgspec.to_builtins(request)).body, Recorded)
     except WorkerFault as fault:
@@ -105,11 +106,11 @@ def _wrong(recorded: Recorded) -> Finding | None:
 
 
 _CLOCKS = re.compile(r"%(clock\w*|globaltimer\w*|pm\d\w*)\b")
-"""Special registers of PTX by which a kernel can tell one call from another."""
+"""PTX special registers by which a kernel could tell one call from another."""
 
 
 def _reads_clock(code: KernelCode) -> Finding | None:
-    """A kernel that looks at the time, by whatever name or text its source asks for it."""
+    """The finding for a kernel that reads a clock, by whatever name or inline assembly."""
     found = _CLOCKS.search(code.ptx)
     if found is None:
         return None
@@ -127,7 +128,7 @@ _CODES = {
 
 
 def explain(fault: Fault) -> Finding:
-    """A fault of the kernel jobs as a finding."""
+    """The finding for a fault of the kernel jobs."""
     unjudged = fault.kind == "cannot-judge"
     evidence: Evidence = {"kernel": fault.kernel, **fault.details}
     todo = f"; {fault.todo}" if fault.todo else ""

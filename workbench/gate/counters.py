@@ -146,6 +146,9 @@ class NcuProfiler:
         self._seconds = seconds
         self._level: Level | None = None
         """The level at which ncu works; None until it is needed."""
+        self._counted = threading.Lock()
+        self._held = 0.0
+        """GPU-seconds of all attempts, less those that a record or `unbilled` told of."""
         self._trying = threading.Lock()
 
     def __call__(
@@ -165,7 +168,9 @@ class NcuProfiler:
         names = [launch.kernel for launch in launches]
         try:
             run = _Run(ncu, names, self._doors(proven, waits), lambda: proven.refused)
-            return self._kept(run, candidate, seed, keep)
+            record = self._kept(run, candidate, seed, keep)
+            self._add(-record.seconds)
+            return record
         except NotWanted:
             return None
         except GpuBusy as busy:
@@ -180,6 +185,19 @@ class NcuProfiler:
         if ncu is not None and remembered(NCU, version_of(ncu)) is None:
             self._trying.acquire()
             threading.Thread(target=self._try_ahead, args=(ncu,), daemon=True).start()
+
+    def unbilled(self) -> float:
+        """GPU-seconds since the last call that no record tells of: our own kernel's, and those of
+        attempts that were given up or made again."""
+        with self._counted:
+            # Less than none while an attempt is between its end and its record.
+            told = max(0.0, self._held)
+            self._held -= told
+            return told
+
+    def _add(self, seconds: float) -> None:
+        with self._counted:
+            self._held += seconds
 
     def _try_ahead(self, ncu: Path) -> None:
         try:
@@ -309,6 +327,7 @@ class NcuProfiler:
             ),
         )
         record = profile(job, ncu=run.ncu, doors=run.doors, dropped=run.dropped)
+        self._add(record.seconds)
         if run.dropped():
             raise NotWanted
         return structs.replace(record, isolation=calling.isolation())

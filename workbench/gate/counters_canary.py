@@ -1,6 +1,6 @@
 """A candidate of our own, profiled to learn whether the profiler works on a confined process.
 
-A stranger's candidate must not be asked: it could fail on purpose, and be run unconfined for it.
+A stranger's candidate could fail on purpose, in order to be run without confinement.
 """
 
 PROBLEM = """

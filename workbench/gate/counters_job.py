@@ -1,8 +1,8 @@
-"""The program that Nsight Compute profiles: a candidate, built and called as the check calls it.
+"""The program that Nsight Compute profiles: a candidate, built and called as in the check.
 
-`python -m workbench.gate.counters_job REQUEST LAYERS`, started by ncu. Weights and inputs are
-drawn from the problem's own code first; then this process confines itself, and only then is the
-candidate's file imported. Nothing that it says is believed: ncu's report is what is read.
+`python -m workbench.gate.counters_job REQUEST LAYERS`, started by ncu. Weights and inputs are drawn
+from the problem's own code first; then this process confines itself, and only then is the
+candidate's file imported. Nothing that it prints is believed: only ncu's report is read.
 """
 
 import importlib
@@ -25,14 +25,14 @@ from workbench.isolation.records import Layer
 from workbench.isolation.sandbox import confine
 
 WARM_UPS = 3
-"""Calls before the profiled one, twice: the first of all compiles and tunes."""
+"""Calls before the profiled one, in each of two rounds: the very first compiles and tunes."""
 _CPU_SECONDS = 600
 _FILE_BYTES = 512 << 20
 _LOOK_SECONDS = 0.02
 
 
 class _Drawn(Struct, frozen=True):
-    """What the candidate is given."""
+    """The candidate's arguments and weights."""
 
     init: object
     arguments: object
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _wait(request: CountersRequest, stop: int) -> None:
-    """Tell that a stop is reached and wait until we may go on; what waits is ended from outside."""
+    """Report that a stop is reached and wait to be released; a wait is ended from outside."""
     if request.stops:
         reached, go = map(Path, request.stops[stop])
         reached.touch()
@@ -68,7 +68,7 @@ def _wait(request: CountersRequest, stop: int) -> None:
 
 
 def _drawn(request: CountersRequest) -> _Drawn:
-    """Weights and inputs as the check draws them; also starts CUDA, and ncu's part in here."""
+    """Draw weights and inputs as the check does; also starts CUDA and ncu's in-process part."""
     oracle = Oracle(
         request.problem,
         request.values,
@@ -79,16 +79,16 @@ def _drawn(request: CountersRequest) -> _Drawn:
     oracle.perturb(request.seed)
     init = rebuild(*init_arguments(oracle.module, request.seed))
     arguments = rebuild(*oracle.draw(request.seed))
-    # The reference is not for the candidate to find.
+    # The candidate must not find the reference in this process.
     sys.modules.pop(oracle.module.__name__, None)
     return _Drawn(init, arguments, oracle.weights)
 
 
 def _confined(request: CountersRequest, scratch: Path) -> list[Layer]:
-    """Close the sandbox from within: CUDA runs already, ncu's connection is open and stays so.
+    """Confine this process from within: CUDA is initialized and ncu's connection is open.
 
-    Threads that driver and profiler have started stay outside Landlock; the call filter covers
-    them. Capabilities stay: a driver may ask for them before it shows its counters.
+    Threads that the driver and the profiler have started stay outside Landlock; seccomp covers
+    them. Capabilities stay: the driver may require them before it exposes its counters.
     """
     for what, bound in (
         (resource.RLIMIT_CORE, 0),
@@ -120,7 +120,7 @@ def _call(request: CountersRequest, drawn: _Drawn) -> None:
     if request.device == "cpu":
         invoke(model, drawn.arguments)
         return
-    # Again: while it waited the clocks have gone down.
+    # Again: the clocks have dropped while it waited.
     for _ in range(warm_ups):
         invoke(model, drawn.arguments)
     torch.cuda.profiler.start()  # type: ignore[no-untyped-call]  # untyped in torch

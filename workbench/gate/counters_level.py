@@ -1,7 +1,7 @@
 """The strictest sandbox in which an NVIDIA tool works on this machine: tried once and cached.
 
-The tool's part within the process reads the tool's own installation and its temporary files after
-the sandbox has closed. What it reads besides is the tool's secret, so a kernel of our own is asked.
+The tool's in-process part reads its own installation and temporary files after the sandbox has
+closed. What else it reads is undocumented, so it is tried on a kernel of our own.
 """
 
 import hashlib
@@ -20,25 +20,25 @@ from workbench.measure.gpus import NvmlFault, list_gpus
 from workbench.measure.keeping import keep, kept
 
 _SHARED_PLACES = ("opt/nvidia/nsight-compute", "opt/nvidia/compute-sanitizer")
-"""Where NVIDIA's installers put what the programs in a toolkit's `bin` only start."""
+"""Where NVIDIA's installers put the tools that a toolkit's `bin` only links to."""
 _BESIDE = ("nsight-compute*", "compute-sanitizer", "extras/Sanitizer")
-"""The same within a prefix."""
+"""The same within an installation prefix."""
 _ROUND = 1
-"""Of the grants: what was remembered under others is tried again."""
+"""Version of the granted paths: a result that was found under another version is tried again."""
 
 
 class Level(StrEnum):
     """Levels of confinement, from the strictest down."""
 
     CONFINED = "confined"
-    """Landlock and the call filter, as every candidate's worker."""
+    """Landlock and seccomp, like every candidate's worker."""
     CALLS = "calls"
-    """The call filter alone: the user's files are open; network, other processes, their memory and
-    the kernel's doors stay shut."""
+    """Seccomp alone: the user's files are readable; network, other processes, their memory and
+    kernel interfaces stay closed."""
     BARE = "bare"
 
     def says(self, tool: str) -> str:
-        """What a reader has to know of it; nothing of the strictest."""
+        """A sentence for the reader of a record; empty for the strictest level."""
         match self:
             case Level.CONFINED:
                 return ""
@@ -55,17 +55,17 @@ class Level(StrEnum):
 
 
 def word(layers: tuple[Layer, ...]) -> str:
-    """`in_force`'s word, and `seccomp only` for the level between its two."""
+    """Its name in `in_force`; `seccomp only` for the level between the two."""
     found = in_force(layers)
     held = any(layer.ok for layer in layers if layer.name == SECCOMP)
     return "seccomp only" if found == "process only" and held else found
 
 
 def installation(tool: Path, root: Path = Path("/")) -> tuple[str, ...]:
-    """Folders that the tool's own part in a process reads and runs, existing ones, real paths.
+    """Existing folders, as real paths, that the tool's in-process part reads and executes.
 
-    Found from the program behind all links. Never a folder that holds the user's home, nor a whole
-    prefix: a program in a `bin` has its installation beside that.
+    Derived from the program behind all links. Never a folder that contains the user's home, nor a
+    whole prefix: the installation of a program in `bin` lies beside that folder.
     """
     program = tool.resolve()
     if program.parent.name in {"bin", "sbin"}:
@@ -85,21 +85,21 @@ class _Remembered(Struct, frozen=True, kw_only=True):
 
 
 def remembered(tool: str, version: str) -> Level | None:
-    """The level at which the tool worked before under this kernel and driver."""
+    """The level at which the tool worked before under this kernel and driver; None if unknown."""
     file = _file(tool, version)
     found = None if file is None else kept(file, _Remembered)
     return None if found is None else found.level
 
 
 def remember(tool: str, version: str, level: Level) -> None:
-    """Keep it; where nothing can be kept it is tried again next time."""
+    """Cache the level; where the cache cannot be written it is tried again next time."""
     file = _file(tool, version)
     if file is not None:
         keep(file, _Remembered(level=level, key=_key(tool, version)))
 
 
 def _file(tool: str, version: str) -> Path | None:
-    """Where it is kept; None where no home folder is known."""
+    """The cache file; None where no home folder is known."""
     name = hashlib.sha256(_key(tool, version).encode()).hexdigest()[:16]
     try:
         return paths.cache_home() / "sandbox" / f"{name}.json"

@@ -17,13 +17,13 @@ from workbench.kernels.records import Launch
 from workbench.measure.ncu.records import NcuRecord
 
 Came = Callable[[int, int, str], None]
-"""`came(done, total, says)`."""
+"""`came(done, total, says)`, called on progress."""
 
 
 class Counting:
     """A context manager; leaving it before `result` was asked drops the candidate.
 
-    Without a profiler there is nothing to get ready, and no result.
+    Without a profiler there is nothing to prepare and no result.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Counting:
         return self
 
     def prepare(self, launches: Sequence[Launch]) -> None:
-        """Let it get ready; the second time it is."""
+        """Start preparing; a second call changes nothing."""
         if self._profiler is None or self._record is not None:
             return
         ask = partial(
@@ -55,7 +55,7 @@ class Counting:
         self._record = self._pool.submit(ask)
 
     def result(self) -> NcuRecord | None:
-        """What the counters say, now that the candidate is worth it; None where nobody prepared."""
+        """The counters, now that the candidate is accepted; None where nothing was prepared."""
         if self._record is None:
             return None
         self._came(0, 1, "reading the GPU's counters")
@@ -70,7 +70,7 @@ class Counting:
 def looked_into(
     profiled: Profiled, tracing: Aside[Traces], counting: Counting
 ) -> tuple[Profiled, NcuRecord | None]:
-    """The result with its traces, and the GPU's counters."""
+    """The result together with its traces and the GPU's counters."""
     parts, began = Parts(), time.monotonic()
     with parts.of("counters"):
         record = counting.result()

@@ -1,7 +1,7 @@
 """Whether a GPU can still be trusted after a candidate crashed, hung or was killed on it.
 
-A canary in a trusted worker, the driver's own complaint, and what became of the killed processes
-answer. A GPU that fails is taken out (`measure.gpuhealth`): nothing is decided on it any more.
+Answered by a canary in a trusted worker, by what the driver reports, and by whether killed
+processes disappear. A GPU that fails is taken out of use (`measure.gpuhealth`).
 """
 
 import time
@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from workbench.errors import WorkbenchError
-from workbench.gate.canary_protocol import Sung
+from workbench.gate.canary_protocol import CanaryResult
 from workbench.gate.records import Blame, Finding, Outcome, Stage, StageReport
 from workbench.isolation.outcome import WorkerFault
 from workbench.isolation.records import Flavor, Limits
@@ -31,7 +31,7 @@ JOB_MODULES = ("workbench.gate.canary_job",)
 _SECONDS = 20.0
 """Deadline of the canary, which takes well under 2 s on a healthy GPU."""
 _VANISH_SECONDS = 30.0
-"""Until the driver no longer lists a killed process (gate protocol, section 10)."""
+"""Until the driver must no longer list a killed process (gate protocol, section 10)."""
 
 _TROUBLE = {
     "crashed",
@@ -42,32 +42,32 @@ _TROUBLE = {
     "out-of-bounds",
     "gpu-memory",
 }
-"""Reasons after which a GPU is looked at."""
+"""Finding codes after which a GPU is examined."""
 
 
 def troubled(report: StageReport) -> bool:
-    """Whether what a stage met may have left the GPU in a bad state."""
+    """Whether the findings of a stage suggest that the GPU may be in a bad state."""
     for finding in report.findings:
         reason = finding.code.partition(".")[2]
-        # CUDA tells most of its faults as exceptions.
+        # CUDA reports most of its faults as exceptions.
         if reason in _TROUBLE or (reason == "raised" and "CUDA" in finding.says):
             return True
     return False
 
 
 def taken_out(device_index: int) -> Sick | None:
-    """The record of the GPU that a workshop's `device_index` means, if it was taken out."""
+    """The record of the workshop's GPU, if it was taken out of use."""
     return sickness(lock_name(device_index))
 
 
 def examined(
     report: StageReport, device_index: int, workshop: Workshop, *, since: float
 ) -> StageReport:
-    """The report of a troubled stage, or, where the GPU turns out sick, that it decides nothing.
+    """The report of a troubled stage; unproven where the GPU turns out to be faulty.
 
-    `since`: when the stage began, on the monotonic clock. Takes about a second.
+    `since` is when the stage began, on the monotonic clock. Takes about a second.
     """
-    # What broke a context may have broken those that wait: no later candidate is to meet that.
+    # What broke one CUDA context may have broken those of spare workers: discard them.
     workshop.drop_spares()
     reason = _ill(device_index, workshop, since)
     if not reason:
@@ -83,7 +83,7 @@ def examined(
 
 
 def refusal(stage: Stage, sick: Sick) -> StageReport:
-    """A stage that is not asked on a GPU that was taken out."""
+    """The report of a stage that is not run because its GPU was taken out of use."""
     says = f"the GPU was taken out on {sick.since}: {sick.reason}"
     finding = Finding(
         code=f"{stage}.gpu-sick",
@@ -95,7 +95,7 @@ def refusal(stage: Stage, sick: Sick) -> StageReport:
 
 
 def _excused(finding: Finding) -> Finding:
-    """What was found on a sick GPU is told, and held against nobody."""
+    """The report without blame: what was found on a faulty GPU is not held against a candidate."""
     return structs.replace(finding, blame=Blame.MACHINE)
 
 
@@ -108,12 +108,12 @@ def _ill(device_index: int, workshop: Workshop, since: float) -> str:
 
 
 def canary(workshop: Workshop) -> str:
-    """What a known piece of work shows to be wrong with the workshop's device; else empty."""
+    """What the known computation got wrong on the workshop's device; empty if nothing."""
     began = time.monotonic()
     try:
         with workshop.worker(Flavor.REFERENCE, Limits(wall_seconds=_SECONDS)) as worker:
-            reply = worker.call("workbench.gate.canary_job:sing", {})
-            wrong = msgspec.convert(reply.body, Sung).wrong
+            reply = worker.call("workbench.gate.canary_job:run_canary", {})
+            wrong = msgspec.convert(reply.body, CanaryResult).wrong
     except WorkerFault as fault:
         return f"the canary failed: {fault.what}"
     except WorkbenchError as fault:

@@ -5,7 +5,8 @@ from workbench.isolation.outcome import WorkerTimedOut
 
 
 def late(stage: str, fault: WorkerTimedOut, did: str) -> Finding:
-    """The finding for a timeout. It blames the candidate only if that was computing all the time.
+    """The finding for a timeout. It blames the candidate only if its worker was computing
+    throughout.
 
     Otherwise the machine may have been too busy. `did` says what is missing, for example `the
     candidate gave no answer`.

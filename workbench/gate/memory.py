@@ -1,4 +1,4 @@
-"""How much memory a candidate may take, and what it means that it asked for more. Pure."""
+"""How much memory a candidate may allocate, and findings for those that exceed it. Pure."""
 
 from workbench.gate.correctness.protocol import Raised, Reference
 from workbench.gate.records import Blame, Evidence, Finding
@@ -10,19 +10,19 @@ TIMES_REFERENCE, SPARE_BYTES = 3, 2 << 30
 
 
 def device_budget(reference: Reference, held_calls: int = 0) -> int:
-    """GPU memory that a candidate may ask for at a shape, bytes.
+    """GPU memory that a candidate may allocate at a shape, bytes.
 
-    Outputs of `held_calls` calls, which the protocol itself keeps in its worker, come on top.
+    Includes the outputs of `held_calls` calls, which the protocol itself keeps in its worker.
     """
     peak = TIMES_REFERENCE * reference.peak_bytes
     return peak + SPARE_BYTES + held_calls * reference.output_bytes
 
 
 def too_much(raised: Raised, doing: str, use: DeviceUse | None) -> Finding | None:
-    """The finding for a candidate that raised because an allocation failed; None for all else.
+    """The finding for a candidate whose allocation failed; None for any other error.
 
-    `use` is the driver's word on the GPU's memory: where others hold so much of it that the
-    candidate could not get what it may have, that is not its fault.
+    `use` is what the driver reports: where other processes hold so much of the GPU's memory that
+    the candidate's budget was not available, the machine is to blame.
     """
     if raised.kind == "OutOfMemoryError":
         if use is not None and use.starved:
@@ -41,7 +41,7 @@ def too_much(raised: Raised, doing: str, use: DeviceUse | None) -> Finding | Non
 
 
 def over_limit(fault: WorkerDied) -> Finding | None:
-    """The finding for a worker that the watchdog ended over memory; None for all else."""
+    """The finding for a worker that the memory watchdog ended; None for any other end."""
     kind = {"gpu memory limit": "gpu", "memory limit": "host"}.get(fault.how)
     if kind is None or fault.held is None or fault.limit is None:
         return None

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 LEAST = 0.0005
-"""Seconds that a part must have taken to be told (ours): less is noise in a record."""
+"""Seconds below which a part is not reported (ours): less is noise."""
 
 
 class Parts:
-    """Seconds by part. Threads may share one: parts that overlap are each told in full."""
+    """Seconds by part. Threads may share one: overlapping parts are each counted in full."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
@@ -18,7 +18,7 @@ class Parts:
 
     @contextmanager
     def of(self, part: str) -> Iterator[None]:
-        """Count the body's seconds, however it ends."""
+        """Count the body's seconds, also when it raises."""
         began = time.monotonic()
         try:
             yield
@@ -36,7 +36,7 @@ class Parts:
             self.add(f"{who}: {job.replace('_', ' ')}", seconds)
 
     def told(self) -> dict[str, float]:
-        """What there is to tell, to the millisecond, the longest first."""
+        """The parts in milliseconds' precision, longest first."""
         with self._lock:
             found = sorted(self._seconds.items(), key=lambda one: -one[1])
         return {part: round(seconds, 3) for part, seconds in found if seconds >= LEAST}

@@ -1,4 +1,4 @@
-"""How fast a candidate is at the shape that counts: measured where there is a GPU, else modeled."""
+"""How fast a candidate is at the full shape: measured where there is a GPU, else modeled."""
 
 import secrets
 import time
@@ -30,14 +30,14 @@ from workbench.measure.trust import why_not_trusted
 _JOB = "workbench.kernels.jobs:trace"
 _SECONDS = 90.0
 _MEMORY = 16 << 30
-"""Lazy memory of a full shape is reserved, not used; it counts all the same."""
+"""Address space of lazy tensors at a full shape: reserved and hardly used, but it counts."""
 
 JOB_MODULES = ("workbench.kernels.jobs", "workbench.kernels.interpret")
 """Modules to preload in a workshop's forkservers."""
 
 
 class Profiled(Struct, frozen=True, kw_only=True):
-    """What the stage found."""
+    """The result of the stage."""
 
     report: StageReport
     time: Time | None = None
@@ -64,7 +64,7 @@ class Timer(Protocol):
     def __call__(
         self, candidate: Candidate, parent: Candidate | None, *, seed: bytes, listen: Listen
     ) -> Profiled:
-        """Never raises for what a candidate does. `seed` is of everything that is drawn."""
+        """Never raises for what a candidate does. `seed` determines everything that is drawn."""
 
 
 def run_modeled(  # noqa: PLR0913 -- what is modeled, where, and what is known already
@@ -135,9 +135,9 @@ def traces_of(
     *,
     seed: bytes = b"",
 ) -> Traces:
-    """What its launches do at a shape, for facts; empty where they cannot be traced.
+    """Traces of the launches at a shape, for facts; empty where they cannot be traced.
 
-    `seed` draws which programs are looked at. Raises WorkbenchError when no worker starts.
+    `seed` draws the sampled programs. Raises WorkbenchError when no worker starts.
     """
     with tracing(candidate, compiled, shape, target, workshop, seed=seed) as aside:
         return aside.result()
@@ -152,7 +152,7 @@ def tracing(
     *,
     seed: bytes = b"",
 ) -> Aside[Traces]:
-    """`traces_of`, beside whatever else is done within the context."""
+    """`traces_of` in the background while the context's body runs."""
 
     def traces(workers: Sequence[Worker]) -> Traces:
         traced = _traced(workers[0], candidate, compiled, shape, target, seed)
@@ -171,7 +171,7 @@ def _traced_both(
     traced: Traced | Finding | None,
     seed: bytes,
 ) -> tuple[Traced, Traced] | Finding:
-    """What the worker traced at the smallest and at the full shape, or why there is nothing."""
+    """Traces at the smallest and at the full shape, or the finding that explains the failure."""
     smallest, full = shapes
     if traced is None:
         traced = _traced(worker, candidate, compiled, full, target, seed)
@@ -191,7 +191,7 @@ def _traced(
     target: str,
     seed: bytes = b"",
 ) -> Traced | Finding:
-    """What the worker traced at a shape, or why there is nothing."""
+    """The trace at a shape, or the finding that explains the failure."""
     try:
         request = TraceRequest(
             source=candidate.source,
@@ -213,7 +213,7 @@ def _traced(
 
 
 def _unlike(compiled: Compiled, traced: Traced) -> Finding | None:
-    """Doubt where the interpreter launched other kernels than the compiler saw."""
+    """The doubt that the interpreter launched other kernels than were compiled."""
     seen = [launch.kernel for launch in compiled.launches]
     ran = [trace.kernel for trace in traced.traces]
     if seen == ran:
@@ -248,9 +248,9 @@ def _judged(
 
 
 def doubted(profiled: Profiled, family: str, target: str) -> Profiled:
-    """What was modeled, saying so where the model was never shown to rank such kernels.
+    """The result with a note where the model was never shown to rank such kernels.
 
-    A modeled loss refuses nobody there: it is unproven, and only a GPU can tell.
+    A modeled loss is not a refusal there but unproven: only a GPU can tell.
     """
     why = why_not_trusted(family, target)
     if not why or profiled.speed is None:
@@ -274,7 +274,7 @@ def doubted(profiled: Profiled, family: str, target: str) -> Profiled:
 def not_faster(speed: Speed, threshold: float) -> Finding | None:
     """Why a speed against the parent does not count as a gain; None when it does.
 
-    A modeled speed has no interval and is compared itself; of a measured one the lower end is.
+    A modeled ratio has no interval and is compared itself; of a measured one the lower end is.
     """
     least = speed.ratio if speed.low is None else speed.low
     if least > threshold:

@@ -1,4 +1,4 @@
-"""Two candidates' profiles side by side: every number with its kind, unknown where it is."""
+"""Two candidates' profiles side by side: every number with its kind, unknown ones included."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -16,7 +16,7 @@ from workbench.measure.records import Kind, Time
 
 Value = float | str
 WHOLE = ""
-"""Stands for the kernel's name where a number is of the whole call."""
+"""Stands for the kernel's name where a number describes the whole call."""
 _MIX, _ALL = "machine code", "instructions, all"
 
 
@@ -24,7 +24,7 @@ class Compared(Struct, frozen=True, kw_only=True):
     """One number of two candidates."""
 
     kernel: str
-    """Empty: of the whole call."""
+    """Empty for the whole call."""
     group: str
     name: str
     unit: str
@@ -49,11 +49,11 @@ class _Number(Struct, frozen=True):
 
 _Key = tuple[str, str, Kind | None]
 _Sheet = Mapping[_Key, _Number]
-"""By kernel, name and kind: a modeled and a measured number never meet."""
+"""Values by kernel, name and kind, so that a modeled and a measured one are never compared."""
 
 
 def compare(a: GateReport, b: GateReport) -> tuple[Compared, ...]:
-    """Every number that either has, of the whole call first, then kernel by kernel."""
+    """Every number that either candidate has: first the whole call, then kernel by kernel."""
     one, other = dict(_sheet(a)), dict(_sheet(b))
     rows = []
     for key in _in_order({**one, **other}):
@@ -73,7 +73,7 @@ def compare(a: GateReport, b: GateReport) -> tuple[Compared, ...]:
 
 
 def _value(sheet: _Sheet, key: _Key, like: _Number) -> Value | None:
-    """The number; an opcode that a known mix does not name is not there, not unknown."""
+    """The number; an opcode that is absent from a known mix counts zero."""
     if key in sheet:
         return sheet[key].value
     kernel, _, kind = key
@@ -82,7 +82,7 @@ def _value(sheet: _Sheet, key: _Key, like: _Number) -> Value | None:
 
 
 def _in_order(sheet: _Sheet) -> list[_Key]:
-    """Kernels together, and in each the groups, in the order in which they first come."""
+    """Kernels together, and in each the groups, in order of first appearance."""
     kernels = list(dict.fromkeys(kernel for kernel, _, _ in sheet))
     groups = list(dict.fromkeys(number.group for number in sheet.values()))
     return sorted(sheet, key=lambda key: (kernels.index(key[0]), groups.index(sheet[key].group)))
@@ -155,14 +155,14 @@ def _trace(gate: GateReport, kernel: str) -> Iterator[tuple[_Key, _Number]]:
     if not ours:
         return
     trace = max(ours, key=lambda one: one.programs)
-    # Scaled up from a sample it is a model of the whole grid.
+    # Scaled up from a sample, a count is modeled.
     kind = Kind.EXACT if trace.sampled == trace.programs else Kind.MODELED
     for name, unit, better, read in _TRACED:
         yield (kernel, name, kind), _Number(float(read(trace)), "traced", unit, kind, better)
 
 
 def _counters(gate: GateReport, kernel: str) -> Iterator[tuple[_Key, _Number]]:
-    """What ncu read, its single stalls left to the report in which they are looked at."""
+    """What ncu measured, without single stall reasons, which the full report shows."""
     launch = None if gate.ncu is None else gate.ncu.of(kernel)
     if launch is None:
         return

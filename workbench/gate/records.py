@@ -1,4 +1,4 @@
-"""Records of the gate's answer on a candidate: findings, stage reports and the verdict."""
+"""Records of the gate's result for a candidate: findings, stage reports and the verdict."""
 
 from enum import StrEnum
 
@@ -30,7 +30,7 @@ class Verdict(StrEnum):
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     UNPROVEN = "unproven"
-    """A claim could not be shown, often for want of a GPU or a tool; no fault of the kernel."""
+    """A claim could not be checked, often for lack of a GPU or a tool; no fault of the kernel."""
 
 
 class Outcome(StrEnum):
@@ -84,7 +84,7 @@ class StageReport(Struct, frozen=True, kw_only=True):
 
 
 class GateReport(Struct, frozen=True, kw_only=True):
-    """The gate's whole answer on one candidate."""
+    """The gate's complete result for one candidate."""
 
     verdict: Verdict
     stage: Stage
@@ -127,7 +127,7 @@ class GateReport(Struct, frozen=True, kw_only=True):
     samples: tuple[PairSamples, ...] = ()
     """Samples of all timing runs; empty when nothing was measured."""
     gpu_seconds: float = 0.0
-    """How long the GPU was held alone."""
+    """How long the GPU was held exclusively."""
     ncu: NcuRecord | None = None
     """The GPU's counters for an accepted candidate, or why there are none; None when they were not
     read, for example without a GPU."""

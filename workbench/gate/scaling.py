@@ -1,8 +1,8 @@
-"""Whether a candidate does at the full shape what was shown to be right at the smallest.
+"""Whether a candidate does the work at the full shape that was shown to be right at the smallest.
 
 Without a GPU only small shapes are compared with the reference, while the time is modeled at the
-full one: a candidate that is honest only where it is checked would look fast. These are necessary
-conditions, counted lane by lane in the interpreter; whoever misses one is unproven, not wrong.
+full one: a candidate that computes only where it is checked would look fast. These are necessary
+conditions, counted lane by lane in the interpreter; one that fails makes the stage unproven.
 """
 
 import math
@@ -15,11 +15,12 @@ from workbench.kernels.records import HostOperation, LaunchTrace
 
 COVERED = 0.5
 """Share of the outputs' bytes that must be written: counts are scaled from a sample of programs,
-and those at the edges write less (ours)."""
+and programs at the edges write less (ours)."""
 READ = 0.8
-"""Bytes read against the smallest shape, each once; the rest is for scaled samples (ours)."""
+"""Bytes read, relative to the smallest shape, each byte once; the margin is for scaled samples
+(ours)."""
 WORKED = 0.25
-"""Operations per byte read against the smallest shape, its masked lanes left out (ours)."""
+"""Operations per byte read, relative to the smallest shape, without masked lanes (ours)."""
 
 
 def doubt_at_full(
@@ -33,9 +34,9 @@ def doubt_at_full(
 ) -> Finding | None:
     """Why the full shape is in doubt; None when it writes, reads and computes in proportion.
 
-    `traces` and `host` are of the call at `full`, `small_traces` of the call at `smallest`.
-    `compared`: some of every output was compared with the reference at the full shape, which what
-    its loops carry from trip to trip went into.
+    `traces` and `host` are of the call at `full`, `small_traces` of the call at `smallest`. With
+    `compared`, some of every output was compared with the reference at the full shape, including
+    what loops carry from one iteration to the next.
     """
     if full.shape == smallest.shape:
         return None
@@ -85,7 +86,7 @@ def _other_arithmetic(
 def _unproven_loop(
     full: ShapeReport, traces: Sequence[LaunchTrace], small: Sequence[LaunchTrace]
 ) -> Finding | None:
-    """A loop that goes round at the full shape and never did where it was compared."""
+    """A loop that repeats at the full shape and never did where outputs were compared."""
     turned = {trace.kernel for trace in small if trace.loads > trace.load_places}
     for trace in traces:
         if trace.loads > trace.load_places and trace.kernel not in turned:
@@ -99,7 +100,7 @@ def _unproven_loop(
 
 
 def dense_bytes(entry: TensorEntry) -> float:
-    """Bytes of a tensor's elements without the gaps between them."""
+    """Bytes of a tensor's elements, without gaps between them."""
     count = math.prod(entry.shape)
     if not count:
         return 0.0
@@ -124,7 +125,7 @@ _SECTOR = 32
 
 
 def _read(traces: Sequence[LaunchTrace]) -> float:
-    """Bytes read, what one launch reads again not counted again; never under the truth."""
+    """Bytes read, repeated reads by one launch counted once; never below the true number."""
     return sum(
         min(part.loaded, _SECTOR * (part.unique_sectors - part.stored_sectors) * _scale(trace))
         if part.loaded and part.unique_sectors > part.stored_sectors
@@ -135,7 +136,7 @@ def _read(traces: Sequence[LaunchTrace]) -> float:
 
 
 def _stored(traces: Sequence[LaunchTrace]) -> float:
-    """Bytes written, what one launch writes again not counted again; never under the truth."""
+    """Bytes written, repeated writes by one launch counted once; never below the true number."""
     return sum(
         min(part.stored, _SECTOR * part.stored_sectors * _scale(trace))
         for trace in traces
@@ -144,12 +145,12 @@ def _stored(traces: Sequence[LaunchTrace]) -> float:
 
 
 def _operations(trace: LaunchTrace) -> float:
-    """Arithmetic of one launch, masked lanes included."""
+    """Arithmetic operations of one launch, masked lanes included."""
     dots = sum(trace.dot_flops.values())
     return dots + trace.vector_flops + trace.special_ops + trace.reduced_elements
 
 
 def _density(traces: Sequence[LaunchTrace]) -> float:
-    """Operations per byte read, had no lane been masked."""
+    """Operations per byte read, as if no lane were masked."""
     useful = sum(_operations(trace) * (1.0 - trace.masked_fraction) for trace in traces)
     return useful / max(_loaded(traces), 1.0)

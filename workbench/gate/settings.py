@@ -9,7 +9,7 @@ from workbench.kernels.records import KernelCode
 
 
 class GateSettings(Struct, frozen=True, kw_only=True):
-    """How hard the gate looks."""
+    """How thoroughly the gate checks."""
 
     target: str
     """`sm90`."""
@@ -20,13 +20,13 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """0: policy, compile, profile; 1: correctness at the smallest shape too; 2: at more shapes;
     3: under compute-sanitizer too."""
     seed: bytes = b""
-    """Seed of everything that is drawn; if empty, one is taken from the system."""
+    """Seed of everything that is drawn; if empty, the system provides one."""
     threshold: float = 1.01
-    """A gain counts beyond this (gate protocol, section 9)."""
+    """Speedup above which a gain counts (gate protocol, section 9)."""
 
 
 class Told(Struct, frozen=True):
-    """What the gate says while it works: a stage began, came further, or ended."""
+    """Progress of the gate: a stage began, advanced, or ended."""
 
     stage: Stage
     report: StageReport | None = None
@@ -34,7 +34,7 @@ class Told(Struct, frozen=True):
     total: int = 0
     says: str = ""
     code: tuple[KernelCode, ...] = ()
-    """When compile ended: what it made."""
+    """What compile made, once it has ended."""
 
 
 Listen = Callable[[Told], None]

@@ -1,4 +1,4 @@
-"""What the stages together say: the verdict, and the stage that decides it."""
+"""The verdict that follows from the stages' outcomes, and the stage that decides it."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,8 @@ from workbench.gate.records import Outcome, StageReport, Verdict
 
 
 def verdict_of(reports: Iterable[StageReport]) -> tuple[Verdict, StageReport]:
-    """The verdict and its stage: what failed, else what is unproven first, else the last asked.
+    """The verdict and its stage: the failed one, else the first unproven one, else the last one
+    asked.
 
     At least one stage was asked.
     """

@@ -1,8 +1,8 @@
-"""A size at which Triton's interpreter can run a problem whose file knows only a large one.
+"""A size at which Triton's interpreter can run a problem whose file defines only a large one.
 
-Without a GPU a candidate is proven in the interpreter, some thousand times slower than the device.
-A seed that Inductor wrote is right for one size alone, so that size has to be affordable; a kernel
-that takes any size is proven at that one and modeled at the file's own.
+Without a GPU a candidate is compared in the interpreter, some thousand times slower than the
+device. A seed that Inductor wrote is right for one size only, so that size has to be affordable; a
+kernel for any size is compared at the small one and modeled at the file's own.
 """
 
 import ast
@@ -19,14 +19,14 @@ from workbench.problems.made import made_sidecar
 from workbench.problems.records import Constant, Problem, Shape
 
 MATRIX_FLOPS = 2e7
-"""Of one call, of which 14 are made; the interpreter multiplies at 0.3 to 2 GFLOP/s."""
+"""Limit for one call, of which 14 are made; the interpreter multiplies at 0.3 to 2 GFLOP/s."""
 MOVED_BYTES = 2e6
-"""Of one call, over all operators: a part of a second of the interpreter's loads and stores."""
+"""Limit for one call, over all operators: a part of a second of interpreted loads and stores."""
 _LIMITS = (1024, 512, 256, 128, 64, 32, 16)
 """Largest size of a dimension, tried in turn: the speed is modeled there, so larger is better."""
 
 SMALL_BATCH = 2
-"""A batch only repeats the work; it gives way before the sizes of a layer do."""
+"""A batch only repeats work, so it is reduced before the sizes of a layer are."""
 
 
 class TooLarge(WorkbenchError):
@@ -38,7 +38,7 @@ class Scaled(Struct, frozen=True, kw_only=True):
 
     shape: Shape
     was: dict[str, int]
-    """What the file says for the constants that are smaller now."""
+    """The file's values of the constants that are smaller now."""
 
     def says(self) -> str:
         """`batch_size 64 (of 4096), features 512 (of 65536)`."""
@@ -105,7 +105,7 @@ def _affordable(seen: Described) -> bool:
 
 
 def _affordable_at(inspector: Inspector, shape: Shape) -> bool:
-    """Whether the reference runs there, for little."""
+    """Whether the reference runs at that size within the limits."""
     try:
         seen = inspector.describe(shape, meta=True)
     except WorkbenchError:
@@ -114,7 +114,7 @@ def _affordable_at(inspector: Inspector, shape: Shape) -> bool:
 
 
 def smaller(source: str, upper: Sequence[int]) -> Iterator[dict[str, Constant]]:
-    """Values for the file's literal integers, by limits in turn, also with small batches alone."""
+    """Values for the file's literal integers by each limit, also with small batches alone."""
     sizes = whole_numbers(ast.parse(source))
     tried: list[dict[str, Constant]] = []
     for limit in upper:

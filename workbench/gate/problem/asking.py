@@ -1,4 +1,4 @@
-"""How a reference is asked about itself, and what a person reads when it cannot answer."""
+"""Asks a reference worker about the problem, and turns its failures into messages for a person."""
 
 import re
 from typing import Self, TypeVar
@@ -22,14 +22,14 @@ _JOBS = "workbench.gate.problem.inspect_job"
 _LINE = re.compile(r" \(line (\d+) of the problem file\)$")
 
 _AFFORDABLE = {"cpu": (256 << 20, 5e9), "cuda": (16 << 30, 1e13)}
-"""Bytes of inputs, weights and outputs, and matrix flops, of one run for real (ours): about a
-second. An examination makes some thirty."""
+"""Limits in bytes and matrix flops for one real run (ours): about a second. An examination makes
+some thirty."""
 
 T = TypeVar("T")
 
 
 class Inspector:
-    """Asks a reference worker; takes a new one when one is lost. A context manager."""
+    """Asks a reference worker; starts a new one when one is lost. A context manager."""
 
     def __init__(self, problem: Problem, workshop: Workshop, seconds: float) -> None:
         self._problem = problem
@@ -45,16 +45,17 @@ class Inspector:
             self._worker.close()
 
     def start(self) -> Worker:
-        """The worker, started where there is none: its first one waits for torch to be imported."""
+        """Start the worker where there is none; the first one waits for torch to be imported."""
         if self._worker is None:
             self._worker = self._workshop.worker(Flavor.REFERENCE, self._limits)
         return self._worker
 
     def look(self, shape: Shape, *, only_if_needed: bool = False) -> tuple[Described, bool]:
-        """What the reference takes and makes, and whether it ran for real.
+        """What the reference takes and returns, and whether it ran on real tensors.
 
-        For real where that is affordable, or, with `only_if_needed`, where in addition meta tensors
-        do not suffice. Raises WorkbenchError when the reference cannot be run.
+        It runs on real tensors where that is affordable, or, with `only_if_needed`, where in
+        addition meta tensors do not suffice. Raises WorkbenchError when the reference cannot be
+        run.
         """
         try:
             seen = self.describe(shape, meta=True)
@@ -66,7 +67,7 @@ class Inspector:
         return self.describe(shape, meta=False), True
 
     def describe(self, shape: Shape, *, meta: bool) -> Described:
-        """What the reference takes and makes. WorkbenchError when it cannot be run."""
+        """What the reference takes and returns. Raises WorkbenchError when it cannot be run."""
         message = Describe(
             source=self._problem.source,
             values=shape.values,
@@ -76,7 +77,7 @@ class Inspector:
         return self._ask("describe", message, Described, shape)
 
     def examine(self, shape: Shape, seeds: tuple[int, ...]) -> Examined:
-        """How sound the reference is."""
+        """Whether the reference is sound as a judge."""
         message = Examine(
             source=self._problem.source,
             values=shape.values,
@@ -98,7 +99,7 @@ class Inspector:
 
 
 def _told(fault: WorkerFault, problem: Problem, shape: Shape) -> WorkbenchError:
-    """A worker's end as a person reads it."""
+    """The end of a worker, in words for a person."""
     where = f"{problem.path}, shape {shape.name}"
     match fault:
         case JobFailed(message=message):

@@ -1,4 +1,4 @@
-"""The problem's own code as workers run it: whatever it raises is told in the person's lines."""
+"""Runs the problem's own code in workers; whatever it raises is reported with the person's line."""
 
 import traceback
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _FILE = "<problem>"
 
 
 class ProblemRaised(Exception):
-    """The problem file raised, or is not what it has to be. The text carries the line."""
+    """The problem file raised, or is not in KernelBench form. The text names the line."""
 
     def __init__(self, what: str, line: int | None) -> None:
         super().__init__(f"{what} (line {line} of the problem file)" if line else what)
@@ -82,7 +82,7 @@ def draw(module: ModuleType, seed: int, device: str) -> tuple[Nest, list[torch.T
 
 
 def _check_plain(what: str, nest: Nest) -> None:
-    """Everything in it must be able to reach a candidate in another process."""
+    """Raise ProblemRaised for a value that cannot be sent to another process."""
     for path, leaf in leaves(nest):
         if isinstance(leaf, ForeignLeaf):
             at = f" at `{path}`" if path else ""

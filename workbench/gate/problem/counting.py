@@ -1,4 +1,4 @@
-"""What a reference does, operator by operator, counted on shapes. Runs in its workers only."""
+"""Counts the bytes and flops of a reference, operator by operator. Runs in its workers only."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ _FREE = frozenset(
         "new_empty_strided",
     }
 )
-"""Operators that launch nothing, beside the views."""
+"""Operators that launch nothing, in addition to views."""
 
 _ATTENTION: Any = torch.nn.functional.scaled_dot_product_attention
 
@@ -60,7 +60,7 @@ class Counting(OperatorMode):
     def add(
         self, name: str, given: list[torch.Tensor], made: list[torch.Tensor], flops: float
     ) -> None:
-        """Note one operator: it reads `given`, makes `made`, does `flops` in matrix products."""
+        """Record one operator: it reads `given`, makes `made`, does `flops` in matrix products."""
         partial = name.removeprefix("aten.") in _PARTIAL
         returned = sum(_bytes(t) for t in made)
         for place, tensor in enumerate(given):
@@ -82,9 +82,9 @@ class Counting(OperatorMode):
         )
 
     def read_of(self, tensors: list[torch.Tensor]) -> float:
-        """Bytes of these tensors that are read: per storage, the most that one operator read.
+        """Bytes of these tensors that are read: per storage, the most that one operator reads.
 
-        What several operators read may be the same part, so it is not added up.
+        Several operators may read the same part, so their reads are not added.
         """
         whole = {_storage(t): float(t.untyped_storage().nbytes()) for t in tensors}
         return sum(min(self._read.get(key, 0.0), size) for key, size in whole.items())
@@ -103,10 +103,10 @@ class Counting(OperatorMode):
 
 
 class _WholeAttention(TorchFunctionMode):
-    """Counts scaled_dot_product_attention as the one kernel that it is on a GPU.
+    """Counts scaled_dot_product_attention as the single kernel that it is on a GPU.
 
-    On CPU and meta tensors PyTorch takes it apart into matrix products and a softmax whose scores
-    would be counted as traffic.
+    On CPU and meta tensors PyTorch decomposes it into matrix products and a softmax, whose scores
+    would be counted as memory traffic.
     """
 
     def __init__(self, counting: Counting) -> None:
@@ -145,7 +145,7 @@ def whole(counting: Counting) -> Iterator[None]:
 
 
 def _storage(tensor: torch.Tensor) -> int:
-    """Identity of a storage; meta storages have no address that could tell them apart."""
+    """Identity of a storage; meta storages have no address to tell them apart."""
     return int(tensor.untyped_storage()._cdata)  # noqa: SLF001
 
 

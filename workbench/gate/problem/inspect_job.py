@@ -1,4 +1,4 @@
-"""What a worker finds out about a problem before any candidate: shapes, work and health."""
+"""Worker jobs that examine a problem before any candidate: shapes, work, soundness."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,10 +21,11 @@ from workbench.problems.module import reference_flags
 from workbench.problems.records import Precision
 
 _BUILD_SEED = 0
-"""Inspection says nothing that a candidate could use: its seeds need not be secret."""
+"""Inspection reveals nothing that a candidate could use, so its seeds are not secret."""
 
 _MOST_STATE = 64
-"""Parameters whose influence is tried one by one (ours): each costs a run of the reference."""
+"""Most parameters whose influence is tested one by one (ours): each costs a run of the reference.
+"""
 
 
 def describe(
@@ -74,7 +75,9 @@ def examine(
     request: dict[str, Any],
     blobs: list[Blob],  # noqa: ARG001  # a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Whether outputs vary, depend on everything, are finite, repeat, and agree with fp64."""
+    """Whether outputs vary, depend on all inputs and state, are finite, repeat, and agree with
+    fp64.
+    """
     message = decode(request, Examine)
     oracle = Oracle(
         message.source,
@@ -127,7 +130,7 @@ def _health(answers: list[Answer]) -> Iterator[OutputHealth]:
 
 
 def _ignored_inputs(oracle: Oracle, drawn: list[Drawn], answers: list[Answer]) -> Iterator[str]:
-    """Names of inputs that another draw replaces without any effect."""
+    """Names of inputs whose values have no effect on the outputs."""
     nest, inputs = drawn[0]
     for place, name in enumerate(tensor_paths(nest)):
         others = [d[1][place] for d in drawn[1:] if len(d[1]) == len(inputs)]
@@ -139,7 +142,7 @@ def _ignored_inputs(oracle: Oracle, drawn: list[Drawn], answers: list[Answer]) -
 
 
 def _ignored_state(oracle: Oracle, drawn: Drawn, answer: Answer) -> Iterator[str]:
-    """Names of parameters and buffers that another value replaces without any effect."""
+    """Names of parameters and buffers whose values have no effect on the outputs."""
     kept = oracle.weights
     floats = [name for name, t in kept.items() if t.is_floating_point()]
     for name in floats[:_MOST_STATE]:

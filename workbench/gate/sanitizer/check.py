@@ -1,8 +1,8 @@
 """Runs compute-sanitizer on a candidate that compares right: the last check of the top rung.
 
-Only what a tool can be believed in counts against a kernel: its own accesses to global memory.
-Hazards in shared memory are told and decide nothing: a Triton kernel cannot address it, and the
-tool is known to be wrong about asynchronous copies and WGMMA there.
+Only a kernel's own accesses to global memory count against it. Hazards in shared memory are
+reported and decide nothing: a Triton kernel cannot address shared memory, and racecheck is known to
+be wrong about asynchronous copies and WGMMA there.
 """
 
 import time
@@ -23,7 +23,7 @@ from workbench.kernels.records import Launch
 from workbench.problems.records import Problem
 
 SANITIZER = "compute-sanitizer"
-"""Name of its part of the stage's seconds."""
+"""The part of the stage's seconds that compute-sanitizer takes."""
 _OTHERS = "correctness.sanitizer-note"
 
 
@@ -37,16 +37,16 @@ def sanitized(
     target: str,
     device_index: int | None,
 ) -> StageReport:
-    """The correctness report with what every tool found at the smallest shape.
+    """The correctness report with the findings of every tool at the smallest shape.
 
-    What could not be checked is said and fails nobody.
+    A check that could not be made is reported and fails no candidate.
     """
     began = time.monotonic()
     if device_index is None or find_sanitizer() is None:
         needs = "a GPU" if device_index is None else INSTALL
         runs = [ToolRun(tool=tool, unchecked=f"it needs {needs}", needs=needs) for tool in Tool]
     else:
-        # Side by side: most of a run is a start of torch, and little of it needs the GPU.
+        # In parallel: most of a run is importing torch, and little of it needs the GPU.
         ask = partial(_ran, candidate, problem, seed, target, device_index)
         with ThreadPoolExecutor(len(Tool)) as pool:
             runs = list(pool.map(ask, Tool))

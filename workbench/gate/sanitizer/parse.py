@@ -1,8 +1,8 @@
-"""compute-sanitizer's printed reports as records. Pure.
+"""Parses compute-sanitizer's printed reports. Pure.
 
-Two ways of naming a place are understood, that of 2024 and later (`kernel+0x60 in file.py:4`) and
-the one before (`0x60 in file.py:4:kernel`), and reports whose lines the tool has wrapped. Formats
-are those of NVIDIA's Compute Sanitizer guide and of reports on Triton kernels in public issues.
+Understands both ways of naming a location, that of 2024 and later (`kernel+0x60 in file.py:4`) and
+the earlier one (`0x60 in file.py:4:kernel`), and reports whose lines the tool has wrapped. The
+formats are those of NVIDIA's Compute Sanitizer guide and of public issues on Triton kernels.
 """
 
 import re
@@ -43,27 +43,27 @@ _FAULTS = (
 
 
 def parse(text: str, tool: Tool) -> Said:
-    """What one run of `tool` printed; lines of the program itself are passed over."""
+    """The reports that one run of `tool` printed; lines of the program itself are skipped."""
     lines = [line[len(_MARK) :].strip() for line in text.splitlines() if line.startswith(_MARK)]
     counted: dict[Report, int] = {}
     for block in _blocks(lines):
         report = _report(block, tool)
         if report is not None:
-            # The first of many: a kernel with a wrong bound is reported once a thread.
+            # The first of many: a kernel with a wrong bound is reported once per thread.
             alike = structs.replace(report, address="")
             first = next((r for r in counted if structs.replace(r, address="") == alike), report)
             counted[first] = counted.get(first, 0) + 1
     summaries = [m for line in lines if (m := _SUMMARY.match(line))]
     return Said(
         reports=tuple(structs.replace(report, times=n) for report, n in counted.items()),
-        # One run ends with one summary; anything else is not that tool's word.
+        # A run ends with exactly one summary; anything else was not printed by the tool.
         errors=int(summaries[0][1] or summaries[0][2]) if len(summaries) == 1 else None,
         faults=tuple(line for line in lines if any(words in line for words in _FAULTS)),
     )
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Each report's lines, up to its host backtrace or the empty line that ends it."""
+    """The lines of each report, up to its host backtrace or the empty line that ends it."""
     block: list[str] = []
     for line in lines:
         if _HEAD.match(line):

@@ -1,4 +1,4 @@
-"""What compute-sanitizer said of a program, as data."""
+"""Records of compute-sanitizer's reports on a program."""
 
 from enum import StrEnum
 
@@ -34,7 +34,7 @@ class Place(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """One thing that a tool objected to; equal ones are counted, not repeated."""
+    """One error that a tool reported; equal ones are counted, not repeated."""
 
     tool: Tool
     place: Place
@@ -50,13 +50,13 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 class Said(Struct, frozen=True, kw_only=True):
-    """What one run printed, understood."""
+    """What one run printed, parsed."""
 
     reports: tuple[Report, ...] = ()
     errors: int | None = None
     """Errors in the tool's summary; None if it printed none, as nothing was then checked."""
     faults: tuple[str, ...] = ()
-    """What the tool said of its own trouble."""
+    """What the tool reported of its own failures."""
 
 
 class ToolRun(Struct, frozen=True, kw_only=True):
@@ -65,9 +65,9 @@ class ToolRun(Struct, frozen=True, kw_only=True):
     tool: Tool
     reports: tuple[Report, ...] = ()
     unchecked: str = ""
-    """Why it says nothing; empty when it does."""
+    """Why the run proves nothing; empty when it does."""
     needs: str = ""
-    """What a person does about that."""
+    """What a person can do about that."""
     seconds: float = 0.0
     isolation: str = ""
-    """What was in force when the candidate was imported."""
+    """The isolation in force when the candidate was imported."""

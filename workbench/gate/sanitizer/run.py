@@ -1,8 +1,8 @@
 """Runs compute-sanitizer over a program that calls a candidate: one run a tool, confined, timed.
 
 The program (`gate.counters_job`) draws what the candidate needs, confines itself and only then
-imports it, so the tool's connection is there before anything hostile is. The program's own output
-goes nowhere: what is read is the tool's, and it can only convict.
+imports it, so that the tool's connection exists before hostile code does. The program's own output
+is discarded: only the tool's is read, and it can only find errors, never clear them.
 """
 
 import os
@@ -25,11 +25,11 @@ from workbench.measure.ncu.reaper import TIMED_OUT
 SECONDS = 120.0
 """Deadline of one run (gate protocol, section 10)."""
 _GRACE = 40.0
-"""Beyond the deadline, for the reaper's sweep."""
+"""Beyond the deadline, until the reaper has ended all processes."""
 _PRINTED = 100
-"""Reports that a tool prints; the rest are counted."""
+"""Reports that a tool prints; further ones are only counted."""
 _FOUND = 86
-"""Exit code that we ask for where the tool found something: no program's own."""
+"""Exit code that we request from a tool that found errors; no program uses it."""
 _LOG_BYTES = 4 << 20
 _PLACES = (
     "usr/local/cuda/bin/compute-sanitizer",
@@ -52,9 +52,9 @@ def find_sanitizer() -> Path | None:
 def run_tool(
     tool: Tool, calling: Calling, *, program: Path | None = None, seconds: float = SECONDS
 ) -> ToolRun:
-    """One tool over a program. Never raises for what the program or the tool does.
+    """Run one tool over a program. Never raises for what the program or the tool does.
 
-    `program` is the compute-sanitizer to use; by default the one that is installed.
+    `program` is the compute-sanitizer to use; by default the installed one.
     """
     began = time.monotonic()
     found = program or find_sanitizer()
@@ -81,10 +81,10 @@ def command(program: Path, tool: Tool, calling: Calling) -> list[str]:
 
 
 def understood(tool: Tool, code: int, said: Said, text: str, *, confined: str) -> ToolRun:
-    """What a run says. Clean needs proof that the candidate was reached and the tool summed up.
+    """The result of a run. A clean one needs proof that the candidate ran and a tool's summary.
 
-    A launcher without its libraries prints `0 errors` and runs nothing; a kernel launched in a
-    process that the tool does not follow is not seen at all.
+    A launcher without its libraries prints `0 errors` and runs nothing; a kernel that is launched
+    in a process that the tool does not follow is not seen at all.
     """
     unchecked = ""
     if confined == NO_CODE_RAN:
@@ -94,7 +94,7 @@ def understood(tool: Tool, code: int, said: Said, text: str, *, confined: str) -
     elif not said.reports and code != 0:
         unchecked = f"the program left with {code} under it"
     if unchecked and said.reports:
-        # What it saw before it failed counts against the candidate all the same.
+        # Errors that it reported before it failed count all the same.
         return ToolRun(tool=tool, reports=said.reports)
     if unchecked:
         last = [re.sub(r"^=+ ?", "", line).strip() for line in text.splitlines() if line.strip()]
@@ -109,10 +109,10 @@ _DOCTOR = "run `compute-sanitizer --tool memcheck` on any CUDA program: does it 
 def _run(words: Sequence[str], calling: Calling, seconds: float) -> int:
     """Exit code; both outputs go to a file that the program cannot open once it is confined."""
     reaper = [sys.executable, "-m", "workbench.measure.ncu.reaper", str(seconds), *words]
-    # Every tensor is an allocation of its own, so that its end is an end for the tool too.
+    # Without the caching allocator, so that the end of a tensor is the end of an allocation.
     environment = {**calling.environment, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     with (calling.folder / "said").open("wb") as said:
-        # The pipe is the leash: when we die it closes, and the reaper ends everything.
+        # When this process dies the pipe closes, and the reaper ends everything.
         ran = subprocess.Popen(
             reaper,
             stdin=subprocess.PIPE,

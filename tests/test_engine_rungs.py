@@ -157,8 +157,7 @@ def sitting(
         needs_gpu=True,
         go_on=go_on,
         modeled=lambda _sitting: time,
-        completed=lambda report: report,
-        **doors,
+        **{"completed": lambda report: report, **doors},
     )
     judge = Sitting(candidate_of(HONEST), task, lambda: facts, settings, shop, ear)
     return SessionSitting(judge, ear, procedure, Climb(Ladder.load(), trusted=trusted))
@@ -181,6 +180,22 @@ def test_far_slower_by_a_trusted_model_costs_no_gpu(shop):
     assert (visit.rung, visit.action) == ("static", "prune")
     assert visit.speed.ratio == pytest.approx(1 / 3)
     assert visit.wall_seconds > 0
+
+
+def test_what_a_candidate_pays_for_others_is_its_cost_and_no_rungs_price(shop):
+    """Baselines and inspections are on its bill, and so is a GPU that it had in vain."""
+    one = sitting(
+        shop,
+        101.0,
+        lambda asked: structs.replace(asked.go_on(), gpu_seconds=2.0),
+        completed=lambda report: structs.replace(report, gpu_seconds=report.gpu_seconds + 30.0),
+    )
+    one._ear.had(5.0)
+    one.attend()
+    one.begin()
+    judged = one.finish(History())
+    assert judged.report.gpu_seconds == 37.0
+    assert {v.rung: v.gpu_seconds for v in judged.rungs}["bench"] == 2.0
 
 
 @pytest.mark.parametrize(("modeled", "trusted"), [(101.0, True), (300.0, False), (None, True)])

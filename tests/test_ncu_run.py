@@ -317,6 +317,16 @@ def test_a_level_that_was_tried_ahead_is_not_tried_again(tmp_path):
     assert tries.read_text().split() == ["canary", "canary", "candidate", "candidate"]
 
 
+def test_seconds_of_our_own_kernel_are_in_no_record_and_told_once(tmp_path):
+    profiler = NcuProfiler(problem(SCALE), "sm90", None, ncu=ncu(tmp_path, raw=RAW))
+    right = candidate_of(CANDIDATE + SCALE_KERNEL + ONCE)
+    first = profiler(right, (LAUNCH,), seed=bytes(16))
+    assert first.state is NcuState.PROFILED
+    assert profiler.unbilled() > 0, "the canary's"
+    assert profiler(right, (LAUNCH,), seed=bytes(16)).state is NcuState.PROFILED
+    assert profiler.unbilled() == pytest.approx(0, abs=1e-6), "its own seconds are the record's"
+
+
 def test_a_candidate_that_nobody_wants_any_more_is_not_called(tmp_path):
     called = tmp_path / "called"
     source = f"{CANDIDATE}{SCALE_KERNEL}{ONCE}\nopen({str(called)!r}, 'w').close()\n"

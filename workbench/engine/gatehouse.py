@@ -1,6 +1,7 @@
 """Sets up the gate for each candidate of a session: its parent, its draws and its rung."""
 
 import os
+import threading
 from collections.abc import Callable
 from functools import cached_property, partial
 
@@ -78,6 +79,8 @@ class Gatehouse:
         self._tell = tell
         self._trusted = not why_not_trusted(problem.family, gate_settings.target)
         self._profilers: dict[int, NcuProfiler | None] = {}
+        self._billing = threading.Lock()
+        self._inspection_paid = False
         if (at_home := self._profiler_on(gate_settings)) is not None:
             # Once a machine it takes half a minute, which is over before the first kernel is timed.
             at_home.try_ahead()
@@ -275,7 +278,19 @@ class Gatehouse:
 
     def _completed(self, parent: Transition | None, report: GateReport) -> GateReport:
         seed_time = None if parent is None else self._root(parent).gate.time
-        return self._completing.completed(report, seed_time)
+        done = self._completing.completed(report, seed_time)
+        if not self._fleet.measures or report.stage is Stage.POLICY:
+            return done  # nobody has asked for the problem yet
+        return structs.replace(done, gpu_seconds=done.gpu_seconds + self._unbilled())
+
+    def _unbilled(self) -> float:
+        """GPU-seconds that were no candidate's: inspecting the problem, once, and trying how far
+        the profiler can be confined. The first one who is judged pays for them."""
+        with self._billing:
+            inspected = 0.0 if self._inspection_paid else self._facts().gpu_seconds
+            self._inspection_paid = True
+        profilers = [one for one in self._profilers.values() if one is not None]
+        return inspected + sum(one.unbilled() for one in profilers)
 
     def _root(self, transition: Transition) -> Transition:
         """The seed that a transition descends from."""

@@ -1,4 +1,4 @@
-"""Candidates of a session in the gate; nothing is heard of one before its turn has come."""
+"""Candidates of a session in the gate; the events of each are held back until its turn."""
 
 import threading
 import time
@@ -190,9 +190,12 @@ class SessionSitting:
             wrong = self._smoke_report()
             self._ear(Told(Stage.CORRECTNESS, wrong.report(Stage.CORRECTNESS)))
             return self._judged(wrong, own=wrong.gpu_seconds, rungs=self._climb.visits)
+        own = self._report.gpu_seconds
         report = self._procedure.completed(self._report)
-        self._climb.gated(report, needs_gpu=self._procedure.needs_gpu)
-        return self._judged(report, own=self._report.gpu_seconds, rungs=self._climb.visits)
+        # What it pays for others (baselines, the problem's inspection) is no rung's price.
+        alone = structs.replace(report, gpu_seconds=own)
+        self._climb.gated(alone, needs_gpu=self._procedure.needs_gpu)
+        return self._judged(report, own=own, rungs=self._climb.visits)
 
     def put_aside(self, code: str, says: str) -> Judged:
         """What became of a candidate that was looked at, when others go first."""
@@ -263,7 +266,7 @@ class SessionSitting:
 
     def _judged(self, report: GateReport, *, own: float, rungs: tuple[RungVisit, ...]) -> Judged:
         """A report with everything that the candidate took of the GPU; `own` is in it already."""
-        spent = report.gpu_seconds + self._on_gpu - own
+        spent = report.gpu_seconds + self._on_gpu - own + self._ear.wasted
         return Judged(report=structs.replace(report, gpu_seconds=spent), rungs=rungs)
 
     def _twin(self, report: GateReport, history: History) -> Transition | None:

@@ -169,12 +169,12 @@ class NcuProfiler:
         try:
             run = _Run(ncu, names, self._doors(proven, waits), lambda: proven.refused)
             record = self._kept(run, candidate, seed, keep)
-            self._add(-record.seconds)
-            return record
         except NotWanted:
             return None
         except GpuBusy as busy:
             return without_profile(NcuState.OCCUPIED, busy.what)
+        self._add(-record.seconds)
+        return record
 
     def try_ahead(self) -> None:
         """Ask our own kernel how far ncu can be confined here, unless that is known; at once back.

@@ -44,7 +44,7 @@ def inspect_problem(
     own line, when the problem cannot be used: something in it raises, is no tensor, never ends, or
     is not deterministic. On a GPU it waits for others who time there: GpuBusy.
     """
-    began = time.monotonic()
+    began = held_since = time.monotonic()
     findings: list[Finding] = []
     with ExitStack() as stack:
         inspector = stack.enter_context(Inspector(problem, workshop, seconds))
@@ -52,6 +52,7 @@ def inspect_problem(
             # Others may be timing on the GPU where the reference runs; they wait for no import.
             inspector.start()
             stack.enter_context(gpu_lock(lock_name(workshop.device_index), shared=True))
+            held_since = time.monotonic()
             # The first candidate comes next, and each context takes a second to start.
             spare(workshop)
         first, ran = inspector.look(problem.tiny)
@@ -69,6 +70,7 @@ def inspect_problem(
         shapes=tuple(shapes),
         findings=(*findings, *_unseen(shapes)),
         seconds=time.monotonic() - began,
+        gpu_seconds=0.0 if workshop.device_index is None else time.monotonic() - held_since,
     )
 
 

@@ -107,6 +107,8 @@ class ProblemReport(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     """All of them `Blame.PROBLEM`: a candidate may be right and the problem still say little."""
     seconds: float = 0.0
+    gpu_seconds: float = 0.0
+    """For how long a GPU was held for it, beside others."""
 
     def shape(self, name: str) -> ShapeReport:
         """The report of that shape; KeyError when there is none."""

@@ -13,6 +13,7 @@ from msgspec import structs
 from workbench.bench.costs import Row
 from workbench.bench.fuzz_texts import HEAD, PROBLEM, RIGHT
 from workbench.engine.devices import Place
+from workbench.errors import WorkbenchError
 from workbench.gate import compile as compiling
 from workbench.gate.candidate import Candidate
 from workbench.gate.correctness import stage as correctness
@@ -31,26 +32,29 @@ from workbench.problems.records import Precision, Problem, Shape
 _RUNS = 5
 """Medians of so many."""
 _IN_FLIGHT = 4
-_FLIGHTS = 16
+_FLIGHTS = 8
 """Candidates of the measurement with several in flight."""
 
 _BROKEN = RIGHT.replace("tl.maximum(x, 0.0)", "tl.maximum(x, nothing)")
 _COMPUTES = RIGHT.replace("return launch(x, y)", "return torch.relu(x + y)")
 
 
-def measure_gate(place: Place, show: Callable[[Row], None]) -> Iterator[Row]:
+def measure_gate(place: Place, only: str, show: Callable[[Row], None]) -> Iterator[Row]:
     """Measure line by line; `show` is called with each as it is known.
 
     Everything but the policy is measured with warm forkservers, as a session has them from its
-    first minute on. Raises WorkbenchError where no worker starts.
+    first minute on. `only` names one measurement, empty: all. Raises WorkbenchError where no worker
+    starts, and where `only` is none of those that can be made at this place.
     """
-    looks = [_policy, _policy_on_the_largest, _whole_on_the_cpu]
+    looks = {"policy": _policy, "largest": _policy_on_the_largest, "cpu": _whole_on_the_cpu}
     if place.index is not None:
-        looks += [
-            partial(look, place, place.index) for look in (_opening, _isolated, _step, _flight)
-        ]
-    for look in looks:
-        for row in look():
+        on_a_gpu = {"opening": _opening, "isolated": _isolated, "step": _step, "flight": _flight}
+        looks |= {name: partial(look, place, place.index) for name, look in on_a_gpu.items()}
+    if only and only not in looks:
+        names = ", ".join(looks)
+        raise WorkbenchError(f"no measurement {only!r} here", todo=f"there are {names}")
+    for name, look in looks.items():
+        for row in look() if only in ("", name) else ():
             show(row)
             yield row
 
@@ -234,14 +238,14 @@ def _flight(place: Place, index: int) -> Iterator[Row]:
             return found
 
         verdict(-1)
-        pool = stack.enter_context(ThreadPoolExecutor(_IN_FLIGHT))
-        began = time.perf_counter()
-        verdicts = list(pool.map(verdict, range(_FLIGHTS)))
-        seconds = time.perf_counter() - began
-    accepted = sum(one is Verdict.ACCEPTED for one in verdicts)
-    yield Row(
-        what=f"verdicts a minute, {_IN_FLIGHT} in flight, each timed alone on the GPU",
-        says=f"{60 * len(verdicts) / seconds:.1f}",
-        goal=f"all of {_FLIGHTS}",
-        met=accepted == _FLIGHTS,
-    )
+        for lanes in (1, _IN_FLIGHT):
+            pool = stack.enter_context(ThreadPoolExecutor(lanes))
+            began = time.perf_counter()
+            verdicts = list(pool.map(verdict, range(_FLIGHTS * lanes, _FLIGHTS * (lanes + 1))))
+            seconds = time.perf_counter() - began
+            yield Row(
+                what=f"verdicts a minute, {lanes} in flight, each timed alone on the GPU",
+                says=f"{60 * len(verdicts) / seconds:.1f}",
+                goal=f"all of {_FLIGHTS}",
+                met=all(one is Verdict.ACCEPTED for one in verdicts),
+            )

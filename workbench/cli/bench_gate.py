@@ -19,7 +19,11 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: workbench bench fuzz --minutes 5")(fuzz)
 
 
-def gate(device: options.Device = "auto", json: options.Json = False) -> None:
+def gate(
+    device: options.Device = "auto",
+    only: Annotated[str, typer.Option(help="One measurement, like flight [default: all].")] = "",
+    json: options.Json = False,
+) -> None:
     """Measure what verdicts cost on this machine, medians of 5.
 
     Exits with 1 if a goal is missed.
@@ -37,7 +41,7 @@ def gate(device: options.Device = "auto", json: options.Json = False) -> None:
             for part, seconds in row.parts.items():
                 emit.text(f"  {part:<60} {seconds:>7.3f} s")
 
-    rows = list(measure_gate(choose_place(device, ""), show))
+    rows = list(measure_gate(choose_place(device, ""), only, show))
     if not all(row.met for row in rows):
         raise typer.Exit(Exit.NO)
 

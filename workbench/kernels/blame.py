@@ -7,7 +7,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
 
-from workbench.kernels.faults import CompileFailed, KernelFault, TooLarge
+from workbench.kernels.faults import MACHINE, CompileFailed, KernelFault, NoRoom, TooLarge
 from workbench.kernels.untyped import Untyped
 
 _LONGEST = 400
@@ -63,6 +63,8 @@ class KernelErrors:
             return _language_error(error, launch, line)
         if isinstance(error, PTXASError):
             return self._ptxas_fault(str(error), kernel, line)
+        if isinstance(error, OSError) and error.errno in MACHINE:
+            return NoRoom(error, kernel=kernel, line=line)
         said = str(error).strip() or type(error).__name__
         return CompileFailed(_short(said), kernel=kernel, line=line)
 

@@ -1,5 +1,7 @@
 """Errors of a candidate's kernels before anything is timed: compiling, fitting, running."""
 
+import errno
+
 from workbench.errors import WorkbenchError
 from workbench.kernels.records import OutOfBounds
 
@@ -73,6 +75,29 @@ class CannotJudge(KernelFault):
         )
         self.thing = thing
         self.doubt = doubt
+
+
+MACHINE = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO}
+)
+"""Faults of the operating system that say something of the machine and nothing of a kernel."""
+
+
+class NoRoom(CannotJudge):
+    """The machine could not do its part: a full disk, no memory, too many open files."""
+
+    def __init__(self, error: OSError, *, kernel: str, line: int) -> None:
+        says = error.strerror or str(error)
+        KernelFault.__init__(
+            self,
+            f"this machine could not compile the kernel: {says}",
+            kernel=kernel,
+            line=line,
+            todo="see that the folder of TMPDIR has space and the process its limits, then gate "
+            "it again",
+        )
+        self.thing = says
+        self.doubt = ""
 
 
 class KernelRaised(KernelFault):

@@ -74,6 +74,13 @@ def export_bundle(store: SessionReader, file: Path) -> tuple[str, ...]:
             _bundle(store.git, [*head, *(n for n in names if n not in left_out)], draft)
         draft.rename(file)
         sync_folder(file.resolve().parent)
+    except DamagedError:
+        raise
+    except WorkbenchError as fault:
+        # Git read the session and wrote the bundle: what it could not do concerns that file.
+        raise WorkbenchError(
+            fault.what, where=str(file), todo=f"{fault.todo}, or name a file elsewhere"
+        ) from fault
     except OSError as fault:
         raise WorkbenchError(
             f"the bundle cannot be written: {fault.strerror}",

@@ -4,7 +4,7 @@ import traceback
 from pathlib import Path
 
 from workbench.gate.correctness.protocol import Raised
-from workbench.kernels.faults import AccessOutOfBounds, CannotJudge, KernelFault
+from workbench.kernels.faults import MACHINE, AccessOutOfBounds, CannotJudge, KernelFault
 
 _LONGEST = 600
 """Characters of a message. Ours: enough for Triton's own errors, short enough for a screen."""
@@ -31,10 +31,17 @@ def raised_by(fault: BaseException, file: Path) -> Raised:
     frames = [frame for link in chain for frame in traceback.extract_tb(link.__traceback__)]
     own = [frame.lineno for frame in frames if frame.filename == str(file)]
     root = chain[-1]
+    spoilt = isinstance(root, OSError) and root.errno in MACHINE
     line = own[-1] if own else None
     if line is None and isinstance(root, SyntaxError):
         line = root.lineno
-    return Raised(kind=type(root).__name__, message=_text(root)[:_LONGEST], line=line)
+    message = _text(root)[:_LONGEST]
+    return Raised(
+        kind=type(root).__name__,
+        message=message,
+        line=line,
+        not_judged=message if spoilt else "",
+    )
 
 
 def _text(fault: BaseException) -> str:

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from workbench.measure.records import Kind
 from workbench.search.duplicates import same_as
-from workbench.search.prices import Spent, spent_on
+from workbench.search.prices import learned
 from workbench.search.rungs import Action, Ladder, RungResult
-from workbench.session.records import Budget
 
 LADDER = Ladder.load()
 NAMES = [rung.name for rung in LADDER.rungs]
@@ -48,26 +47,11 @@ def results(draw: st.DrawFn, *, passed: bool | None = None) -> RungResult:
     )
 
 
-BUDGETS = st.builds(
-    Budget,
-    gpu_seconds=st.none() | st.floats(0, 500),
-    wall_seconds=st.none() | st.floats(0, 500),
-)
-
-
-@given(
-    st.lists(results(), max_size=4, unique_by=lambda one: one.rung),
-    BUDGETS,
-    st.lists(results(), max_size=5),
-    st.booleans(),
-)
-def test_the_same_results_give_the_same_standing(
-    own: list[RungResult], budget: Budget, history: list[RungResult], trusted: bool
-) -> None:
+@given(st.lists(results(), max_size=4, unique_by=lambda one: one.rung), st.booleans())
+def test_the_same_results_give_the_same_standing(own: list[RungResult], trusted: bool) -> None:
     """Deterministic, whatever order the rungs are told in and whoever reads the ladder."""
-    spent = spent_on(history)
     asked = [
-        ladder.standing(order, budget=budget, spent=spent, trusted=trusted)
+        ladder.standing(order, trusted=trusted)
         for ladder in (LADDER, Ladder.load())
         for order in permutations(own)
     ]
@@ -83,53 +67,16 @@ def test_a_candidate_that_failed_is_never_promoted(
     assert standing.action is not Action.PROMOTE or failed.unproven
 
 
-@given(
-    st.sampled_from(NAMES), st.floats(0.2, 5), st.floats(1.0, 1.5), st.floats(1.0001, 3), BUDGETS
-)
+@given(st.sampled_from(NAMES), st.floats(0.2, 5), st.floats(1.0, 1.5), st.floats(1.0001, 3))
 def test_whose_interval_lies_above_the_incumbents_is_never_pruned(
-    rung: str, middle: float, width: float, apart: float, budget: Budget
+    rung: str, middle: float, width: float, apart: float
 ) -> None:
-    """Held at worst: by the budget, or because the gain is too small to count."""
+    """Held at worst, because the gain is too small to count."""
     incumbent = measured("profile", middle, middle / width, middle * width)
     low = middle * width * apart
     candidate = measured(rung, low * width, low, low * width**2)
-    standing = LADDER.standing([candidate], incumbent=incumbent, budget=budget)
+    standing = LADDER.standing([candidate], incumbent=incumbent)
     assert standing.action is not Action.PRUNE
-
-
-@given(st.lists(results(), max_size=12), st.sampled_from(NAMES[:-1]), BUDGETS)
-def test_no_promotion_takes_what_the_budget_keeps_for_higher_rungs(
-    history: list[RungResult], at: str, budget: Budget
-) -> None:
-    """Up to a rung no more is spent than the shares up to it, and never more than all."""
-    spent, prices = spent_on(history), LADDER.prices(history)
-    fast = measured(at, 2.0, 1.9, 2.1)
-    standing = LADDER.standing([fast], spent=spent, budget=budget, prices=prices)
-    if standing.action is not Action.PROMOTE:
-        return
-    below = NAMES[: NAMES.index(standing.rung) + 1]
-    shares = sum(LADDER.rung(name).spec.share.value for name in below)
-    price = prices.of(standing.rung)
-    for limit, cost, used in (
-        (budget.gpu_seconds, price.gpu_seconds, spent.gpu_seconds),
-        (budget.wall_seconds, price.wall_seconds, spent.wall_seconds),
-    ):
-        if limit is not None:
-            assert sum(used.get(name, 0) for name in below) + cost <= shares * limit
-            assert sum(used.values()) + cost <= limit
-
-
-def test_a_full_share_holds_and_says_the_price() -> None:
-    """The rungs below may not eat what is kept for the one above."""
-    spent = Spent(gpu_seconds={"smoke": 45.0})
-    standing = LADDER.standing(
-        [RungResult(sha256="c", rung="static", passed=True)],
-        spent=spent,
-        budget=Budget(gpu_seconds=100.0),
-    )
-    assert standing.action is Action.HOLD
-    price = LADDER.rung("smoke").spec.gpu.value
-    assert f"smoke costs {price:.1f} GPU-seconds and 0.0 are left for it" in standing.reason
 
 
 @given(st.lists(results(), max_size=8), results())
@@ -192,20 +139,10 @@ def test_kinds_are_never_mixed_in_one_ratio() -> None:
     assert LADDER.standing([modeled], incumbent=incumbent, trusted=True).action is Action.PROMOTE
 
 
-def test_what_beats_the_incumbent_need_not_beat_the_best() -> None:
-    """The two are kept apart: after an undo the incumbent is not the fastest."""
-    candidate = measured("profile", 1.3, 1.28, 1.32)
-    best = measured("profile", 1.5, 1.48, 1.52)
-    standing = LADDER.standing([candidate], best=best)
-    assert standing.action is Action.PROMOTE
-    assert not standing.beats_best
-    assert LADDER.standing([candidate]).beats_best
-
-
 def test_a_price_is_the_median_of_what_a_rung_cost() -> None:
     """One candidate that hung until its time limit changes little."""
     cheap = [measured("smoke", 1, 0.9, 1.1, gpu_seconds=2.0, wall_seconds=3.0)] * 9
     hung = measured("smoke", 1, 0.9, 1.1, gpu_seconds=600.0, wall_seconds=600.0)
-    price = LADDER.prices([*cheap, hung]).of("smoke")
+    price = learned([*cheap, hung], LADDER.file).of("smoke")
     assert (price.gpu_seconds, price.wall_seconds, price.seen) == (2.0, 3.0, 10)
-    assert LADDER.prices([]).of("smoke").gpu_seconds == LADDER.rung("smoke").spec.gpu.value
+    assert learned([], LADDER.file).of("smoke").gpu_seconds == LADDER.rung("smoke").spec.gpu.value

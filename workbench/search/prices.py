@@ -1,13 +1,12 @@
-"""What a rung costs, learned from past costs, and what a budget has left for it. Pure."""
+"""What a rung costs, learned from past costs. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import Protocol
 
 from msgspec import Struct
 
 from workbench.search.ladder import LadderFile
-from workbench.session.records import Budget
 
 
 class Price(Struct, frozen=True, kw_only=True):
@@ -27,13 +26,6 @@ class Prices(Struct, frozen=True, kw_only=True):
     def of(self, rung: str) -> Price:
         """The price of a rung. Raises KeyError for one that the ladder has not."""
         return self.rungs[rung]
-
-
-class Spent(Struct, frozen=True, kw_only=True):
-    """Seconds spent on every rung so far, by name; what is not there cost nothing."""
-
-    gpu_seconds: dict[str, float] = {}
-    wall_seconds: dict[str, float] = {}
 
 
 class Costed(Protocol):
@@ -70,36 +62,3 @@ def learned(history: Sequence[Costed], file: LadderFile) -> Prices:
             seen=len(own),
         )
     return Prices(rungs=found)
-
-
-def spent_on(history: Iterable[Costed]) -> Spent:
-    """What every rung cost together."""
-    gpu: dict[str, float] = {}
-    wall: dict[str, float] = {}
-    for one in history:
-        gpu[one.rung] = gpu.get(one.rung, 0.0) + one.gpu_seconds
-        wall[one.rung] = wall.get(one.rung, 0.0) + one.wall_seconds
-    return Spent(gpu_seconds=gpu, wall_seconds=wall)
-
-
-def no_room(rung: str, file: LadderFile, price: Price, spent: Spent, budget: Budget) -> str:
-    """Why a budget has nothing left for one candidate at a rung; empty when it has.
-
-    The rungs up to this one may use their shares together: so a lower rung never takes what is
-    kept for a higher one, and what it leaves is not lost.
-    """
-    for unit, limit, costs, by_rung in (
-        ("GPU-seconds", budget.gpu_seconds, price.gpu_seconds, spent.gpu_seconds),
-        ("seconds", budget.wall_seconds, price.wall_seconds, spent.wall_seconds),
-    ):
-        if limit is None:
-            continue
-        names = list(file.rung)
-        below = names[: names.index(rung) + 1]
-        share = sum(file.rung[name].share.value for name in below)
-        used = sum(by_rung.get(name, 0.0) for name in below)
-        every = sum(by_rung.values())
-        if used + costs > share * limit or every + costs > limit:
-            left = max(0.0, min(share * limit - used, limit - every))
-            return f"{rung} costs {costs:.1f} {unit} and {left:.1f} are left for it"
-    return ""

@@ -13,11 +13,6 @@ from msgspec import Struct, structs
 
 from workbench.measure.records import Kind
 from workbench.search.ladder import LadderFile, RungSpec, load_ladder
-from workbench.search.prices import Prices, Spent, learned, no_room
-from workbench.session.records import Budget
-
-_NOTHING_SPENT = Spent()
-_NO_LIMIT = Budget()
 
 
 class Action(StrEnum):
@@ -87,8 +82,6 @@ class Standing(Struct, frozen=True, kw_only=True):
     0 for one that is given up."""
     rung: str = ""
     """The rung to which it is promoted; empty from the top rung, or if it is not."""
-    beats_best: bool = False
-    """Whether its interval lies above the best's too: then it is not only the next incumbent."""
 
 
 class Interval(Struct, frozen=True):
@@ -145,34 +138,24 @@ class Ladder:
                 return rung
         raise KeyError(name)
 
-    def prices(self, history: Sequence[RungResult]) -> Prices:
-        """What every rung costs, by what it cost (`prices.learned`)."""
-        return learned(history, self.file)
-
     def standing(
         self,
         results: Sequence[RungResult],
         *,
         incumbent: RungResult | None = None,
-        best: RungResult | None = None,
-        spent: Spent = _NOTHING_SPENT,
-        budget: Budget = _NO_LIMIT,
         trusted: bool = False,
-        prices: Prices | None = None,
     ) -> Standing:
-        """What is to be done with a candidate whose results these are, the rungs in any order; of
-        several results at one rung the last counts.
+        """Whether a candidate with these results is promoted, held or pruned, and why.
 
-        `incumbent` and `best` are results against the same base; None says that the candidate was
-        timed against it itself. `trusted` says whether modeled times may rank such kernels
-        (`measure.trust.why_not_trusted`): where they may not, they decide nothing. `spent`,
-        `budget` and `prices` (the declared ones when None) decide whether it may climb now.
-        Raises KeyError for a result of a rung that the ladder has not.
+        Results may be in any order; of several at one rung the last counts. `incumbent` is a result
+        against the same base; None means that the candidate was timed against the incumbent itself.
+        `trusted` tells whether modeled times may rank such kernels (`trust.why_not_trusted`);
+        where they may not, they decide nothing. Raises KeyError for a result of a rung that is not
+        on the ladder.
         """
-        means = _Means(spent=spent, budget=budget, prices=prices)
         reached = sorted(results, key=lambda one: self.rung(one.rung).place)
         if not reached:
-            return self._up(-1, "it is new", 1.0, means)
+            return self._up(-1, "it is new", 1.0)
         last = reached[-1]
         rung = self.rung(last.rung)
         interval = self.interval(last, incumbent, trusted=trusted)
@@ -180,10 +163,7 @@ class Ladder:
         score = 0.0 if action is Action.PRUNE else _score(interval, rung)
         if action is not Action.PROMOTE:
             return Standing(action=action, reason=reason, score=score)
-        over_best = self.interval(last, best, trusted=trusted)
-        beats = over_best is not None and over_best.low > 1
-        standing = self._up(rung.place, reason, score, means)
-        return structs.replace(standing, beats_best=beats)
+        return self._up(rung.place, reason, score)
 
     def _action(
         self,
@@ -238,25 +218,14 @@ class Ladder:
         low = 0.0 if one.low is None else one.low
         return Interval(low, inf if one.high is None else one.high, one.ratio, one.kind)
 
-    def _up(self, place: int, reason: str, score: float, means: "_Means") -> Standing:
-        """Promote to the next rung, if there is one and the budget has room for it."""
+    def _up(self, place: int, reason: str, score: float) -> Standing:
+        """Promote to the next rung, if there is one."""
         if place + 1 >= len(self.rungs):
             return Standing(action=Action.PROMOTE, reason=f"{reason}: it is kept", score=score)
         name = self.rungs[place + 1].name
-        price = (means.prices or self.prices(())).of(name)
-        if full := no_room(name, self.file, price, means.spent, means.budget):
-            return Standing(action=Action.HOLD, reason=f"{reason}, but {full}", score=score)
         return Standing(
             action=Action.PROMOTE, reason=f"{reason}: to {name}", score=score, rung=name
         )
-
-
-class _Means(Struct, frozen=True, kw_only=True):
-    """What there is to spend; the declared prices where None."""
-
-    spent: Spent
-    budget: Budget
-    prices: Prices | None
 
 
 def _score(interval: Interval | None, rung: Rung) -> float:

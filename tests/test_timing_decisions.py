@@ -1,12 +1,15 @@
 """What a timing decides, on sides whose truth is known."""
 
+import contextlib
 import re
+import time
 
 import pytest
 from timing_parts import FIRST, OLD, Match, Watched, codes, noisy
 
 from workbench.gate.records import Blame, Finding, Outcome
 from workbench.gate.timing.sides import CANDIDATE, PARENT, REFERENCE
+from workbench.gate.timing.timed_run import FIRST_CALLS, OPENING
 from workbench.measure.gpuwatch import GpuState
 from workbench.measure.records import Kind
 from workbench.problems.records import WorkFloor
@@ -97,8 +100,23 @@ def test_workers_are_made_beside_others_and_pairs_are_made_alone():
     profiled = match.judged()
     assert match.held == ["shared", "alone", "shared", "alone"]
     runs = [sample.gpu_seconds for sample in profiled.samples]
-    assert profiled.gpu_seconds == pytest.approx(sum(runs), abs=0.01)
     assert profiled.speed.gpu_seconds == pytest.approx(sum(runs), abs=0.01)
+
+
+def test_opening_the_sides_holds_the_gpu_and_is_among_its_seconds():
+    class Slow(Match):
+        @contextlib.contextmanager
+        def _opened(self, spec, workshop):
+            time.sleep(0.02)
+            with super()._opened(spec, workshop) as sides:
+                yield sides
+
+    profiled = Slow(new=noisy(95.0, seed=1), old=noisy(100.0, seed=2)).judged()
+    alone = sum(sample.gpu_seconds for sample in profiled.samples)
+    opening = profiled.report.parts[OPENING] + profiled.report.parts.get(FIRST_CALLS, 0.0)
+    assert opening >= 0.04, "twice"
+    assert profiled.gpu_seconds == pytest.approx(alone + opening, abs=0.01)
+    assert profiled.speed.gpu_seconds == pytest.approx(alone, abs=0.01), "of its pairs alone"
 
 
 def test_a_verdict_says_ratio_interval_confidence_pairs_and_cost():

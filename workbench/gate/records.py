@@ -127,7 +127,7 @@ class GateReport(Struct, frozen=True, kw_only=True):
     samples: tuple[PairSamples, ...] = ()
     """Samples of all timing runs; empty when nothing was measured."""
     gpu_seconds: float = 0.0
-    """How long the GPU was held exclusively."""
+    """How long a GPU was held: exclusively for pairs and counters, else beside others."""
     ncu: NcuRecord | None = None
     """The GPU's counters for an accepted candidate, or why there are none; None when they were not
     read, for example without a GPU."""

@@ -2,7 +2,7 @@
 
 Starting processes, creating contexts, compiling and first calls take seconds and do not disturb
 another run's pairs, so they share the GPU. It is held exclusively from the warm-up to the last
-pair, and only that time counts as GPU-seconds.
+pair.
 """
 
 import re
@@ -28,6 +28,8 @@ Waits = Callable[[], None]
 Look = Callable[[PairedRun], bool]
 """Looks at a run between two stretches: whether its pairs may decide now. Raises what ends it."""
 
+OPENING, FIRST_CALLS = "opening the sides", "first calls"
+"""The parts of the stage's seconds in which the GPU was held beside others."""
 WAITING = "waiting for the GPU"
 """The part of the stage's seconds in which another process held the GPU."""
 _PATIENCE = 4
@@ -86,11 +88,11 @@ def prepared_sides(
     parts = parts or Parts()
     with ExitStack() as stack:
         with gpu_held(hold, waits, parts, shared=True):
-            with parts.of("opening the sides"):
+            with parts.of(OPENING):
                 sides = stack.enter_context(opens(spec, workshop))
             if not any(_TUNES.search(source) for _, source in spec.candidates):
                 sides.fresh([side.name for side in sides.sides])
-                with parts.of("first calls"):
+                with parts.of(FIRST_CALLS):
                     together([partial(side.turn, bare=False) for side in sides.sides])
         try:
             yield sides

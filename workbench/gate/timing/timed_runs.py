@@ -16,6 +16,8 @@ from workbench.gate.timing.roof import Roof
 from workbench.gate.timing.settings import TimerSettings
 from workbench.gate.timing.sides import Sides, SidesSpec
 from workbench.gate.timing.timed_run import (
+    FIRST_CALLS,
+    OPENING,
     HoldGpu,
     OpenSides,
     TimedRun,
@@ -73,11 +75,16 @@ class TimedRuns:
         """What each run measured, unfinished runs included."""
         self.limit: Limit | None = None
         """The roofline, once a run has asked for it."""
-        self.gpu_seconds = 0.0
-        """How long the GPU was held exclusively."""
+        self._alone_seconds = 0.0
         self.parts = Parts()
         self.isolation = ""
         """What confined the candidate's worker."""
+
+    @property
+    def gpu_seconds(self) -> float:
+        """How long the GPU was held: exclusively, and beside others while the sides were opened."""
+        parts = self.parts.told()
+        return self._alone_seconds + parts.get(OPENING, 0.0) + parts.get(FIRST_CALLS, 0.0)
 
     def run(
         self,
@@ -115,7 +122,7 @@ class TimedRuns:
                     with self.parts.of("the limit"):
                         self.limit = means.roof.limit()
                 finally:
-                    self.gpu_seconds += time.monotonic() - began
+                    self._alone_seconds += time.monotonic() - began
                     self.samples.append(run.kept(name, time.monotonic() - began))
         return TimedRun(run=run, rule=allowed, rival=rival, seconds=seconds)
 

@@ -1,4 +1,4 @@
-"""The baselines of a problem on a GPU: those of today, else timed now and kept."""
+"""The baselines of a problem on a GPU: cached ones of the last day, else timed now."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ __all__ = ["JOB_MODULES", "baselines_of", "todays_baselines"]
 
 
 def todays_baselines(problem: Problem, device_index: int | None) -> Baselines | None:
-    """What was timed on that GPU within the last day; None on the CPU, and where nothing was."""
+    """Baselines timed on that GPU within the last day; None on the CPU and where there are none."""
     gpu = None if device_index is None else gpu_behind(device_index)
     return None if gpu is None else known_baselines(problem, gpu)
 
@@ -36,9 +36,9 @@ def baselines_of(
     """Eager and compiled times at the full shape; `best` is the faster of them.
 
     `workshop` computes on the same `device_index`. Takes seconds, or up to two minutes where
-    something is compiled; what was timed within a day is returned at once unless `anew`. `waits`
-    is called where others have the GPU. Raises GpuBusy; WorkbenchError where NVML does not show
-    the GPU or no worker starts.
+    torch.compile is included; cached times of the last day are returned at once unless `anew`.
+    `waits` is called where others hold the GPU. Raises GpuBusy; WorkbenchError where NVML does not
+    show the GPU or no worker starts.
     """
     gpu = gpu_behind(device_index)
     if gpu is None:

@@ -1,7 +1,7 @@
-"""The beam: candidates that are looked at side by side, and which of them goes first.
+"""The beam: candidates that are evaluated in parallel, and which of them goes first.
 
-Nothing here decides about a candidate but to put it aside: what is kept has been through the whole
-gate. What is open is written down before it is looked at, so a killed run goes on with the same.
+The beam only puts candidates aside: what is kept has been through the whole gate. Open candidates
+are written down before they are evaluated, so that a killed run resumes with the same ones.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from workbench.session.queue import Queued
 
 
 class Opened:
-    """A candidate that is, or was, looked at."""
+    """A candidate that is, or was, evaluated in the beam."""
 
     def __init__(self, step: Step, sitting: Sitting, place: int) -> None:
         self.step = step
@@ -35,7 +35,7 @@ class Opened:
 
     @property
     def look(self) -> Look:
-        """What was found; only of one whose task is done."""
+        """The result; only of a candidate whose task is done."""
         if self.task is None:
             raise RuntimeError("it was not looked at")
         return self.task.result()
@@ -55,8 +55,10 @@ class Beam:
         self._pool = ThreadPoolExecutor(width, thread_name_prefix="beam")
 
     def restore(self, history: History, seen: Callable[[int], str]) -> None:
-        """Open again what was open when an engine last worked on the session; `seen` gives the
-        source of a version. What was committed since it was written down is left out."""
+        """Open again what was open when an engine last worked on the session.
+
+        `seen` gives the source of a version. What was committed since then is left out.
+        """
         known = {t.number for t in history.transitions}
         first_done = False
         for queued in self._workplace.queue():
@@ -77,7 +79,7 @@ class Beam:
 
     @property
     def goes_on(self) -> bool:
-        """Whether what is open comes from a run that ended before it had chosen among it."""
+        """Whether the open candidates come from a run that ended before choosing among them."""
         return self._was_filled and bool(self._open)
 
     async def overtaken(self, history: History) -> list[Opened]:
@@ -88,10 +90,10 @@ class Beam:
         return self._leave(late)
 
     async def fill(self, history: History, room: int) -> bool:
-        """Open what the cards would take next, and look at it; False where nothing was opened.
+        """Open the candidates that the cards propose next; False where none was opened.
 
-        Candidates follow as if those before them were refused, so that a beam tries one card after
-        the other before it tries another value of one. Raises WorkbenchError as the gate does.
+        Each is proposed as if those before it were refused, so that a beam tries one card after the
+        other before another value of one. Raises WorkbenchError as the gate does.
         """
         going_on, self._was_filled = self.goes_on, False
         chain = history
@@ -121,16 +123,18 @@ class Beam:
         return fresh
 
     async def write_down(self, first: Opened | None) -> None:
-        """Keep which candidates are open, what was found of them so far, and whose turn it is."""
+        """Record which candidates are open, their results so far, and which goes first."""
         queue = [_queued(one, first=one is first) for one in self._open]
         await asyncio.to_thread(self._workplace.keep_queue, queue)
 
     def losers(self) -> list[Opened]:
-        """Remove and return candidates that others precede, or that nothing speaks for."""
+        """Remove and return candidates that rank behind the first, or whose results are against
+        them.
+        """
         return self._leave([one for one in self._open if one.look.action != "promote"])
 
     def best(self) -> Opened | None:
-        """The one that goes first; it stays until it is taken."""
+        """The candidate that goes first; it stays in the beam until it is taken."""
         by_source = {one.step.source: one for one in self._open}
         queue = [
             Waiting(
@@ -145,7 +149,7 @@ class Beam:
         return by_source[first[0].sha256] if first else None
 
     def take(self, parent: int, source: str) -> Opened | None:
-        """The open candidate that is this one; it leaves the beam."""
+        """Remove and return this candidate."""
         found = [
             one
             for one in self._open
@@ -154,7 +158,7 @@ class Beam:
         return self._leave(found)[0] if found else None
 
     async def close(self) -> list[Opened]:
-        """Give everything up and wait for its end; what was open."""
+        """Cancel everything and wait for its end; returns what was open."""
         for one in self._open:
             one.sitting.give_up()
         tasks = [one.task for one in self._open if one.task is not None]
@@ -163,7 +167,7 @@ class Beam:
         return self._leave(self._open)
 
     def _begun(self, step: Step) -> None:
-        # Drawn for the kernel that it is made from: which number it gets is not known yet.
+        # Seeded by the kernel it is made from: its number is not known yet.
         parent = step.parent.number
         sitting = self._workplace.sit(step.source, step.history, parent, step.plan)
         one = Opened(step, sitting, self._places)

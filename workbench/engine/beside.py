@@ -1,8 +1,8 @@
 """Compares a kernel with another one: is it right, and how fast is it in comparison?
 
-The gate after compile may be asked in three ways, each as much as an answer needs: whether it is
-right, untimed, where its time is known by identity; how fast it is, in one run of pairs, where it
-may be as slow as it likes; and whether it is no slower than a floor, by the gate's whole decision.
+The gate after compile can be asked in three ways: for correctness alone, where identity gives the
+time; for the speed in one run of pairs, where it may be slower; and for its whole decision, where
+it must not be slower than a floor.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from workbench.gate.records import GateReport, Outcome, Stage, StageReport
 from workbench.measure.records import Time
 
 ANY_SPEED = 1e-6
-"""A floor for what may be as slow as it likes, where times are modeled."""
+"""A floor that every speed meets, where times are modeled."""
 
 UNTIMED = "not timed: it does the very work of what it is held against, so it is as fast"
 
@@ -55,6 +55,6 @@ class Beside:
 def _untimed(
     candidate: Candidate, parent: Candidate | None, *, seed: bytes, listen: Listen
 ) -> Profiled:
-    """A timer for what needs no timing."""
+    """A timer for kernels that need no timing."""
     del candidate, parent, seed, listen
     return Profiled(report=StageReport(stage=Stage.PROFILE, outcome=Outcome.PASSED, says=UNTIMED))

@@ -1,4 +1,4 @@
-"""Keeps a run's books: what was committed, what it cost, and which limit is reached."""
+"""Accounts of a run: what was committed, what it cost, and which limit is reached."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ from workbench.session.spends import Spend
 
 
 class Books:
-    """Git and the history in memory, kept in step. Belongs to one asyncio loop."""
+    """Keeps git and the history in memory in step. Belongs to one asyncio loop."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Books:
         self._look = look
         self.history = history
         """What has been committed so far."""
-        # Of dollars, which models alone cost, each reply tells as it comes.
+        # Dollars are counted reply by reply, as the replies arrive.
         told = budget if talks is None else structs.replace(budget, usd=None)
         self._spending = Spending(told, history.steps + self.rounds, self.cost)
 
@@ -54,7 +54,7 @@ class Books:
         self._remember(transition, commit, decided=False)
 
     def decide(self, transition: Transition, decision: Decision) -> str:
-        """Finish a waiting transition; its commit. `transition` has the decision in it."""
+        """Finish a waiting transition, whose record includes the decision; returns its commit."""
         best = self._is_best(transition)
         commit = self._store.decide(transition.number, decision, best=best)
         self._remember(transition, commit, decided=True)
@@ -103,12 +103,12 @@ class Books:
 
     @property
     def cost(self) -> Cost:
-        """Everything spent, replies that led to no transition yet among it."""
+        """Everything spent, including replies that have led to no transition yet."""
         spent = self.history.cost
         return spent if self._talks is None else spent.plus(self._talks.open_cost())
 
     def limit(self) -> str:
-        """Which limit is reached, or leaves too little for a step, as a sentence.
+        """A sentence on the limit that is reached or leaves too little for a step; empty otherwise.
 
         A round without a candidate counts as a step.
         """
@@ -119,7 +119,7 @@ class Books:
         return too_little(self._budget, self.cost, self._step_price, self._kept_back)
 
     def room(self) -> int:
-        """Steps that the limits leave when the running one has cost what steps cost."""
+        """Steps that fit in the limits once the running one has cost what steps usually cost."""
         steps = self.history.steps + self.rounds
         return room(self._budget, steps, self.cost, self._step_price, self._kept_back) - 1
 
@@ -143,7 +143,7 @@ class Books:
         return price([t for t in self.history.transitions if t.parent is not None])
 
     def tell_budget(self) -> None:
-        """Say what is spent, and which share of a limit that has passed."""
+        """Announce what is spent, and which fraction of a limit has been passed."""
         cost = self.cost
         steps = self.history.steps + self.rounds
         self._emit(ev.BudgetSpent(steps=steps, cost=cost))
@@ -158,7 +158,7 @@ class Books:
         return reached_words(self._budget, best.number, best.gate.time, best.gate.versus_seed)
 
     def kept(self) -> str:
-        """What there is to show for it, in a clause."""
+        """A clause on what the run has achieved."""
         best, talks = self.history.best, self._talks
         says = "nothing is accepted yet" if best is None else f"the best is v{best.number}"
         return says if talks is None else f"{says}; models: {talks.says()}"

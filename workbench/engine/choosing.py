@@ -1,7 +1,8 @@
-"""What a person wants the next step to be: one of the allowed skills, perhaps in words of theirs.
+"""A person's choice of the next step: one of the allowed skills, perhaps with their own words.
 
-A choice is a line of a journal, so it survives a restart; a step says which choice it carries out,
-so it is carried out once. One that cannot be is taken back, and the run goes on by itself.
+A choice is a line of a journal, so it survives a restart; a step names the choice that it carries
+out, so it is carried out once. A choice that cannot be carried out is withdrawn, and the run
+continues by itself.
 """
 
 import difflib
@@ -34,41 +35,41 @@ from workbench.skills.records import Plan
 CHOICES = "choices.jsonl"
 """Name of the file of choices in the session's state folder."""
 LONGEST = 1600
-"""Characters of the words that stand in place of a planner's; ours, as a planner's own."""
+"""Characters of a person's words, which replace a planner's; ours, as for a planner's own."""
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """One line: what is wanted, or that what was wanted before is not."""
+    """One line: a choice, or the withdrawal of the one before."""
 
     skill: str = ""
-    """Empty: the choice before is taken back."""
+    """Empty: the choice before is withdrawn."""
     kernel: str = ""
-    """Empty: the first that the skill is allowed on."""
+    """Empty: the first one that the skill is allowed on."""
     change: str = ""
-    """What to change, in place of what a planner would have said."""
+    """What to change, in place of a planner's sentence."""
     says: str = ""
-    """Why the choice before is taken back."""
+    """Why the choice before is withdrawn."""
 
 
 class Maker(Protocol):
-    """What makes a step of a choice."""
+    """Makes a step of a choice."""
 
     @property
     def talks(self) -> Talks | None:
-        """Where models are asked, if any is."""
+        """Access to models; None in a session without."""
 
     def situation(self, history: History, hints: tuple[str, ...] = ()) -> Situation:
         """What is known of the incumbent."""
 
 
 def keep(state: Path, choice: Choice) -> None:
-    """Write a choice down. Raises WorkbenchError where it cannot be."""
+    """Record a choice. Raises WorkbenchError where that fails."""
     with Journal(state / CHOICES) as journal:
         journal.append(lambda _: msgspec.json.encode(choice), durable=True)
 
 
 def open_choice(state: Path, history: History) -> tuple[int, Choice] | None:
-    """The newest choice with its place, from 1, while no step has carried it out."""
+    """The newest choice with its position, from 1, until a step has carried it out."""
     records = read_records(state / CHOICES, Choice).records
     if not records or not records[-1].skill:
         return None
@@ -78,7 +79,7 @@ def open_choice(state: Path, history: History) -> tuple[int, Choice] | None:
 
 
 def check_skill(skill: str) -> None:
-    """Raise WorkbenchError for a name that is no card's and no method's, with the nearest."""
+    """Raise WorkbenchError for a name that is no card's and no method's, suggesting the nearest."""
     known = [*load_library().skills, *(method.id for method in shipped_policy().file.method)]
     if skill not in known:
         near = difflib.get_close_matches(skill, known, n=1, cutoff=0.0)
@@ -133,7 +134,7 @@ class Chooser:
         self._emit = emit
 
     def choose(self, wish: Choose) -> str:
-        """Take a wish down; what is done about it. Raises WorkbenchError for one that cannot be."""
+        """Record a choice; returns what will be done. Raises WorkbenchError for an invalid one."""
         return choose(self._state, self._settings, wish)
 
     def next(self, history: History) -> Proposal | NoCandidate | None:
@@ -177,7 +178,7 @@ class Chooser:
 
 
 def open_to(situation: Situation, skill: str, kernel: str) -> AllowedSkill | str:
-    """A skill that may be tried now, by the policy or because a card fits; else why not."""
+    """A skill that may be tried now, by the policy or because a card fits; else the reason."""
     for one in situation.allowed:
         if one.id == skill and kernel in {"", one.kernel}:
             return one
@@ -203,7 +204,7 @@ def open_to(situation: Situation, skill: str, kernel: str) -> AllowedSkill | str
 
 
 def wanted_plan(skill: AllowedSkill, change: str) -> Plan:
-    """The plan that a person's choice makes, for a model to carry out."""
+    """The plan for a person's choice, for a model to carry out."""
     return Plan(
         card=skill.id if skill.card else "",
         title=skill.title,

@@ -40,14 +40,14 @@ class Completing:
         self._asked_baselines = False
 
     def completed(self, report: GateReport, seed_time: Time | None) -> GateReport:
-        """The report with speeds against seed and reference of the same kind, and baselines."""
+        """The report with baselines, and speeds against seed and reference of the same kind."""
         if report.time is None or report.time.kind is not Kind.MODELED:
             return self._with_baselines(report, timed=report.time is not None)
         versus_seed = None if seed_time is None else modeled_speed(seed_time, report.time)
         return structs.replace(self.beside_eager(report), versus_seed=versus_seed)
 
     def beside_eager(self, report: GateReport) -> GateReport:
-        """A modeled report with the modeled time of eager PyTorch; any other as it is."""
+        """A modeled report with the modeled time of eager PyTorch; any other report unchanged."""
         if report.time is None or report.time.kind is not Kind.MODELED:
             return report
         reference = self._reference_time
@@ -55,7 +55,7 @@ class Completing:
         return structs.replace(report, reference=reference, versus_reference=versus)
 
     def _with_baselines(self, report: GateReport, *, timed: bool) -> GateReport:
-        """The report of a measured kernel with what there is to beat, as far as that is known."""
+        """The report of a measured kernel with baselines, as far as they are known."""
         spent = 0.0
         if timed and self._baselines is None and self._settings.device_index is not None:
             self._baselines, spent = self._timed_baselines(self._settings.device_index)
@@ -64,7 +64,7 @@ class Completing:
         )
 
     def _timed_baselines(self, device_index: int) -> tuple[Baselines | None, float]:
-        """Today's, or new ones where the session asked for them once; and the GPU-seconds spent."""
+        """Cached or newly timed baselines, and the GPU-seconds that they took."""
         known = todays_baselines(self._problem, device_index)
         if self._asked_baselines or self._settings.baselines == "eager":
             return known, 0.0

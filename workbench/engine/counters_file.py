@@ -1,4 +1,4 @@
-"""Reads what Nsight Compute said on another machine: its raw page as CSV, or a record of ours."""
+"""Reads Nsight Compute results from another machine: its raw page as CSV, or our own record."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a session's candidates are judged on: draws from a secret of its own."""
+"""Seeds of the gate's random draws, derived from a secret of the session."""
 
 import hashlib
 import os

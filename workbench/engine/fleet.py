@@ -1,8 +1,8 @@
-"""The GPUs of a session: each works for one candidate at a time, and a sick one is left out.
+"""The GPUs of a session: each works for one candidate at a time, and a faulty one is left out.
 
-Candidate and incumbent of one decision are timed in one run on one GPU, so which GPU decides is of
-no account to the decision; every record names it. The machine-wide lock of a GPU is still taken by
-whoever uses it: this only keeps a session's own candidates apart.
+Candidate and incumbent of one decision are timed in one run on one GPU, so the decision does not
+depend on which GPU that is; every record names it. The machine-wide lock of a GPU is still taken by
+whoever uses it: the fleet only keeps a session's own candidates apart.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from workbench.measure.gpuwatch import gpu_behind
 from workbench.session.records import SessionSettings
 
 _SICK = ".gpu-sick"
-"""What codes of `gate.health` end in."""
+"""Endings of the `gate.health` codes that mean a faulty GPU."""
 
 
 class Station(Struct, frozen=True, kw_only=True):
@@ -36,23 +36,26 @@ class Station(Struct, frozen=True, kw_only=True):
 
 
 class Turn(Protocol):
-    """Whoever waits for a GPU. Both may change at any time, from any thread."""
+    """A caller that waits for a GPU. Both answers may change at any time, from any thread."""
 
     @property
     def come(self) -> bool:
-        """Whether the session waits for it: it goes before what is begun ahead."""
+        """Whether the session waits for it: then it precedes speculative work."""
 
     @property
     def over(self) -> bool:
         """Whether nobody waits for it any more."""
 
     def had(self, seconds: float) -> None:
-        """It gave a GPU back after so long without an answer."""
+        """It gave a GPU back after so many seconds without a result."""
 
 
 class Fleet:
-    """Safe to use from several threads. `told` hears of a GPU that is left out; `ahead` says
-    whether candidates may use a GPU before their turn."""
+    """Hands out GPUs, from several threads.
+
+    `told` is called for a GPU that is left out; `ahead` says whether candidates may use a GPU
+    before their turn.
+    """
 
     def __init__(
         self,
@@ -80,20 +83,22 @@ class Fleet:
 
     @property
     def ahead(self) -> bool:
-        """Whether a candidate may be gated to its end before its turn: without a GPU, and on one
-        that the running candidate does not use."""
+        """Whether a candidate may be gated completely before its turn.
+
+        True without a GPU, and on a GPU that the running candidate does not use.
+        """
         return not self.measures or (self._ahead and self.several)
 
     def wake(self) -> None:
-        """Let whoever waits look again at whose turn it is."""
+        """Let waiting callers check again whose turn it is."""
         with self._changed:
             self._changed.notify_all()
 
     def work(self, turn: Turn, job: Callable[[Station], GateReport]) -> GateReport:
-        """What a job says on whichever GPU is free; on another one where that turns out sick.
+        """Run a job on whichever GPU is free; on another one if that turns out to be faulty.
 
-        Of the last GPU the answer is taken as it is. Raises GivenUp when the turn is over before
-        it came, WorkbenchError when no worker starts on any GPU.
+        The last GPU's result is returned as it is. Raises GivenUp when the turn is over before a
+        GPU was free, WorkbenchError when no worker starts on any GPU.
         """
         spent = 0.0
         while True:
@@ -112,13 +117,13 @@ class Fleet:
                 return structs.replace(report, gpu=station.name, gpu_seconds=spent)
 
     def close(self) -> None:
-        """End the workers of every GPU but those at home."""
+        """End the workers of every GPU except the first's."""
         for station in self._stations:
             if station.workshop is not self.home:
                 station.workshop.close()
 
     def _tried(self, station: Station, job: Callable[[Station], GateReport]) -> GateReport | None:
-        """The job's answer; None where its workers do not start here, and there are other GPUs."""
+        """The job's result; None where its workers do not start here and there are other GPUs."""
         try:
             return job(station)
         except WorkbenchError as fault:
@@ -127,7 +132,7 @@ class Fleet:
             return None
 
     def _leave_out(self, station: Station, why: str) -> bool:
-        """Use a GPU no more in this run; False for the last one, which stays."""
+        """Stop using a GPU in this run; False for the last one, which stays."""
         with self._changed:
             if station not in self._well:
                 return True
@@ -143,7 +148,7 @@ class Fleet:
 
     @contextlib.contextmanager
     def _lease(self, turn: Turn) -> Iterator[Station]:
-        """A GPU that nobody else of this session uses meanwhile. Raises GivenUp."""
+        """A GPU that no other job of this session uses meanwhile. Raises GivenUp."""
         with self._changed:
             self._waiting.append(turn)
             try:
@@ -163,7 +168,7 @@ class Fleet:
                 self._changed.notify_all()
 
     def _is_next(self, turn: Turn) -> bool:
-        """Whose turn has come goes first, then who came first."""
+        """Callers whose turn has come go first, then in order of arrival."""
         first = next((one for one in self._waiting if one.come), self._waiting[0])
         return bool(self._free) and first is turn
 
@@ -174,8 +179,10 @@ def open_fleet(
     preload: Sequence[str],
     told: Callable[[str], None],
 ) -> Fleet:
-    """The GPUs that a session's settings name; `home` computes on the first. In a beam candidates
-    are looked at before any is gated to its end."""
+    """The GPUs that a session's settings name; `home` computes on the first.
+
+    In a beam, candidates are evaluated before any is gated completely.
+    """
     first, every = settings.device_index, settings.device_indices
     # Whoever works for the session elsewhere, as `verify` does, has put its own device there.
     indices = every if first in every else () if first is None else (first,)
@@ -202,6 +209,6 @@ def named(index: int) -> str:
 
 
 def _sickness(report: GateReport) -> str:
-    """What a report says of a sick GPU; empty where it was well."""
+    """What a report says about a faulty GPU; empty where there is none."""
     found = [f for stage in report.stages for f in stage.findings if f.code.endswith(_SICK)]
     return found[0].says if found else ""

@@ -1,4 +1,4 @@
-"""The funnel: how many versions came to each stage of the gate, and how many were kept."""
+"""The funnel: how many versions reached each stage of the gate, and how many were accepted."""
 
 from collections import Counter
 

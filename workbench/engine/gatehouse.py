@@ -36,7 +36,7 @@ from workbench.skills.records import Plan
 
 
 class Numbered:
-    """The number under which a candidate is told of; it may change until its turn has come."""
+    """The number under which a candidate is reported; it may change until its turn."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -47,7 +47,7 @@ class Numbered:
 
 
 class _Asked(Struct, frozen=True, kw_only=True):
-    """What is gated, against whom, and who listens."""
+    """A gate request: the candidate, what it is compared with, and the listener."""
 
     parent: Transition | None
     settings: GateSettings
@@ -56,7 +56,9 @@ class _Asked(Struct, frozen=True, kw_only=True):
 
 
 class Gatehouse:
-    """Of one session. Safe to use from several threads; its sittings are each one thread's."""
+    """The gate of one session. Safe to use from several threads; each sitting belongs to one
+    thread.
+    """
 
     def __init__(
         self,
@@ -82,7 +84,7 @@ class Gatehouse:
         self._billing = threading.Lock()
         self._inspection_paid = False
         if (at_home := self._profiler_on(gate_settings)) is not None:
-            # Once a machine it takes half a minute, which is over before the first kernel is timed.
+            # Once per machine this takes half a minute; it ends before the first kernel is timed.
             at_home.try_ahead()
 
     def sit(self, source: str, history: History, number: int, plan: Plan | None) -> SessionSitting:
@@ -112,12 +114,12 @@ class Gatehouse:
         return SessionSitting(sitting, asked.ear, procedure, climb, asked.numbered.call)
 
     def held(self, history: History) -> tuple[Transition, str] | None:
-        """The version put aside that has most to be said for it now, and what."""
+        """The candidate that was put aside with the best case for it now, and that case."""
         ladder = self._ladder if self._fleet.measures else self._ladder.without_gpu()
         return comes_back(history, ladder, trusted=self._trusted)
 
     def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
-        """The gate's whole report on a candidate, judged on fresh draws and by no ladder."""
+        """The gate's complete report on a candidate, with fresh draws and without the ladder."""
         asked = self._asked(parent, number, self._gate_settings.seed)
         asked.ear.attend()
         sitting = self._sitting(candidate_of(source), asked)
@@ -163,14 +165,14 @@ class Gatehouse:
         )
 
     def _go_on(self, asked: _Asked, sitting: Sitting) -> GateReport:
-        """The gate after compile, with a timer and the GPU's counters where there is a GPU."""
+        """The gate after compile; on a GPU with a timer and hardware counters."""
         if self._fleet.measures:
             return self._fleet.work(asked.ear, partial(self._measured, asked, sitting))
         time = None if asked.parent is None else asked.parent.gate.time
         return sitting.go_on(parent_time=time)
 
     def _measured(self, asked: _Asked, sitting: Sitting, station: Station) -> GateReport:
-        """The whole gate on one GPU; what is timed against a parent is timed first."""
+        """The whole gate on one GPU; a step that has a parent is timed first."""
         settings = structs.replace(asked.settings, device_index=station.index)
         if asked.parent is None or not self._ladder.rung("bench").spec.pairs_first:
             return self._gated(asked, sitting, settings, station)
@@ -213,7 +215,7 @@ class Gatehouse:
         parent: Transition,
         tell: halves.Tell,
     ) -> GateReport:
-        """The first of two runs, before anything is compared."""
+        """The first of two timing runs, before anything is compared."""
         uncompared = structs.replace(settings, rung=0)
         timer = timer_of(
             self._problem, self._facts, uncompared, station.workshop, ask=Question(confirms=False)
@@ -245,12 +247,12 @@ class Gatehouse:
             station.workshop,
             ask=Question(pairs=int(rung.spec.pairs.value)),
         )
-        # What it finds is told as a rung: its stages are none of the gate's verdict.
+        # Its result is reported as a rung: its stages are not part of the gate's verdict.
         few = sitting.again(settings, station.workshop, asked.ear.muted)
         return few.go_on(parent=self._kernel(parent), timer=timer)
 
     def _worth(self, history: History) -> Worth:
-        """Whether smoke pays, by what this session's candidates cost so far."""
+        """Whether the smoke rung pays, by the costs of this session's candidates so far."""
         every = (visit for t in history.transitions for visit in t.rungs)
         visits = [Visited(visit) for visit in every if visit.asked]
         return worth(visits, self._ladder.file)
@@ -258,9 +260,9 @@ class Gatehouse:
     def _modeled(
         self, candidate: Candidate, settings: GateSettings, sitting: Sitting
     ) -> Time | None:
-        """On a GPU, where the model may rank such kernels: what it calls far slower is given up.
+        """Prune a candidate that the model calls far slower, where the model may rank such kernels.
 
-        Without a GPU the gate itself models every candidate, and decides by that.
+        Without a GPU the gate itself models every candidate and decides by that.
         """
         if settings.device_index is None or not self._trusted or sitting.compiled is None:
             return None
@@ -284,8 +286,11 @@ class Gatehouse:
         return structs.replace(done, gpu_seconds=done.gpu_seconds + self._unbilled())
 
     def _unbilled(self) -> float:
-        """GPU-seconds that were no candidate's: inspecting the problem, once, and trying how far
-        the profiler can be confined. The first one who is judged pays for them."""
+        """GPU-seconds that belong to no candidate; the first one that is judged pays for them.
+
+        They come from inspecting the problem, once, and from trying how far the profiler can be
+        confined.
+        """
         with self._billing:
             inspected = 0.0 if self._inspection_paid else self._facts().gpu_seconds
             self._inspection_paid = True
@@ -302,7 +307,7 @@ class Gatehouse:
         return candidate_of(self._store.source(transition.number))
 
     def _profiler_for(self, number: int, settings: GateSettings) -> Profiler | None:
-        """Reads the counters of a version; its report is kept beside git, for the GUI."""
+        """A profiler for a version, whose report is kept beside git, for ncu's GUI."""
         profiler = self._profiler_on(settings)
         name = f"profiles/{number:04d}.ncu-rep"
         keep = (self._store.state / name, f".git/workbench/{name}")

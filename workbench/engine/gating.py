@@ -1,4 +1,4 @@
-"""Takes candidates through the gate one by one, while the next ones are begun ahead."""
+"""Takes candidates through the gate one by one, while the next ones are started speculatively."""
 
 import asyncio
 from collections.abc import Callable
@@ -58,13 +58,13 @@ class Gating:
                 found, worked = await self._first_of(self._beam)
             if found is not None or worked:
                 return found
-        # What a model takes is counted with its talk.
+        # The time of a model is counted with its requests.
         counted = self._clock.work() if self._workplace.talks is None else nullcontext()
         with counted:
             return await asyncio.to_thread(self._workplace.propose, self._books.history)
 
     async def chosen(self) -> Proposal | NoCandidate | None:
-        """The step that a person asked for; None where none did, or it cannot be made."""
+        """The step that a person asked for; None where there is none, or it cannot be made."""
         chooser = self._workplace.chooser
         if chooser is None:
             return None
@@ -75,7 +75,7 @@ class Gating:
     async def _first_of(self, beam: Beam) -> tuple[Proposal | None, bool]:
         """The candidate of a beam that goes first, if any, and whether anything was done.
 
-        When the run stands still, one that was put aside goes before more are opened.
+        When the run stagnates, a candidate that was put aside precedes new ones.
         """
         history = self._books.history
         now = "nothing" if history.incumbent is None else f"v{history.incumbent.number}"
@@ -101,12 +101,12 @@ class Gating:
         return back, back is not None
 
     def _stands_still(self, history: History) -> bool:
-        """Whether the last steps gained nothing, by the ladder's plateau."""
+        """Whether the last steps gained nothing, by the ladder's plateau rule."""
         gains = [gain(t) for t in history.transitions if t.parent is not None]
         return bool(at_rest(gains, load_ladder().search))
 
     async def _put_aside(self, one: Opened, why: str) -> None:
-        """Commit a candidate that goes no further now, with what its rungs said."""
+        """Commit a candidate that goes no further now, with the results of its rungs."""
         number, plan, look = self._books.history.next_number, one.step.plan, one.look
         parent = one.step.parent.number
         self._emit(ev.PlanMade(number=number, parent=parent, plan=plan))
@@ -124,7 +124,9 @@ class Gating:
     async def step(
         self, source: str, plan: Plan, origin: str, *, alone: bool = False
     ) -> Transition:
-        """Announce a plan and gate its candidate against the incumbent; `alone`: nothing beside."""
+        """Announce a plan and gate its candidate against the incumbent; `alone`: nothing in
+        parallel.
+        """
         history = self._books.history
         parent, number = history.incumbent, history.next_number
         if parent is None:
@@ -145,7 +147,7 @@ class Gating:
         return self._made(number, parent.number, plan, judged, origin)
 
     def while_waiting(self, transition: Transition) -> None:
-        """Begin what follows if a person says yes."""
+        """Start what follows if the person accepts."""
         self._ahead.expect_accepted(transition, self._books.history, self._books.room())
 
     def resume(self) -> None:
@@ -154,7 +156,7 @@ class Gating:
             self._beam.restore(self._books.history, self._books.source)
 
     async def close(self) -> None:
-        """Give up what was begun, wait for its end, and keep what it cost of a GPU."""
+        """Cancel speculative work, wait for its end, and record its cost."""
         await self._ahead.close()
         owed = self._ahead.bill()
         for one in await self._beam.close() if self._beam is not None else ():
@@ -164,7 +166,7 @@ class Gating:
         self._keep(owed)
 
     def _keep(self, owed: Cost) -> None:
-        """Put what no step will pay for any more on the bill of the session."""
+        """Bill the session for costs that no step will pay any more."""
         incumbent = self._books.history.incumbent
         if incumbent is None or not owed.gpu_seconds:
             return

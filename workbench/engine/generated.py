@@ -14,21 +14,21 @@ from workbench.session.records import Transition
 
 
 class VersionCode(Struct, frozen=True, kw_only=True):
-    """What there is of one version's generated code."""
+    """What is available of one version's generated code."""
 
     number: int
     kernels: tuple[KernelCode, ...] = ()
     """The kernels in the order of their first launches."""
     lacks: str = ""
-    """Why some or all of it is not there; empty when all is."""
+    """Why some or all of it is missing; empty when it is complete."""
     again: bool = False
-    """Whether compiling it again can bring what is not there."""
+    """Whether compiling it again can supply what is missing."""
     made: str = ""
-    """Where it was not kept but compiled again: with what, and how that stands to the record."""
+    """Where it was compiled again: with which tools, and how that compares with the record."""
 
 
 def code_of(store: SessionReader, transition: Transition) -> VersionCode:
-    """What the session keeps. Raises WorkbenchError when that cannot be read."""
+    """What the session has kept. Raises WorkbenchError when that cannot be read."""
     number, launches = transition.number, transition.gate.launches
     if not launches:
         says = f"v{number} was not compiled: its gate ended at {transition.gate.stage}"
@@ -87,7 +87,7 @@ def tools_said(toolchain: dict[str, str]) -> str:
 
 
 def _against(kernels: tuple[KernelCode, ...], gate: GateReport) -> str:
-    """How code that was made anew stands to the one that was gated."""
+    """How code that was compiled again compares with what was gated."""
     gated = {launch.code_sha256 for launch in gate.launches}
     if "" in gated:
         return (

@@ -14,7 +14,7 @@ _MICROSECONDS = {"us": 1.0, "ms": 1000.0}
 
 
 class Goal(Struct, frozen=True, kw_only=True):
-    """One of both: the run ends when the best accepted kernel reaches it."""
+    """Either of two goals: the run ends when the best accepted kernel reaches it."""
 
     speed: float | None = None
     """Times the seed's speed."""
@@ -28,10 +28,10 @@ class Goal(Struct, frozen=True, kw_only=True):
         return f"{self.microseconds:g} us"
 
     def reached(self, time: Time | None, versus_seed: Speed | None) -> bool:
-        """Whether a kernel of this time and speed is there.
+        """Whether a kernel of this time and speed reaches the goal.
 
-        Of a measured number the worse end of its interval must be there: what noise could take
-        back is not reached.
+        Of a measured number the worse end of its interval must reach it: what noise could take back
+        does not count.
         """
         if self.speed is not None:
             if versus_seed is None:
@@ -56,8 +56,9 @@ def goal_of(budget: Budget) -> Goal | None:
 
 
 def checked_goal(text: str | None) -> str | None:
-    """What `session.toml` keeps of a goal that was asked for: the text, empty to have none, None to
-    leave what there is. Raises WorkbenchError for a text that is no goal.
+    """The text of a goal for `session.toml`: empty for none, None to leave it unchanged.
+
+    Raises WorkbenchError for a text that is no goal.
     """
     if text is None:
         return None

@@ -17,7 +17,7 @@ class Held(Struct, frozen=True, kw_only=True):
 
     report: GateReport
     identical: bool
-    """Whether it does the same work as the other, so that it was not timed."""
+    """Whether it does the same work as the other kernel, so that it was not timed."""
 
     @property
     def reached(self) -> bool:

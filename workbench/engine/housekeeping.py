@@ -1,4 +1,4 @@
-"""Renames, puts aside or deletes a session that no engine holds."""
+"""Renames, archives or deletes a session that no engine holds."""
 
 import shutil
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from workbench.session.names import check_name
 from workbench.session.reader import SessionReader
 
 ARCHIVE = "archive"
-"""Folder beside the sessions for those that were put aside; lists pass it over."""
+"""Folder beside the sessions for archived ones, which lists leave out."""
 
 
 def rename(path: Path, name: str) -> Path:
@@ -23,7 +23,7 @@ def rename(path: Path, name: str) -> Path:
 
 
 def archive(path: Path) -> Path:
-    """Put a session aside, whole; `restore` brings it back. Raises WorkbenchError."""
+    """Archive a session; `restore` brings it back. Raises WorkbenchError."""
     return _moved(path, path.parent / ARCHIVE / path.name)
 
 
@@ -41,7 +41,7 @@ def delete(path: Path) -> None:
 
 
 def archived(path: Path) -> bool:
-    """Whether the session was put aside."""
+    """Whether the session is archived."""
     return path.parent.name == ARCHIVE
 
 
@@ -61,7 +61,7 @@ def _moved(path: Path, target: Path) -> Path:
 
 
 def _held(path: Path, do: Callable[[], None]) -> None:
-    """Do it under the session's lock."""
+    """Do it while holding the session's lock."""
     if path.is_symlink():
         raise WorkbenchError(
             "this is a link to a session, not the session", where=str(path), todo="remove the link"

@@ -11,15 +11,15 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(BaseException):
-    """A signal came. Not an Exception: nothing that handles faults of kernels may swallow it."""
+    """A signal came. A BaseException, so that no handler of kernel faults swallows it."""
 
 
 class Interruption:
-    """Catches the signals that end a program, for as long as the context is open.
+    """Catches the signals that end a program, while the context is open.
 
-    The first one raises `Stopped` where work is `interruptible`, else at the next such place; what
-    is being written is written. All later ones are ignored, by our children too: so the way out,
-    with its commits, is not cut short. Outside of the main thread nothing is caught.
+    The first signal raises `Stopped` where work is `interruptible`, else at the next such place, so
+    that a write in progress is finished. Later ones are ignored, also by child processes, so that
+    the final commits are not cut short. Outside of the main thread nothing is caught.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Interruption:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Work that may be given up anywhere. Raises Stopped when a signal came or comes."""
+        """Work that may be abandoned at any point. Raises Stopped when a signal came or comes."""
         self._waiting = True
         try:
             if self._met is not None:

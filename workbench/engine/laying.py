@@ -13,8 +13,8 @@ from workbench.session.reader import SessionReader
 def problem_of(store: SessionReader, name: str, folder: Path) -> Problem:
     """The problem as git has it, since files in the person's folder may have been edited.
 
-    It is laid out in `folder`; `name` is what the session calls it. Raises WorkbenchError for one
-    that cannot be loaded, naming the person's file: the copy is not where it is to be mended.
+    It is written to `folder`; `name` is what the session calls it. Raises WorkbenchError for one
+    that cannot be loaded, naming the person's file, which is the one to be mended.
     """
     files = store.problem()
     folder.mkdir(exist_ok=True)
@@ -31,10 +31,10 @@ def problem_of(store: SessionReader, name: str, folder: Path) -> Problem:
 
 
 def _lay(path: Path, text: str) -> None:
-    """Have the file hold this, and be away where there is none.
+    """Write the file atomically, or remove it where there is no content.
 
-    In one move: several look at a session at once, and whoever missed the sidecar for a moment
-    would judge at other shapes and tolerances.
+    Several processes read a session at once, and one that missed the sidecar for a moment would
+    judge at other shapes and tolerances.
     """
     if not text:
         path.unlink(missing_ok=True)

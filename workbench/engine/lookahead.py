@@ -1,8 +1,8 @@
-"""Candidates that are begun before their turn: what comes next if the running step is refused.
+"""Speculative execution: starts the candidates that come next if the running step is refused.
 
-Nothing here decides. A step is chosen when its turn has come, from what was really committed; if
-the very same candidate was begun before, its gate goes on from where it is, else it is thrown away.
-So the committed steps are those that would have been made without looking ahead.
+Nothing here decides. A step is chosen when its turn has come, from what was committed; if the very
+same candidate was started before, its gate continues from there, else it is discarded. The
+committed steps are therefore those that would have been made without speculation.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from workbench.skills.records import Plan
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """A candidate that is, or would be, gated as which transition, from which."""
+    """A candidate with its parent and the number it has, or would have."""
 
     number: int
     parent: Transition
@@ -36,7 +36,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Begun:
-    """A step whose gate began before its turn."""
+    """A step whose gate started before its turn."""
 
     def __init__(self, step: Step, sitting: Sitting) -> None:
         self.step = step
@@ -48,11 +48,11 @@ class Begun:
 
     @property
     def done(self) -> bool:
-        """Whether nothing of it works any more."""
+        """Whether none of its work is running any more."""
         return self.task is not None and self.task.done()
 
     async def ready(self) -> bool:
-        """Wait for what was begun; False when it came to nothing."""
+        """Wait for the speculative part; False when it failed."""
         return self.task is not None and await self.task
 
 
@@ -71,7 +71,9 @@ class _Chain:
 
 
 class Lookahead:
-    """Belongs to one asyncio loop. `depth` candidates at most are begun beside the running one."""
+    """Belongs to one asyncio loop. At most `depth` candidates are in progress beside the running
+    one.
+    """
 
     def __init__(
         self,
@@ -87,11 +89,11 @@ class Lookahead:
         self._chains: list[_Chain] = []
         self._leaving: set[asyncio.Task[None]] = set()
         self._owed = Cost()
-        # One more thread for the planner: propositions are made while candidates run.
+        # One more thread for the planner, which proposes while candidates run.
         self._pool = ThreadPoolExecutor(depth + 1, thread_name_prefix="ahead") if depth else None
 
     def take(self, number: int, parent: int, source: str) -> Begun | None:
-        """What was begun of this candidate, if anything; all that cannot come true is given up."""
+        """What was started of this candidate, if anything; cancels all that cannot come true."""
         found: _Chain | None = None
         for chain in self._chains:
             head = chain.begun[0] if chain.begun else None
@@ -105,7 +107,7 @@ class Lookahead:
         return found.begun.pop(0)
 
     async def ready(self, begun: Begun) -> bool:
-        """Wait for what was taken; False when it came to nothing and its gate has to begin anew."""
+        """Wait for what was taken; False when it failed and its gate has to start anew."""
         head = begun.seconds or time.monotonic() - begun.began
         if await begun.ready():
             self._emit(ev.AheadUsed(number=begun.step.number, seconds=head))
@@ -114,17 +116,17 @@ class Lookahead:
         return False
 
     def expect_refused(self, running: Step, history: History, room: int) -> None:
-        """Begin what follows if the running candidate is refused; `room` steps at most."""
+        """Start what follows if the running candidate is refused; at most `room` steps."""
         if not self._chains:
             after = history.plus(as_if_refused(running))
             self._chains = [_Chain(after, {running.number: running.source})]
         self._go_on(self._chains[0], room)
 
     def expect_accepted(self, waiting: Transition, history: History, room: int) -> None:
-        """Begin what follows if a person accepts the transition that waits.
+        """Start what follows if a person accepts the transition that waits.
 
-        Its gate has said yes, and a person mostly does too: so what still works towards a refusal
-        makes room, and what is done of that is kept for a veto (ours).
+        The gate has accepted it, and a person mostly does too: so unfinished work that expects a
+        refusal is cancelled, and finished work is kept for a veto (ours).
         """
         for chain in self._chains:
             self._cut_short(chain)
@@ -135,12 +137,12 @@ class Lookahead:
         self._go_on(chain, room)
 
     def bill(self) -> Cost:
-        """What was thrown away since the last call, each second told once."""
+        """The cost of discarded work since the last call, each second counted once."""
         owed, self._owed = self._owed, Cost()
         return owed
 
     async def close(self) -> None:
-        """Give everything up and wait for its end."""
+        """Cancel everything and wait for its end."""
         for chain in self._chains:
             self._drop(chain)
         self._chains = []
@@ -157,7 +159,7 @@ class Lookahead:
             chain.planner = asyncio.create_task(self._plan(chain, depth))
 
     async def _plan(self, chain: _Chain, count: int) -> None:
-        """Choose and begin the next `count` candidates of a chain."""
+        """Choose and start the next `count` candidates of a chain."""
         loop = asyncio.get_running_loop()
         for _ in range(count):
             with self._clock.work():
@@ -166,7 +168,7 @@ class Lookahead:
                         self._pool, self._workplace.foresee, chain.history, chain.drafts
                     )
                 except WorkbenchError:
-                    # Whoever is at work meets it too, when its turn has come, and tells it.
+                    # The step meets the same fault when its turn has come, and reports it.
                     proposal = None
             incumbent = chain.history.incumbent
             if not isinstance(proposal, Proposal) or incumbent is None:
@@ -195,7 +197,7 @@ class Lookahead:
             try:
                 await loop.run_in_executor(self._pool, begun.sitting.begin)
             except (GivenUp, WorkbenchError):
-                # A worker that did not start: its turn begins anew, and says so if it fails again.
+                # A worker did not start: the step begins anew in its turn, and reports a second failure.
                 return False
             finally:
                 begun.seconds = time.monotonic() - begun.began
@@ -204,7 +206,7 @@ class Lookahead:
     # -- giving up --------------------------------------------------------------------------
 
     def _cut_short(self, chain: _Chain) -> None:
-        """Give up what is not done yet and all behind it; the chain may go on from there."""
+        """Cancel what is not done yet and all behind it; the chain may continue from there."""
         if chain.planner is not None:
             chain.planner.cancel()
             chain.planner = None
@@ -229,7 +231,7 @@ class Lookahead:
             leaving.add_done_callback(self._leaving.discard)
 
     async def _leave(self, begun: Begun) -> None:
-        """Wait for its end, and tell what it has cost."""
+        """Wait for its end, and record its cost."""
         await begun.ready()
         cost = Cost(gpu_seconds=begun.sitting.gpu_seconds, ahead_seconds=begun.seconds)
         self._owed = self._owed.plus(cost)
@@ -242,9 +244,9 @@ def _is(begun: Begun, number: int, parent: int, source: str) -> bool:
 
 
 def as_if_refused(step: Step) -> Transition:
-    """A transition as it would be if its candidate were right and no faster; never committed.
+    """A transition as if its candidate were right and no faster; never committed.
 
-    Most refused candidates are that. What the proposer looks at depends on nothing else of it.
+    Most refused candidates are. The proposer depends on nothing else of it.
     """
     report = GateReport(
         verdict=Verdict.REJECTED,

@@ -1,4 +1,4 @@
-"""What the CPU path says of kernels for a GPU that need not be there: policy, compile, a model."""
+"""Evaluates kernels on the CPU path, for a GPU that need not exist here: policy, compile, model."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,16 +16,18 @@ from workbench.problems.records import Problem
 
 
 class Look(Protocol):
-    """What the CPU path says of a source."""
+    """The result of the CPU path for a source."""
 
     def __call__(self, source: str, *, timed: bool = False) -> GateReport:
-        """Policy and compile; `timed`: and a modeled time, for which the full shape is traced in
-        the interpreter, many times dearer."""
+        """Policy and compile; with `timed` also a modeled time.
+
+        For that the full shape is traced in the interpreter, which costs many times more.
+        """
 
 
 @contextmanager
 def looking(problem: Problem, gpu: Target) -> Iterator[Look]:
-    """A look at kernels of a problem; of each the same is asked once."""
+    """An evaluator for kernels of a problem; each kernel is evaluated once."""
     settings = GateSettings(target=gpu.name, rung=0)
     said: dict[tuple[str, bool], GateReport] = {}
     with Workshop(device_index=None, preload=JOB_MODULES) as workshop:

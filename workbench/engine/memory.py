@@ -17,7 +17,7 @@ class Memory:
         self._hashes: dict[int, str] = {}
 
     def tried(self, transition: Transition, drafts: Mapping[int, str]) -> Tried:
-        """A transition as it is remembered; `drafts` are sources that git does not hold."""
+        """A transition as the proposer sees it; `drafts` are sources that git does not hold."""
         sha256 = self._hashes.get(transition.number)
         if transition.number in drafts:
             sha256 = normalized_sha256(drafts[transition.number])

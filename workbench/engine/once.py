@@ -10,10 +10,10 @@ R = TypeVar("R")
 
 
 def once(work: Callable[[T], R]) -> Callable[[T], R]:
-    """Remember the newest answer for as long as the very same object is asked about.
+    """Cache the newest answer for as long as the same object is asked about.
 
-    For what never changes, as the versions of a snapshot: a moved selection or a clock makes
-    another snapshot with the same versions, and thousands of them are not walked again.
+    For values that never change, such as the versions of a snapshot: a moved selection or a clock
+    tick makes another snapshot with the same versions, and thousands of them are not walked again.
     """
     newest: list[tuple[T, R]] = []
 
@@ -27,10 +27,10 @@ def once(work: Callable[[T], R]) -> Callable[[T], R]:
 
 
 class made_once(cached_property[R], Generic[R]):  # noqa: N801 -- used as the one it extends
-    """A cached property that several threads may ask for: one makes it, the others wait.
+    """A thread-safe cached property: one thread computes it, the others wait.
 
-    From Python 3.12 on functools' own lets both make it. One lock an object, so that what is made
-    may ask for what else is.
+    From Python 3.12 on functools' own may compute it twice. One lock per object, so that what is
+    computed may ask for other cached properties.
     """
 
     @overload

@@ -80,7 +80,7 @@ class Opened:
         return self._standing(self._with_versions(fold(empty, events)))
 
     def note(self, events: list[AnyEvent]) -> None:
-        """Remember how far the log is known."""
+        """Remember how far the log has been read."""
         self.last_seq = max((e.seq for e in events), default=self.last_seq)
 
     def refreshed(self, snapshot: Snapshot) -> Snapshot:
@@ -88,7 +88,7 @@ class Opened:
         return self._with_versions(snapshot)
 
     def _standing(self, snapshot: Snapshot) -> Snapshot:
-        """Correct the state by whether an engine is really there."""
+        """Correct the state by whether an engine is really running."""
         pid = self.engine_pid()
         if pid is not None:
             state = snapshot.state if snapshot.state in _LIVE else State.STARTING

@@ -1,4 +1,4 @@
-"""Warnings while a budget is spent: at half of each limit, and at four fifths."""
+"""Warnings while a budget is spent: at half and at four fifths of each limit."""
 
 from workbench.session.records import Budget, Cost
 

@@ -5,10 +5,10 @@ import re
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
-"""Control characters but newline and tab, and what turns or hides text: an escape sequence could
-clear the screen, and text that runs from right to left shows code that is not there."""
+"""Control characters except newline and tab, and characters that reorder or hide text: an escape
+sequence could clear the screen, and right-to-left text shows code that is not there."""
 
 
 def visible(text: str) -> str:
-    """The text with every such character as its escape, in letters: `\\x1b`, `\\u202e`."""
+    r"""The text with every such character replaced by its escape: `\x1b`, `\u202e`."""
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

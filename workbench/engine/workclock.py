@@ -12,9 +12,9 @@ def now() -> str:
 
 
 class WorkClock:
-    """Seconds during which something was at work: two things side by side count once.
+    """Seconds during which something was at work; parallel work counts once.
 
-    Belongs to one asyncio loop; `now` gives seconds that never go back.
+    Belongs to one asyncio loop; `now` gives seconds of a monotonic clock.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -26,7 +26,7 @@ class WorkClock:
 
     @contextmanager
     def work(self) -> Iterator[None]:
-        """Something works while the body runs."""
+        """Count while the body runs."""
         if not self._at_work:
             self._since = self._now()
         self._at_work += 1
@@ -38,11 +38,11 @@ class WorkClock:
                 self._done += self._now() - self._since
 
     def seconds(self) -> float:
-        """Worked so far, up to this moment."""
+        """Seconds worked so far."""
         return self._done + (self._now() - self._since if self._at_work else 0.0)
 
     def lap(self) -> float:
-        """Worked since the last call: no second is in two laps."""
+        """Seconds worked since the last call; laps never overlap."""
         total = self.seconds()
         lap, self._lapped = total - self._lapped, total
         return lap

@@ -125,8 +125,7 @@ class Calls(Stories):
             case Items():
                 return self.call_container(owner, atom.name, given, node, frame)
             case Descriptor():
-                setter = given.get(0, "fset") if atom.name == "setter" else owner.setter
-                return frozenset({Descriptor("property", owner.function, setter)})
+                return frozenset({_extended(owner, atom.name, given)})
             case Instance() | Class() if atom.name in OF_NAMED_TUPLES:
                 return self.call_named_tuple(owner, atom.name, given, node, frame)
             case Holder() | Instance():
@@ -285,6 +284,7 @@ class Calls(Stories):
             self.lasting.add(atom.node)
         self.reached.add(atom.node)
         self.call_special(made, _IMPLIED, node)
+        self.compare_own(made, node)
         if self.find_member(atom.node, "__init__"):
             initialiser = self.read_member(receiver, "__init__", node, frame)
             self.call(initialiser, given, node, frame)
@@ -302,3 +302,11 @@ class Calls(Stories):
 def sorted_items(bindings: dict[str, Value]) -> list[tuple[str, Value]]:
     """Bindings in an order that does not depend on how the call was spelled."""
     return sorted(bindings.items(), key=lambda item: item[0])
+
+
+def _extended(owner: Descriptor, name: str, given: Arguments) -> Descriptor:
+    """What `setter`, `deleter` or `getter` of a property makes of it."""
+    function = given.get(0, f"f{name[:3]}")
+    if name == "getter":
+        return Descriptor("property", owner.function | function, owner.setter)
+    return Descriptor("property", owner.function, owner.setter | function)

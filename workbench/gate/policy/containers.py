@@ -111,7 +111,7 @@ class Containers(Members):
                 self.resume(atom, frame)
                 return self.contents(atom).all()
             case Instance():
-                return self._iterate_instance(atom, node, frame)
+                return self.iterate_instance(atom, node, frame)
             case Class():
                 return join(self.every_member(atom.node).values())
             case Nothing():
@@ -119,11 +119,20 @@ class Containers(Members):
         self.refuse("policy.unresolved", node)
         return UNKNOWN
 
+    def compared(self, values: list[Value], node: ast.AST, frame: Frame) -> None:
+        """Follow how objects are compared; the layer of comparisons does it."""
+        raise NotImplementedError
+
+    def order(self, elements: Value, given: Arguments, node: ast.AST, frame: Frame) -> None:
+        """Sorting; the layer of comparisons does it."""
+        raise NotImplementedError
+
     def resume(self, atom: Items, frame: Frame) -> None:
         """Go on with what makes its elements one by one; the layer of stories knows."""
         raise NotImplementedError
 
-    def _iterate_instance(self, atom: Instance, node: ast.AST, frame: Frame) -> Value:
+    def iterate_instance(self, atom: Instance, node: ast.AST, frame: Frame) -> Value:
+        """What a loop over an object of the candidate's yields."""
         receiver: Value = frozenset({atom})
         if "typing.NamedTuple" in self.library_bases(atom.node):
             return join(self.fields(atom.node))
@@ -267,6 +276,8 @@ class Containers(Members):
                     self._store_key(atom, index)
                     self.remember(atom, index | new, node)
                     self.put(atom, new, key if isinstance(key, str) else None)
+                    if atom.kind == "list" and not isinstance(key, str | int):  # it may be a slice
+                        self.put(atom, self.iterate_containers(new) - {atom})
                 case Tensor() if self.may_hold_tensor(index):
                     self.refuse("policy.torch-compute", node)
                 case Known() | Kernel():
@@ -277,17 +288,6 @@ class Containers(Members):
         if not index <= contents.keys:
             contents.keys |= index
             self.grew(atom.site)
-
-    def compared(self, values: list[Value], node: ast.AST, frame: Frame) -> None:
-        """Follow the methods by which objects of the file are compared with the other values."""
-        every = join(values)
-        every |= self.iterate_containers(every)
-        asked = {"__contains__": values[0], "__eq__": every}
-        for atom in [one for one in every if isinstance(one, Instance)]:
-            for name, other in asked.items():
-                for method in self.find_member(atom.node, name):
-                    given = Arguments((frozenset({atom}), other))
-                    self.call(frozenset({method}), given, node, frame)
 
     def call_named_tuple(
         self, atom: Instance | Class, name: str, given: Arguments, node: ast.AST, frame: Frame
@@ -305,7 +305,7 @@ class Containers(Members):
 
     # -------------------------------------------------------------------------------- methods
 
-    def call_container(
+    def call_container(  # noqa: PLR0911 - one case per kind of method
         self, atom: Items, name: str, arguments: Arguments, node: ast.AST, frame: Frame
     ) -> Value:
         """A method of a list, dict or set."""
@@ -319,7 +319,7 @@ class Containers(Members):
         if name in _MERGES:
             self._merge(atom, arguments, node, frame)
             return frozenset({atom})
-        if name in ("get", "pop", "setdefault"):
+        if name in ("get", "pop", "popleft", "setdefault"):
             self.check_key(first, frozenset({atom}), second, node)
             if name == "setdefault":
                 self._store_key(atom, first)
@@ -329,7 +329,9 @@ class Containers(Members):
         if name == "items":
             pair = Tuple((contents.keys | PLAIN, contents.all()))
             return self.make_list(node, frozenset({pair}))
-        if name in ("values", "popitem", "popleft"):
+        if name == "popitem":
+            return frozenset({Tuple((contents.keys | PLAIN, contents.all()))})
+        if name == "values":
             return self.make_list(node, contents.all())
         return self._other_container(atom, name, arguments, node, frame)
 
@@ -353,19 +355,14 @@ class Containers(Members):
             case _:
                 return PLAIN
 
-    def order(self, elements: Value, given: Arguments, node: ast.AST, frame: Frame) -> None:
-        """Sorting: it compares the elements, or what `key` makes of them."""
-        keyer = dict(given.keywords).get("key", EMPTY)
-        keys = self.call(keyer, Arguments((elements,)), node, frame) if keyer else elements
-        if has_tensor(keys) and frame.phase is Phase.CALL:
-            self.refuse("policy.operator-on-tensor", node)
-
     def _merge(self, atom: Items, arguments: Arguments, node: ast.AST, frame: Frame) -> None:
         for value in arguments.positional:
             for source in value:
                 if isinstance(source, Items):
                     contents = self.contents(source)
                     self.put(atom, contents.elements)
+                    if atom.kind == "dict" and source.kind != "dict":  # pairs
+                        self.put(atom, self.iterate_containers(contents.all()))
                     for key, held in contents.keyed.items():
                         self.put(atom, held, key if atom.kind != "list" else None)
                 else:

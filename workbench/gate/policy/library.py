@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable
 
-from workbench.gate.policy.containers import Containers
+from workbench.gate.policy.comparisons import Comparisons
 from workbench.gate.policy.names import Group
 from workbench.gate.policy.refusals import code_of_name, spelled
 from workbench.gate.policy.state import Frame
@@ -61,7 +61,7 @@ _INERT = (Plain, Tensor, Nothing)
 _CALLABLE = (Function, Bound, Partial, Method)
 
 
-class Library(Containers):
+class Library(Comparisons):
     """Calls what the candidate imported."""
 
     def call_known(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:

@@ -354,6 +354,13 @@ class Members(Addresses):
                 return False
         return True
 
+    def delete_property(self, owner: Value, name: str, node: ast.AST, frame: Frame) -> None:
+        """`del value.name`, where a property may have been told what to do then."""
+        for atom in owner:
+            for member in self.find_member(atom.node, name) if isinstance(atom, Instance) else ():
+                if isinstance(member, Descriptor):
+                    self.call(member.setter, Arguments((frozenset({atom}),)), node, frame)
+
     def _set_property(
         self, atom: Instance | Class, name: str, new: Value, node: ast.AST, frame: Frame
     ) -> None:

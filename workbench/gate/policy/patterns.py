@@ -19,6 +19,9 @@ from workbench.gate.policy.values import (
     has_tensor,
 )
 
+_OF_MODULES = ("holder", "modules")
+"""Of the allow-list: library modules, which no tensor and no number is an instance of."""
+
 
 class Patterns(Expressions):
     """Binds names to values and to their parts."""
@@ -101,7 +104,8 @@ class Patterns(Expressions):
         paths = {kind.path for kind in kinds if isinstance(kind, Known)}
         if any(not isinstance(kind, Known | Tuple) for kind in kinds):
             return True
-        holders = {p for p in paths if p.startswith("torch.nn.") and not p.endswith(".Module")}
+        kept = {path: self.allowed.names.get(path) for path in paths}
+        holders = {path for path, group in kept.items() if group and group.returns in _OF_MODULES}
         if not paths or holders != paths:
             return True
         match atom:

@@ -1,40 +1,28 @@
 """What statements do: flow, definitions, guards and imports."""
 
 import ast
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cached_property
 
-from workbench.gate.policy.patterns import Patterns
+from workbench.gate.policy.guards import Guards
 from workbench.gate.policy.scopes import join_names
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.tree import walk
 from workbench.gate.policy.values import (
-    EMPTY,
     NOTHING,
-    PLAIN,
-    UNKNOWN,
-    Arguments,
-    Atom,
-    Caught,
     Class,
-    Decorator,
     Function,
     Instance,
     Items,
     Nothing,
-    Plain,
     Tensor,
     Unknown,
-    Value,
-    join,
 )
 
-_LEAVES = ast.Return | ast.Break | ast.Continue
 _BOOKKEEPING = ast.Add | ast.Sub | ast.Mult | ast.Div
 
 
-class Statements(Patterns):
+class Statements(Guards):
     """Executes statements. Each rule says whether the next statement is reached."""
 
     def block(self, statements: list[ast.stmt], frame: Frame) -> bool:
@@ -117,8 +105,15 @@ class Statements(Patterns):
             self.assign(node.target, self.iterate(values, node.iter, frame), frame)
             return self.block(node.body, frame)
 
-        self._loop(once, frame)
-        return self.block(node.orelse, frame)
+        return self._otherwise(node.orelse, self._loop(once, frame), frame)
+
+    def _otherwise(self, orelse: list[ast.stmt], left: bool, frame: Frame) -> bool:
+        """`else` of a loop, which a `break` goes past."""
+        behind = dict(frame.names)
+        reached = self.block(orelse, frame)
+        if left:
+            frame.names = join_names([behind, frame.names]) if reached else behind
+        return reached or left
 
     def while_loop(self, node: ast.While, frame: Frame) -> bool:
         """`while`; one that nothing can leave is refused."""
@@ -131,7 +126,7 @@ class Statements(Patterns):
             return self.block(node.body, frame)
 
         left = self._loop(once, frame)
-        return left if endless else self.block(node.orelse, frame)
+        return left if endless else self._otherwise(node.orelse, left, frame)
 
     def _loop(self, once: Callable[[], bool], frame: Frame) -> bool:
         """Run a body until it adds nothing; whether `break` can leave it."""
@@ -159,92 +154,6 @@ class Statements(Patterns):
         frame.returned |= self.evaluate(node.value, frame) if node.value else NOTHING
         return False
 
-    def raised(self, node: ast.Raise, frame: Frame) -> bool:
-        """`raise`; its message may quote anything, since the call fails."""
-        with self.final_words():
-            for part in (node.exc, node.cause):
-                if part is not None:
-                    self.evaluate(part, frame)
-        return False
-
-    def asserted(self, node: ast.Assert, frame: Frame) -> None:
-        """`assert`."""
-        self.test(node.test, frame)
-        if node.msg is not None:
-            with self.final_words():
-                self.evaluate(node.msg, frame)
-
-    @contextmanager
-    def final_words(self) -> Iterator[None]:
-        """A message may quote tensors, unless the file could catch it and read on."""
-        quoting = not self.catches
-        self.telling += quoting
-        yield
-        self.telling -= quoting
-
-    def attempt(self, node: ast.Try, frame: Frame) -> bool:
-        """`try`; nothing may swallow the failure of a launch."""
-        start, before = dict(frame.names), self.launches
-        reached = self.block(node.body, frame)
-        launched = self.launches > before
-        ends = []
-        if reached and self.block(node.orelse, frame):
-            ends.append(frame.names)
-        # A handler may start at any point of the body: any value the names ever had.
-        changed = {n.id for s in node.body for n in walk(s) if isinstance(n, ast.Name)}
-        self.asked.add((frame.scope, "*"))
-        middle = {
-            name: start.get(name, EMPTY) | frame.scope.ever.get(name, EMPTY)
-            for name in {*start, *(changed & frame.scope.ever.keys())}
-        }
-        for handler in node.handlers:
-            frame.names = dict(middle)
-            if handler.type is not None:
-                self.evaluate(handler.type, frame)
-            if handler.name:
-                self.bind(handler.name, self._caught(), handler, frame)
-            if launched and _swallows(handler.body):
-                self.refuse("policy.fallback", handler, "except")
-            if self.block(handler.body, frame):
-                ends.append(frame.names)
-        if launched and any(isinstance(n, _LEAVES) for s in node.finalbody for n in walk(s)):
-            self.refuse("policy.fallback", node, "finally")
-        frame.names = join_names(ends) if ends else middle
-        return self.block(node.finalbody, frame) and bool(ends)
-
-    def _caught(self) -> Value:
-        """What a handler may catch: any exception, the file's own included."""
-        own = [c for c in self.bases if any("builtins." in b for b in self.library_bases(c))]
-        return frozenset({Caught(), *(Instance(c) for c in own)})
-
-    def with_context(self, node: ast.With, frame: Frame) -> bool:
-        """`with`."""
-        for item in node.items:
-            value = self.evaluate(item.context_expr, frame)
-            entered = join(self._enter(a, item.context_expr, frame) for a in value)
-            if item.optional_vars is not None:
-                self.assign(item.optional_vars, entered, frame)
-        return self.block(node.body, frame)
-
-    def _enter(self, atom: Atom, node: ast.expr, frame: Frame) -> Value:
-        match atom:
-            case Decorator():
-                return atom.given.all() | NOTHING
-            case Items(kind="list"):  # the generator of a contextmanager
-                return self.contents(atom).all()
-            case Instance():
-                receiver: Value = frozenset({atom})
-                leave = self.read_member(receiver, "__exit__", node, frame)
-                self.call(leave, Arguments((PLAIN, PLAIN, PLAIN)), node, frame)
-                enter = self.read_member(receiver, "__enter__", node, frame)
-                return self.call(enter, Arguments(), node, frame)
-            case Plain() | Unknown():
-                return frozenset({atom})
-            case Nothing():
-                return EMPTY
-        self.refuse("policy.unresolved", node)
-        return UNKNOWN
-
     def match(self, node: ast.Match, frame: Frame) -> bool:
         """`match`: a captured name may be the subject or any part of it."""
         subject = self.evaluate(node.subject, frame)
@@ -271,10 +180,12 @@ class Statements(Patterns):
             match target:
                 case ast.Attribute():
                     owner = self.evaluate(target.value, frame)
+                    self.delete_property(owner, target.attr, target, frame)
                     if not all(isinstance(a, Instance | Class | Nothing | Unknown) for a in owner):
                         self.refuse("policy.patches-object", target)
                 case ast.Subscript():
                     self.evaluate(target.value, frame)
+                    self.evaluate(target.slice, frame)
 
     def nothing(self, _: ast.stmt, frame: Frame) -> None:
         """`pass`, `global`, `nonlocal`."""
@@ -333,13 +244,6 @@ def _as_load(target: ast.expr) -> ast.expr:
 def _can_leave(body: list[ast.stmt]) -> bool:
     leaves = ast.Return | ast.Break | ast.Raise | ast.Assert | ast.Yield | ast.YieldFrom | ast.Try
     return any(isinstance(n, leaves) for statement in body for n in walk(statement))
-
-
-def _swallows(body: list[ast.stmt]) -> bool:
-    """Whether a handler can end without raising."""
-    if any(isinstance(n, _LEAVES) for statement in body for n in walk(statement)):
-        return True
-    return not body or not isinstance(body[-1], ast.Raise)
 
 
 _RULES: dict[type[ast.stmt], str] = {

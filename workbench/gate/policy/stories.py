@@ -224,7 +224,9 @@ def _member_kind(kind: str) -> Story:
         function = arguments.get(0, "function")
         match kind:
             case "property":
-                return frozenset({Descriptor("property", function)})
+                others = arguments.get(1, "fset") | arguments.get(2, "fdel")
+                getter = function | arguments.get(0, "fget")
+                return frozenset({Descriptor("property", getter - NOTHING, others - NOTHING)})
             case "staticmethod":
                 return frozenset({Descriptor("staticmethod", function)})
             case _:

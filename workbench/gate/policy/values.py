@@ -172,7 +172,7 @@ class Descriptor:
     kind: Literal["property", "staticmethod", "classmethod"]
     function: "Value"
     setter: "Value" = frozenset()
-    """Of a property: the function that assigning calls."""
+    """Of a property: the functions that assigning and deleting call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,56 @@
+"""How values are compared: methods that Python asks by itself, and tensors that it would read."""
+
+import ast
+
+from workbench.gate.policy.containers import Containers
+from workbench.gate.policy.state import Frame
+from workbench.gate.policy.values import (
+    EMPTY,
+    PLAIN,
+    Arguments,
+    Function,
+    Instance,
+    Phase,
+    Value,
+    has_tensor,
+    join,
+)
+
+
+class Comparisons(Containers):
+    """Compares, searches and sorts."""
+
+    def compared(self, values: list[Value], node: ast.AST, frame: Frame) -> None:
+        """Follow the methods by which objects of the file are compared with the other values."""
+        every = join(values)
+        every |= self.iterate_containers(every)
+        asked = {"__contains__": values[0], "__eq__": every}
+        for atom in [one for one in every if isinstance(one, Instance)]:
+            if isinstance(node, ast.Compare) and not self.find_member(atom.node, "__contains__"):
+                self._search(atom, node, frame)
+            for name, other in asked.items():
+                for method in self.find_member(atom.node, name):
+                    given = Arguments((frozenset({atom}), other))
+                    self.call(frozenset({method}), given, node, frame)
+
+    def _search(self, atom: Instance, node: ast.Compare, frame: Frame) -> None:
+        """`in` an object that has no `__contains__`: Python goes through its elements."""
+        looks = any(isinstance(op, ast.In | ast.NotIn) for op in node.ops)
+        walks = any(self.find_member(atom.node, name) for name in ("__iter__", "__getitem__"))
+        if looks and walks:
+            self.iterate_instance(atom, node, frame)
+
+    def compare_own(self, atom: Instance, node: ast.AST) -> None:
+        """Follow how objects of a class are compared, as the keys of a dict are by themselves."""
+        for method in self.find_member(atom.node, "__eq__"):
+            if isinstance(method, Function):
+                given = Arguments((frozenset({atom}), frozenset({atom}) | PLAIN))
+                frame = Frame(method.scope, Phase.CALL)
+                self.call(frozenset({method}), given, node, frame)
+
+    def order(self, elements: Value, given: Arguments, node: ast.AST, frame: Frame) -> None:
+        """Sorting: it compares the elements, or what `key` makes of them."""
+        keyer = dict(given.keywords).get("key", EMPTY)
+        keys = self.call(keyer, Arguments((elements,)), node, frame) if keyer else elements
+        if has_tensor(keys) and frame.phase is Phase.CALL:
+            self.refuse("policy.operator-on-tensor", node)

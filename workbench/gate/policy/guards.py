@@ -1,0 +1,168 @@
+"""What stands guard over a block of statements: try, with, raise, assert."""
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from workbench.gate.policy.patterns import Patterns
+from workbench.gate.policy.scopes import join_names
+from workbench.gate.policy.state import Frame, Names
+from workbench.gate.policy.tree import own_nodes, walk
+from workbench.gate.policy.values import (
+    EMPTY,
+    NOTHING,
+    PLAIN,
+    UNKNOWN,
+    Arguments,
+    Atom,
+    Caught,
+    Class,
+    Decorator,
+    Function,
+    FunctionNode,
+    Instance,
+    Items,
+    Nothing,
+    Plain,
+    Unknown,
+    Value,
+    join,
+)
+
+_LEAVES = ast.Return | ast.Break | ast.Continue
+
+
+class Guards(Patterns):
+    """Executes what may end a block early, and what goes on behind one that ended."""
+
+    def block(self, statements: list[ast.stmt], frame: Frame) -> bool:
+        """Execute statements; the layer of statements does it."""
+        raise NotImplementedError
+
+    def raised(self, node: ast.Raise, frame: Frame) -> bool:
+        """`raise`; its message may quote anything, since the call fails."""
+        with self.final_words():
+            for part in (node.exc, node.cause):
+                if part is not None:
+                    made = self.evaluate(part, frame)
+                    for atom in made:
+                        if isinstance(atom, Class):
+                            self.call(frozenset({atom}), Arguments(), part, frame)
+        return False
+
+    def asserted(self, node: ast.Assert, frame: Frame) -> None:
+        """`assert`."""
+        self.test(node.test, frame)
+        if node.msg is not None:
+            with self.final_words():
+                self.evaluate(node.msg, frame)
+
+    @contextmanager
+    def final_words(self) -> Iterator[None]:
+        """A message may quote tensors, unless the file could catch it and read on."""
+        quoting = not self.catches
+        self.telling += quoting
+        yield
+        self.telling -= quoting
+
+    def attempt(self, node: ast.Try, frame: Frame) -> bool:
+        """`try`; nothing may swallow the failure of a launch."""
+        start, before = dict(frame.names), self.launches
+        reached = self.block(node.body, frame)
+        launched = self.launches > before
+        ends = []
+        if reached and self.block(node.orelse, frame):
+            ends.append(frame.names)
+        middle = self._midway(start, node.body, frame)
+        for handler in node.handlers:
+            frame.names = dict(middle)
+            if handler.type is not None:
+                self.evaluate(handler.type, frame)
+            if handler.name:
+                self.bind(handler.name, self._caught(), handler, frame)
+            if launched and _swallows(handler.body):
+                self.refuse("policy.fallback", handler, "except")
+            if self.block(handler.body, frame):
+                ends.append(frame.names)
+        if launched and any(isinstance(n, _LEAVES) for s in node.finalbody for n in walk(s)):
+            self.refuse("policy.fallback", node, "finally")
+        frame.names = join_names(ends) if ends else middle
+        return self.block(node.finalbody, frame) and bool(ends)
+
+    def _midway(self, start: Names, body: list[ast.stmt], frame: Frame) -> Names:
+        """The names where a body may have stopped at any point: any value that they ever had."""
+        changed = {n.id for s in body for n in walk(s) if isinstance(n, ast.Name)}
+        self.asked.add((frame.scope, "*"))
+        return {
+            name: start.get(name, EMPTY) | frame.scope.ever.get(name, EMPTY)
+            for name in {*start, *(changed & frame.scope.ever.keys())}
+        }
+
+    def _caught(self) -> Value:
+        """What a handler may catch: any exception, the file's own included."""
+        own = [c for c in self.bases if any("builtins." in b for b in self.library_bases(c))]
+        return frozenset({Caught(), *(Instance(c) for c in own)})
+
+    def with_context(self, node: ast.With, frame: Frame) -> bool:
+        """`with`; where it may swallow, the body may end anywhere and go on behind."""
+        swallows = False
+        for item in node.items:
+            value = self.evaluate(item.context_expr, frame)
+            swallows |= any(map(self._may_swallow, value))
+            entered = join(self._enter(a, item.context_expr, frame) for a in value)
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, entered, frame)
+        start, before = dict(frame.names), self.launches
+        reached = self.block(node.body, frame)
+        if not swallows:
+            return reached
+        if self.launches > before:
+            self.refuse("policy.fallback", node, "with")
+        middle = self._midway(start, node.body, frame)
+        frame.names = join_names([middle, frame.names]) if reached else middle
+        return True
+
+    def _may_swallow(self, atom: Atom) -> bool:
+        """Whether leaving a context may end an exception; no context of a library does."""
+        match atom:
+            case Instance():
+                exits = self.find_member(atom.node, "__exit__")
+                return any(isinstance(e, Function) and _says_so(e.node) for e in exits)
+            case Items(site=ast.FunctionDef() as made):
+                tries = [n for n in own_nodes(made) if isinstance(n, ast.Try)]
+                return any(_swallows(h.body) for t in tries for h in t.handlers)
+        return False
+
+    def _enter(self, atom: Atom, node: ast.expr, frame: Frame) -> Value:
+        match atom:
+            case Decorator():
+                return atom.given.all() | NOTHING
+            case Items(kind="list"):  # the generator of a contextmanager
+                return self.contents(atom).all()
+            case Instance():
+                receiver: Value = frozenset({atom})
+                leave = self.read_member(receiver, "__exit__", node, frame)
+                self.call(leave, Arguments((PLAIN, PLAIN, PLAIN)), node, frame)
+                enter = self.read_member(receiver, "__enter__", node, frame)
+                return self.call(enter, Arguments(), node, frame)
+            case Plain() | Unknown():
+                return frozenset({atom})
+            case Nothing():
+                return EMPTY
+        self.refuse("policy.unresolved", node)
+        return UNKNOWN
+
+
+def _swallows(body: list[ast.stmt]) -> bool:
+    """Whether a handler can end without raising."""
+    if any(isinstance(n, _LEAVES) for statement in body for n in walk(statement)):
+        return True
+    return not body or not isinstance(body[-1], ast.Raise)
+
+
+def _says_so(leave: FunctionNode) -> bool:
+    """Whether an `__exit__` may return something true."""
+    if isinstance(leave, ast.Lambda):
+        return True
+    given = [n.value for n in own_nodes(leave) if isinstance(n, ast.Return) and n.value]
+    return any(not isinstance(value, ast.Constant) or bool(value.value) for value in given)

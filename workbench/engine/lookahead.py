@@ -197,7 +197,7 @@ class Lookahead:
             try:
                 await loop.run_in_executor(self._pool, begun.sitting.begin)
             except (GivenUp, WorkbenchError):
-                # A worker did not start: the step begins anew in its turn, and reports a second failure.
+                # A worker did not start: the step starts anew when its turn has come.
                 return False
             finally:
                 begun.seconds = time.monotonic() - begun.began

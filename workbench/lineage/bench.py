@@ -1,4 +1,4 @@
-"""What a walk needs of the gate, and the price of an answer, so that none starts beyond a limit."""
+"""The gate as a walk uses it, and the expected cost of a verdict, so that none exceeds a limit."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -11,11 +11,11 @@ from workbench.lineage.records import Attempt, Expert, Line
 from workbench.measure.records import Kind, Speed
 
 _RECENT = 5
-"""Verdicts whose median is the price of the next one; ours."""
+"""Verdicts whose median is the expected cost of the next one; ours."""
 
 
 class Looked(Protocol):
-    """A kernel after policy and compile. One of the two methods is called, once."""
+    """A kernel after policy and compile. Exactly one of the two methods may be called, once."""
 
     report: GateReport
     """Report of policy and compile."""
@@ -28,38 +28,42 @@ class Looked(Protocol):
 
 
 class Bench(Protocol):
-    """What judges kernels for a walk. Methods block and never raise for what a kernel does."""
+    """Judges kernels for a walk. Methods block and never raise for what a kernel does."""
 
     def judge(self, source: str) -> GateReport:
-        """The gate's answer without a word on speed against anything."""
+        """The gate's report, without a speed against another kernel."""
 
     def look(self, source: str, state: str, before: GateReport, floor: float | None) -> Looked:
         """A kernel that will be compared with a state, whose own report is `before`.
 
-        It may be no slower than `floor` of the state, which the paired decision finds out; without
-        a floor it may be as slow as it likes, and one run of pairs tells how slow.
+        It may be no slower than `floor` of the state, which the paired decision tests; without a
+        floor its speed is measured in one run of pairs and decides nothing.
         """
 
     def operations(self, report: GateReport) -> Mapping[str, int]:
-        """What the compiler's TTGIR of a judged kernel consists of, over all launches; empty where
-        its text was not kept. See `restored.operations`."""
+        """Counts of TTGIR operations of a judged kernel, over all launches.
+
+        Empty where its text was not kept. See `restored.operations`.
+        """
 
     def pairs(self, source: str, state: str) -> Speed | None:
-        """How many times faster one kernel is than another, in one run of pairs, without a word
-        on whether they are right: both have passed. None where times are modeled."""
+        """The speedup of one kernel over another in one run of pairs; both have passed the gate.
+
+        None where times are modeled.
+        """
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    """What a verdict takes, from those that there were."""
+    """What a verdict costs, by recent ones."""
 
     wall_seconds: float
     gpu_seconds: float
     timing_wall_seconds: float
-    """Of this, in the profile stage: what pairs without a verdict take."""
+    """The part of it in the profile stage: what pairs without a verdict cost."""
     timing_gpu_seconds: float
 
     def times(self, verdicts: int) -> tuple[float, float]:
-        """Seconds and GPU-seconds of so many verdicts, and of the pairs at a walk's end."""
+        """Seconds and GPU-seconds of that many verdicts, and of the pairs at a walk's end."""
         return (
             verdicts * self.wall_seconds + self.timing_wall_seconds,
             verdicts * self.gpu_seconds + self.timing_gpu_seconds,
@@ -67,9 +71,9 @@ class Price(Struct, frozen=True, kw_only=True):
 
 
 def price_of(lines: Sequence[Line]) -> Price:
-    """The median of the newest verdicts; the expert's own before there are others.
+    """The median cost of recent verdicts; the expert's own before there are others.
 
-    Only verdicts that went to their end count. Nothing is known of an empty walk: all 0.
+    Only completed verdicts count. For an empty walk all values are 0.
     """
     reports = [report for line in lines for report in _reports(line)]
     later = [report for report in reports[1:] if report.verdict is Verdict.ACCEPTED]
@@ -104,7 +108,7 @@ def _profile_seconds(report: GateReport) -> float:
 
 
 def machine_failed(report: GateReport) -> bool:
-    """Whether a verdict is open for what the machine did, not the kernel."""
+    """Whether a verdict is undecided because of the machine, not the kernel."""
     found = [f for stage in report.stages for f in stage.findings if f.code == report.code]
     blamed = bool(found) and all(f.blame is Blame.MACHINE for f in found)
     return report.verdict is Verdict.UNPROVEN and blamed

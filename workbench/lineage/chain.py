@@ -16,7 +16,7 @@ from workbench.skills.records import Plan
 
 
 def transitions(lines: Sequence[Line], at: str) -> Iterator[tuple[Transition, str]]:
-    """Every transition with its kernel: the accepted chain first, then what hangs off its states.
+    """Every transition with its kernel: the accepted chain first, then the rejected attempts.
 
     `at` is when they are written, UTC in ISO 8601. Raises ValueError for lines that do not begin
     with an expert.
@@ -49,7 +49,7 @@ def _parts(lines: Sequence[Line]) -> tuple[Expert, list[Attempt]]:
 
 
 def _origin(source: str, expert: Expert, ended: Ended | None, out: int) -> str:
-    """Where a chain begins: naive only where the walk is complete, else how far it came."""
+    """The origin of a chain's first kernel: naive only where the walk is complete."""
     if ended is not None and ended.how is Termination.COMPLETE:
         return f"{NAIVE}: walked back from {expert.origin}"
     left = sum(1 for _ in removable(source))
@@ -63,7 +63,7 @@ def _seed(
     how = "" if ended is None else f"; {ended.how}: {ended.says}"
     return Transition(
         number=0,
-        # It was timed beside the kernel above it; as a seed it has no parent.
+        # It was timed against the kernel above it; as a seed it has no parent.
         gate=structs.replace(first[1], speed=None, against=None),
         decision=Decision(answer=Answer.ACCEPTED, by="gate", reason=f"{origin}{how}", at=at),
         cost=expert.cost,
@@ -77,8 +77,8 @@ def _forward(
 ) -> Transition:
     """The step from the kernel without the mechanism to the one with it.
 
-    Its speed is that of the pairs in which the two were timed when the mechanism was taken out,
-    the other way round.
+    Its speed comes from the pairs in which the two were timed when the mechanism was removed,
+    inverted.
     """
     gate = structs.replace(
         report,
@@ -113,7 +113,7 @@ def _kept(attempt: Attempt) -> str:
 
 
 def _rejected(number: int, parent: int, attempt: Attempt, state: str, at: str) -> Transition:
-    """A simplification that did not hold, under the kernel that it was tried on."""
+    """A removal that was rejected, under the kernel that it was tried on."""
     return Transition(
         number=number,
         parent=parent,
@@ -128,7 +128,7 @@ def _rejected(number: int, parent: int, attempt: Attempt, state: str, at: str) -
 
 
 def _rejecting(attempt: Attempt) -> GateReport:
-    """The report that speaks against it; the walk's own word where both gates passed."""
+    """The report that rejects it; the walk's own finding where both gates passed."""
     for report in (attempt.predecessor, attempt.roundtrip):
         if report is not None and report.verdict is not Verdict.ACCEPTED:
             return report

@@ -9,44 +9,44 @@ from workbench.lineage.records import Attempt
 
 
 class Idea(Struct, frozen=True, kw_only=True):
-    """A mechanism that is to be taken out, and the kernel without it."""
+    """A mechanism to remove, and the kernel without it."""
 
     category: str
     locus: str
     kernel: str
-    """The launched kernel that it concerns most."""
+    """The launched kernel that it mainly concerns."""
     says: str
     source: str
     by: str
-    """Who had it: a model's name."""
+    """The model that proposed it."""
     usd: float = 0.0
-    """Dollars for the exchange that led to it."""
+    """Dollars for the requests that led to it."""
 
 
 class NoIdea(Struct, frozen=True, kw_only=True):
-    """Nothing is proposed."""
+    """No removal is proposed."""
 
     says: str
     spent: bool = False
-    """Because a limit on dollars was met, not because there is nothing."""
+    """Because a limit on dollars was reached, not because there is nothing."""
 
 
 class NoWayBackError(Exception):
-    """Whoever had the idea knows no way back from it; its words are the reason."""
+    """The model cannot restore the mechanism; the text is its reason."""
 
 
 class Ideas(Protocol):
-    """Who is asked. Methods block; WorkbenchError where nobody answers."""
+    """Proposes removals. Methods block; WorkbenchError where no model can be reached."""
 
     def removal(self, state: str, left: Sequence[str], tried: Sequence[Attempt]) -> Idea | NoIdea:
-        """What else could be taken out of a kernel in which no inverse finds anything.
+        """Another removal, for a kernel in which no inverse edit finds anything.
 
-        `left` are mechanisms that it is known to have; `tried` is the walk so far, the next
+        `left` are mechanisms that it is known to have; `tried` is the walk so far, so that the next
         attempt is number `len(tried) + 1`.
         """
 
     def forward(self, idea: Idea, target: str, tried: int) -> tuple[str, float]:
-        """The kernel with the mechanism again, made of the one without it, and its dollars.
+        """The kernel with the mechanism again, made from the one without it, and its dollars.
 
-        `target` says how fast the kernel was that had it. Raises NoWayBackError.
+        `target` states how fast the kernel with the mechanism was. Raises NoWayBackError.
         """

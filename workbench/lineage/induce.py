@@ -33,13 +33,14 @@ from workbench.skills.records import (
 )
 
 LEAST_CHANGE = 0.05
-"""Relative change of a fact that counts as an effect; ours: below it a compiler's whim."""
+"""Relative change of a fact that counts as an effect (ours): a smaller one may be a compiler
+artifact."""
 
 LEAST_SEEN = 2
-"""Steps that must agree before a change of a fact is called an effect; ours."""
+"""Steps that must agree before a change of a fact is called an effect (ours)."""
 
 ORDER = {"block-size": 50, "num-warps": 60, "num-stages": 62}
-"""Of edits that tune; everything else is structure and comes first."""
+"""Order of edits that tune; everything else is structure and comes first."""
 _STRUCTURE = 40
 
 
@@ -53,10 +54,10 @@ class Induced(Struct, frozen=True, kw_only=True):
 
 
 def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
-    """The card of one edit's recorded steps at one place, or of those that a model made of one
-    mechanism, for which `edit` is empty; None where none of them helped.
+    """The card of one edit's recorded steps at one place; None where none of them helped.
 
-    Raises KeyError for an edit that is not registered.
+    An empty `edit` means the steps that a model made of one mechanism. Raises KeyError for an edit
+    that is not registered.
     """
     helped = [one for one in group if one.helped]
     failed = [one for one in group if not one.helped and not one.removal]
@@ -93,7 +94,7 @@ def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
 
 
 def _carried(edit: str, helped: Sequence[Instance]) -> tuple[str, Carrier]:
-    """What all instances share in the code, in words, and what carries the step."""
+    """The change that all instances share, in words, and the carrier of the step."""
     if edit:
         return f"what the edit `{edit}` finds", Carrier(edit=edit, grid=_grid(edit, helped))
     best = sorted(helped, key=lambda one: -(one.ratio or 0.0))
@@ -106,7 +107,7 @@ def _carried(edit: str, helped: Sequence[Instance]) -> tuple[str, Carrier]:
 
 
 def _name(feature: str, requires: Sequence[str]) -> str:
-    """The name of what pays by itself, or after what: `pipelined-loads-after-fused-loops`."""
+    """The card's name, with the mechanism it depends on: `pipelined-loads-after-fused-loops`."""
     if not requires:
         return feature
     more = f"-and-{len(requires) - 1}-more" if len(requires) > 1 else ""
@@ -114,7 +115,7 @@ def _name(feature: str, requires: Sequence[str]) -> str:
 
 
 def card_text(card: Card) -> str:
-    """The card's TOML file; what says nothing is left out."""
+    """The card's TOML file, without empty entries."""
     plain = msgspec.to_builtins(card)
     blank = msgspec.to_builtins(Card(id="", title="", intent="", carrier=Carrier()))
     kept = {k: _without_blanks(v) for k, v in plain.items() if v != blank.get(k)}
@@ -130,7 +131,7 @@ def _without_blanks(value: object) -> object:
 
 
 def _order(edit: str, helped: Sequence[Instance]) -> int:
-    """Where its lineages have it, naive first: 1 to 100; by its kind where no lineage does."""
+    """The position in its lineages, naive first: 1 to 100; by its kind if it is in none."""
     seen = [one.position for one in helped if one.position is not None]
     return max(1, round(100 * median(seen))) if seen else ORDER.get(edit, _STRUCTURE)
 
@@ -152,8 +153,10 @@ def _loci(helped: Sequence[Instance]) -> str:
 
 
 def _grid(edit: str, helped: Sequence[Instance]) -> dict[str, tuple[Parameter, ...]]:
-    """Every value that helped, the one that helped most first; places are chosen by the anchor,
-    but for those that other kernels name alike."""
+    """Every value that helped, the best first.
+
+    Places are chosen by the anchor, except those whose names other kernels share.
+    """
     best = sorted(helped, key=lambda one: -(one.ratio or 0.0))
     grid: dict[str, tuple[Parameter, ...]] = {}
     if best[0].place:
@@ -192,9 +195,9 @@ def _place(one: Instance) -> str:
 
 
 def _time(helped: Sequence[Instance]) -> Effect:
-    """How many times faster it became, from the least to the most, whatever side of 1 that is.
+    """The range of speedups, from the least to the largest, on whichever side of 1.
 
-    A mechanism that lost wherever it was seen says so: its time goes up.
+    A mechanism that was slower wherever it was seen promises a higher time.
     """
     ratios = [one.ratio for one in helped if one.ratio is not None]
     if not ratios:
@@ -208,9 +211,10 @@ def _time(helped: Sequence[Instance]) -> Effect:
 
 
 def _effects(helped: Sequence[Instance]) -> list[Effect]:
-    """Facts of the compiled kernel and of its traffic that moved one way wherever it helped.
+    """Facts of the compiled kernel and its traffic that changed in one direction wherever it
+    helped.
 
-    One step shows what happened to one kernel, and no effect of the mechanism.
+    A single step shows what happened to one kernel, not an effect of the mechanism.
     """
     found: list[Effect] = []
     if len(helped) < LEAST_SEEN:
@@ -245,14 +249,14 @@ def _moved(name: str, direction: str, factors: Sequence[float]) -> Effect:
 
 
 def _risk(one: Instance) -> Risk:
-    """A failure that no condition rules out: told, not gated."""
+    """A failure that no condition rules out: reported as a risk, not as a condition."""
     return Risk(says=one.says if one.code else f"no gain: {one.says}", seen=_place(one))
 
 
 def _without(removals: Sequence[Instance]) -> Iterable[Risk]:
-    """Removals that did not hold: what a kernel owes the mechanism, or that it owes it nothing.
+    """Removals that failed: kernels that need the mechanism, or do not profit from it.
 
-    One that was tried again in another state is told once.
+    One that was tried again in another state is listed once.
     """
     told: dict[str, Risk] = {}
     for one in removals:

@@ -20,11 +20,11 @@ from workbench.skills.records import Parameter, Plan
 Facts = dict[str, Fact]
 
 LEAST_GAIN = 1.01
-"""A step that gains less speaks against its mechanism, not for it; the gate's threshold."""
+"""A step with a smaller gain counts against its mechanism, not for it; the gate's threshold."""
 
 
 class Instance(Struct, frozen=True, kw_only=True):
-    """One step that put a mechanism into a kernel."""
+    """One step that added a mechanism to a kernel."""
 
     category: str
     """The mechanism; of a run's step the id of its edit."""
@@ -34,16 +34,16 @@ class Instance(Struct, frozen=True, kw_only=True):
     kernel: str
     parameters: dict[str, Parameter]
     was: dict[str, Parameter] = {}
-    """What the code said for them before, where it said it."""
+    """Their values in the code before, where it stated them."""
     helped: bool
-    """Of a run: right, kept, and faster by more than `LEAST_GAIN`. Of a lineage: a step of the
-    accepted chain, which leads to the expert whatever it gains by itself."""
+    """In a run: right, kept, and faster by more than `LEAST_GAIN`. In a lineage: a step of the
+    accepted chain, which leads to the expert whatever its own gain."""
     says: str
-    """What the gate said."""
+    """The gate's sentence."""
     code: str = ""
     """The gate's reason; empty for one that passed."""
     ratio: float | None = None
-    """Times faster than without it; None where nothing was timed."""
+    """Speedup over the kernel without it; None where nothing was timed."""
     speed: Speed | None = None
     """The speed with its interval."""
     before: Facts
@@ -63,14 +63,14 @@ class Instance(Struct, frozen=True, kw_only=True):
     position: float | None = None
     """Place of a lineage's step: 0 just above naive, 1 at the expert; None in a run."""
     requires: tuple[str, ...] = ()
-    """Features that steps before it put there which do not pay without it; see `leaping`."""
+    """Features added by earlier steps that do not pay without this one; see `leaping`."""
     first: tuple[str, ...] = ()
-    """Cards that were carried out before it in the same step of a run."""
+    """Cards that were applied before it in the same step of a run."""
     removal: bool = False
-    """Whether it took the mechanism out, in vain: no step forward, so that it tells what the
-    mechanism is to a kernel, and nothing for or against putting it in."""
+    """A removal that failed. It is no forward step: it shows what the mechanism means to a kernel,
+    and nothing for or against adding it."""
     losing: bool = False
-    """Whether it is such a step itself."""
+    """Whether it is itself slower without later steps."""
     intent: str = ""
     """Intent in the words of its plan."""
     change: tuple[str, str] | None = None
@@ -78,33 +78,35 @@ class Instance(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """Where the mechanism sits, in a word that other kernels use too: `BLOCK_N`; or empty.
+        """Where the mechanism sits, in a word that other kernels share: `BLOCK_N`; or empty.
 
-        Names of tile sizes are shared by convention, names of tensors are a kernel's own.
+        Names of tile sizes are shared by convention, names of tensors belong to a kernel.
         """
         return str(self.parameters.get("block", ""))
 
     @property
     def feature(self) -> str:
-        """What it puts into a kernel, by name: its mechanism, and where that sits."""
+        """The feature that it adds: its mechanism, and where that sits."""
         return "-".join(filter(None, (self.category, self.place.lower().replace("_", "-"))))
 
 
 def instances(stores: Iterable[SessionReader]) -> Iterator[Instance]:
-    """Every step that teaches something, in the order of the sessions: steps by an edit, and those
-    of a lineage, also by a model and also what its walk tried in vain."""
+    """Every informative step, in the order of the sessions.
+
+    Steps of runs by an edit; steps of lineages by an edit or a model, and failed removals.
+    """
     for store in stores:
-        # A step of several cards says nothing of any one; what a model made of a card in a run is a
-        # candidate of its own.
+        # A step of several cards is evidence for none of them; what a model made of a card in a run
+        # is a candidate of its own.
         made = [one for one in steps_of(store) if not one.first]
         yield from leaps([one for one in made if one.edit or one.position is not None])
         yield from _refused(store)
 
 
 def leaps(steps: Iterable[Instance]) -> Iterator[Instance]:
-    """Steps with what those of a lineage require, and which of them lose by themselves.
+    """Steps of lineages with what they require, and with which of them are slower by themselves.
 
-    Nothing changes in steps of a run: there each was kept for what it gained.
+    Steps of runs stay unchanged: each was kept for its own gain.
     """
     every = list(steps)
     owed: dict[int, list[str]] = {}
@@ -121,8 +123,10 @@ def leaps(steps: Iterable[Instance]) -> Iterator[Instance]:
 
 
 def steps_of(store: SessionReader) -> Iterator[Instance]:
-    """Every step of a session that put a mechanism in, by an edit or by a model, also where others
-    were made before it in the same step; without what steps of a lineage owe each other."""
+    """Every step of a session that added a mechanism, by an edit or by a model.
+
+    Includes steps in which others were applied first, and leaves out what steps require.
+    """
     place, read = _Place.of(store), _read(store)
     lineage = place.settings.kind == "lineage"
     steps = sum(t.decision.answer is Answer.ACCEPTED for t, _ in read.values()) - 1
@@ -154,8 +158,7 @@ def _was(plan: Plan, before: str) -> dict[str, Parameter]:
 
 
 def _refused(store: SessionReader) -> Iterator[Instance]:
-    """What a walk tried in vain: mechanisms that were not put back well, so that their forward
-    steps failed, and removals that failed themselves."""
+    """Failed attempts of a walk: forward steps that failed, and removals that failed themselves."""
     place = _Place.of(store)
     if place.settings.kind != "lineage":
         return
@@ -163,7 +166,7 @@ def _refused(store: SessionReader) -> Iterator[Instance]:
         plan, step = transition.plan, transition.backward
         if plan is None or step is None or transition.decision.answer is not Answer.REJECTED:
             continue
-        # What was launched is known of the kernel that was to have the mechanism again.
+        # The launches are known of the kernel that the mechanism was to be restored to.
         before = place.facts(source, plan.kernel, None)
         one = place.instance(transition, plan, before=before, after=before)
         yield structs.replace(one, removal=not step.roundtrip)
@@ -175,7 +178,7 @@ def _read(store: SessionReader) -> dict[int, tuple[Transition, str]]:
 
 
 def _is_step(transition: Transition, plan: Plan, settings: SessionSettings) -> bool:
-    """Whether it went forward with a mechanism; a removal that failed is no step forward."""
+    """Whether it is a forward step that added a mechanism."""
     answer = transition.decision.answer
     if settings.kind == "lineage":
         return answer is Answer.ACCEPTED
@@ -242,7 +245,7 @@ class _Place(Struct, frozen=True, kw_only=True):
 
 
 def _heir(source: str, kernel: str) -> str:
-    """The kernel of that name, or the only one that is launched where an edit renamed it."""
+    """The kernel of that name, or the only launched one where an edit renamed it."""
     view = read_source(source)
     if view.kernel(kernel) is not None or len(view.launched) != 1:
         return kernel
@@ -250,11 +253,11 @@ def _heir(source: str, kernel: str) -> str:
 
 
 def by_mechanism(found: Sequence[Instance]) -> dict[str, list[Instance]]:
-    """Instances by the edit that carries them, its place and what it requires: a group becomes a
-    card. What no edit carries is grouped by its name.
+    """Instances grouped by edit, place and requirements: each group becomes a card.
 
-    The category and locus of a lineage's step and the edit of a run's step meet in the first two.
-    What pays only after another step is another skill than what pays by itself.
+    Steps without an edit are grouped by mechanism. The category and locus of a lineage's step and
+    the edit of a run's step meet in the first two. A step that pays only after another one is
+    another skill than one that pays by itself.
     """
     groups: dict[str, list[Instance]] = {}
     for one in found:

@@ -11,7 +11,8 @@ from math import prod
 from workbench.measure.records import Kind, Speed, Time
 
 PAYS = 1.01
-"""A gain counts beyond this, beyond doubt where there is an interval: the gate's threshold."""
+"""Speedup above which a gain counts, by the lower end of the interval where there is one: the
+gate's threshold."""
 
 
 def pays(forward: Speed | None) -> bool:
@@ -22,18 +23,17 @@ def pays(forward: Speed | None) -> bool:
 
 
 def loses(forward: Speed | None) -> bool:
-    """Whether it is slower by itself, beyond doubt where there is an interval."""
+    """Whether it is slower by itself, by the upper end of the interval where there is one."""
     if forward is None:
         return False
     return (forward.ratio if forward.high is None else forward.high) < 1 / PAYS
 
 
 def leap(ahead: Sequence[Speed | None]) -> int:
-    """How many of the forward steps in `ahead`, from its first on, pay only together; 1 where the
-    first pays by itself, or all of them together do not.
+    """How many of the forward steps in `ahead`, counted from the first, pay only together.
 
-    Their gain is taken as the product of what was read step by step, which says which steps belong
-    together and is told to nobody.
+    1 where the first pays by itself, or all of them together do not. Their gain is estimated as the
+    product of the steps' ratios, which decides what belongs together and is never reported.
     """
     if not ahead or pays(ahead[0]):
         return 1
@@ -45,7 +45,7 @@ def leap(ahead: Sequence[Speed | None]) -> int:
 
 
 def turned(speed: Speed | None) -> Speed | None:
-    """How many times faster the one is than the other, of the other's speed against it."""
+    """The inverse of a speed."""
     if speed is None or not speed.ratio:
         return None
     low = None if not speed.high else 1 / speed.high
@@ -63,7 +63,7 @@ def turned(speed: Speed | None) -> Speed | None:
 
 
 def modeled(before: Time | None, after: Time | None) -> Speed | None:
-    """Ratio of two modeled times; measured ones of different runs make none."""
+    """Ratio of two modeled times; measured times of different runs make none."""
     if before is None or after is None:
         return None
     if before.kind is not Kind.MODELED or after.kind is not Kind.MODELED:

@@ -9,24 +9,24 @@ from workbench.kernels.source import normalized_sha256
 from workbench.lineage.removals import removable
 
 _MOST = 60
-"""Mechanisms after which nobody counts on; ours."""
+"""Mechanisms after which counting stops; ours."""
 
 
 class Outlook(Struct, frozen=True, kw_only=True):
-    """A walk in which every removal held."""
+    """A walk in which every removal succeeds."""
 
     mechanisms: int
     verdicts: int
-    """Kernels to judge: one without each mechanism, and one with it put back where its text is
-    another than there was."""
+    """Kernels to judge: one without each mechanism, and one with it restored where its text differs
+    from the original."""
 
     def gpu_seconds(self, a_verdict: float) -> float:
-        """What it would cost at so many GPU-seconds a verdict."""
+        """The cost at that many GPU-seconds per verdict."""
         return self.verdicts * a_verdict
 
 
 def outlook(source: str) -> Outlook:
-    """The walk of an expert as text alone."""
+    """The walk of an expert, from its text alone."""
     tried: set[tuple[str, str, str]] = set()
     mechanisms = verdicts = 0
     while len(tried) < _MOST and (found := _untried(source, tried)) is not None:

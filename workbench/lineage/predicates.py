@@ -30,9 +30,9 @@ _BY_SOURCE: dict[str, Category] = {
     "launch": "hardware",
 }
 _ORDER = ("code", "arg", "launch", "loop", "static", "trace", "problem", "device")
-"""Facts that a person reads off the code first; what one session happened to be last."""
+"""Facts that a person can read off the code come first; facts of one session come last."""
 _NEVER = frozenset({"anchor.value", "code.block_parameters"})
-"""Facts of the choice itself, or names that no other kernel shares."""
+"""Facts about the choice itself, or names that no other kernel shares."""
 
 
 class Predicate(Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Predicate(Struct, frozen=True, kw_only=True):
     """The predicate in the language of conditions."""
     says: str
     excludes: tuple[int, ...]
-    """Places, among the failures, of those it rules out."""
+    """Indices of the failures that it rules out."""
     category: Category
 
 

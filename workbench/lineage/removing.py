@@ -1,4 +1,4 @@
-"""What a walk knows of one removal beside the gate: its way back, its verdicts, its code."""
+"""What a walk derives about one removal besides the gate: way back, verdicts, generated code."""
 
 import math
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from workbench.skills.records import Parameter
 def compiled(
     removal: Removal, predecessor: GateReport, generated: dict[str, tuple[int, int]], cost: Cost
 ) -> Attempt:
-    """The attempt as far as the compiler tells."""
+    """The attempt with what the compiler shows."""
     return Attempt(
         **structs.asdict(removal),
         predecessor=predecessor,
@@ -32,7 +32,9 @@ def compiled(
 
 
 def verdicts(state: str, what: tuple[Inverse, str, Removable]) -> int:
-    """How many a removal takes at most: its own, and one of its way back where that is new text."""
+    """How many verdicts a removal takes at most: its own, and one of its way back where the text
+    differs.
+    """
     inverse, kernel, found = what
     try:
         back = put_back(found.source, kernel, inverse.edit, found.parameters)
@@ -42,12 +44,12 @@ def verdicts(state: str, what: tuple[Inverse, str, Removable]) -> int:
 
 
 def put_back(source: str, kernel: str, edit: str, parameters: Mapping[str, Parameter]) -> str:
-    """What the forward edit makes of a kernel without the mechanism. Raises EditRefused."""
+    """The kernel that the forward edit makes of one without the mechanism. Raises EditRefused."""
     return EDITS[edit].apply(source, kernel, dict(parameters)).source
 
 
 def not_taken_out(category: str, before: Made, after: Made) -> tuple[str, str] | None:
-    """Why the compiler's code says that nothing was taken out: code and sentence."""
+    """Code and sentence where the generated code shows that nothing was removed."""
     if says := same_code(before, after):
         return "lineage.same-code", says
     if says := restored(category, before, after):

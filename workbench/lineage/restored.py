@@ -30,7 +30,7 @@ LEAVES: dict[str, tuple[str, ...]] = {
     "early-exit": ("TTGIR scf.while",),
     "tensor-core-precision": ("TTGIR ttng.warp_group_dot", "SASS HGMMA", "SASS HMMA"),
 }
-"""Operations that a mechanism alone leaves in a kernel, where there are such; ours."""
+"""Operations that only a mechanism leaves in a kernel, where there are such; ours."""
 
 _NUMBERS = ("registers", "shared_bytes", "spill_store_bytes", "spill_load_bytes", "code_bytes")
 _OPERATION = re.compile(
@@ -41,7 +41,7 @@ _PLUMBING = frozenset({"scf.yield", "tt.return", "tt.func", "scf.condition"})
 
 
 class Made(Struct, frozen=True):
-    """What the compiler made of a kernel."""
+    """The generated code of a kernel."""
 
     report: GateReport
     operations: Mapping[str, int] = {}
@@ -57,10 +57,10 @@ def operations(ttgir: str) -> Counter[str]:
 
 
 def same_code(before: Made, after: Made) -> str:
-    """How the compiler made the same of two kernels, so that nothing was taken out; else nothing.
+    """How the compiler generated the same code for two kernels, so that nothing was removed.
 
-    Compared are the launches' grids, options and static profiles; not the binaries, which hold
-    line numbers.
+    Empty where it did not. Compared are the launches' grids, options and static profiles; not the
+    binaries, which contain line numbers.
     """
     if _code(before.report) != _code(after.report):
         return ""
@@ -81,10 +81,10 @@ def _code(report: GateReport) -> list[object]:
 
 
 def restored(category: str, before: Made, after: Made) -> str:
-    """Which operations of a mechanism are in the kernel without it as much as in the one with it.
+    """Operations of a mechanism that the kernel without it has as many of as the one with it.
 
-    What the GPU runs decides; TTGIR does for mechanisms that leave nothing of their own in SASS.
-    Empty where they are gone, and for mechanisms that leave no operation of their own.
+    SASS decides; TTGIR does for mechanisms that leave nothing of their own in SASS. Empty where
+    they are gone, and for mechanisms that leave no operation of their own.
     """
     had, has = _leaves(before), _leaves(after)
     left = [name for name in LEAVES.get(category, ()) if had[name]]
@@ -109,10 +109,10 @@ def _mix(report: GateReport) -> Counter[str]:
 
 
 def generated(before: Made, after: Made) -> dict[str, tuple[int, int]]:
-    """What is not the same in the code of two kernels: (before, after) by name, all launches.
+    """Differences in the generated code of two kernels: (before, after) by name, all launches.
 
-    Registers and bytes are those of the launch that has most; SASS groups and TTGIR operations are
-    summed, the latter only where both texts were kept.
+    Registers and bytes are those of the launch with most of them; SASS groups and TTGIR operations
+    are summed, the latter only where both texts were kept.
     """
     one, other = before.report, after.report
     found = {name: (_most(one.launches, name), _most(other.launches, name)) for name in _NUMBERS}

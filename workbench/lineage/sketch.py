@@ -368,7 +368,7 @@ def carried_out(sketch: str, before: str, after: str) -> bool:
         return 2 * sum(grown[name] > 0 for name in put) >= len(put)
     old, new = (Counter(line.shape[1:] for line in _lines(text)) for text in (before, after))
     lines = {sign: Counter(_shapes(_read(sketch, sign))) for sign in "+-"}
-    # What only takes lines away is told by those that are gone.
+    # A sketch that only removes lines is recognised by their absence.
     wanted, changed = (lines["+"], new - old) if lines["+"] else (lines["-"], old - new)
     return bool(wanted) and 2 * (wanted & changed).total() >= wanted.total()
 

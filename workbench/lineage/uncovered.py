@@ -1,4 +1,4 @@
-"""What a walk cannot take apart: mechanisms that no inverse covers, and experts that it refuses."""
+"""Mechanisms that a walk cannot remove, and experts that it refuses, with reasons for a person."""
 
 import importlib.metadata
 import re
@@ -42,11 +42,11 @@ _NO_NAME = (
     re.compile(r"(?P<module>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'"),
     re.compile(r"(?P<module>Keyword) argument (?P<name>\w+) was specified but unrecognised"),
 )
-"""How Python says that this Triton lacks something."""
+"""Python's message where this Triton lacks a name."""
 
 
 class Uncovered(Struct, frozen=True, kw_only=True):
-    """A mechanism that is in a kernel and that no inverse takes out."""
+    """A mechanism of a kernel that no inverse removes."""
 
     says: str
     kernel: str
@@ -60,7 +60,7 @@ class Uncovered(Struct, frozen=True, kw_only=True):
 
 
 def uncovered(source: str) -> tuple[Uncovered, ...]:
-    """Mechanisms of a candidate's launched kernels that stay, since no inverse finds them."""
+    """Mechanisms of a candidate's launched kernels that no inverse finds."""
     view = read_source(source)
     taken = {
         line
@@ -86,7 +86,7 @@ def uncovered(source: str) -> tuple[Uncovered, ...]:
 
 
 def _shared_out(view: Source) -> Iterator[Uncovered]:
-    """Kernels after the first: each does in parallel what one program could do in its turn."""
+    """Kernels after the first: each runs in parallel what one program could do in sequence."""
     for name in view.launched[1:]:
         lines = tuple(sorted(launch.line for launch in view.launches_of(name)))
         yield Uncovered(says="a launch of its own for a part of the work", kernel=name, lines=lines)
@@ -102,7 +102,7 @@ def _mechanisms(kernel: JitKernel) -> Iterator[tuple[str, int]]:
 
 
 def failed_gate(report: GateReport, origin: str) -> WorkbenchError:
-    """Why an expert that is not accepted teaches nothing, and what would help."""
+    """Why an expert that fails its gate cannot be learned from, and what would help."""
     missing = _missing(report)
     if missing:
         version = importlib.metadata.version("triton")
@@ -146,7 +146,7 @@ def _line(report: GateReport) -> str:
 
 
 def nothing_to_remove(source: str, origin: str) -> WorkbenchError:
-    """An expert in which no inverse finds anything, with what it has that none covers."""
+    """The fault for an expert in which no inverse finds anything, naming what none covers."""
     left = uncovered(source)
     words = f"it has {'; '.join(one.words() for one in left)}, which no inverse takes out; "
     return WorkbenchError(

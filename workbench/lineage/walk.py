@@ -1,16 +1,16 @@
 """Walks an expert kernel backwards, one mechanism at a time, each step gated in both directions.
 
-After KLineage: a removal is accepted when the kernel without the mechanism is right,
-however slow, *and* the forward edit, applied to that kernel and not reversed from the change, gives
-back a kernel that passes the gate and is no slower than `floor` of what there was.
+After KLineage: a removal is accepted when the kernel without the mechanism is right, however slow,
+*and* the forward edit, applied to that kernel and not reversed from the change, gives a kernel that
+passes the gate and is no slower than `floor` of the state before.
 
-Each question is asked once it is needed, the cheap ones first. Whether the edit puts the mechanism
-back is text; whether the compiler makes the same without it is known after compile; neither needs
-a GPU. A removal is then asked whether it is right, and one run of pairs tells its speed, since
-nothing hangs on that. Only a forward kernel is held to the floor, in the gate's paired decision of
-two runs; where its text is what there was it is not judged at all, and where it does the very work
-of what there was (`GateReport.work`: the same machine code, launched alike) it is as fast by
-identity and only compared.
+Questions are asked only when needed, cheap ones first. Whether the edit restores the mechanism is
+decided on the text; whether the compiler generates the same code without it is known after compile;
+neither needs a GPU. Then the kernel without the mechanism is checked for correctness, and one run
+of pairs measures its speed, which decides nothing. Only the forward kernel is held to the floor, in
+the gate's paired decision of two runs. Where its text is the state's it is not judged at all; where
+it does the same work (`GateReport.work`: the same machine code, launched alike) it is equally fast
+by identity and only compared.
 """
 
 import time
@@ -49,7 +49,7 @@ Note = Callable[[Line], None]
 
 
 class Walk:
-    """One walk. `lines` are those of an interrupted one: nothing that they hold is judged again."""
+    """One walk. `lines` are those of an interrupted one: nothing in them is judged again."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Walk:
     def _by_idea(
         self, state: str, report: GateReport, number: int
     ) -> tuple[Termination | None, str]:
-        """One attempt of whoever has ideas; else how the walk ends, and what they said."""
+        """One attempt proposed by a model; else how the walk ends, and the reason."""
         if self._ideas is None:
             return Termination.COMPLETE, ""
         failed = sum(bool(a.by) and not a.accepted for a in self.attempts)
@@ -152,9 +152,9 @@ class Walk:
         return None, ""
 
     def _next(self, state: str, number: int) -> tuple[Inverse, str, Removable] | None:
-        """What to take out next: what was never tried first, then what failed in earlier states.
+        """The next removal: those never tried first, then those that failed in earlier states.
 
-        A mechanism that another one rested on may come out once that is gone.
+        A mechanism that another one depended on may be removable once that is gone.
         """
         tried = {(a.category, a.kernel, a.locus): a.state for a in self.attempts}
         again = None
@@ -167,8 +167,11 @@ class Walk:
         return again
 
     def _spent(self, verdicts: int) -> str:
-        """Which limit on time leaves no room for so many verdicts and the pairs at the end; empty
-        where none does. GPU-seconds of earlier processes count."""
+        """The time limit that leaves no room for that many verdicts and the pairs at the end, or
+        empty.
+
+        GPU-seconds of earlier processes count.
+        """
         limits = self._limits
         wall, gpu = price_of(self.lines).times(verdicts)
         spent = sum(line.cost.gpu_seconds for line in self.lines if not isinstance(line, Ended))
@@ -181,7 +184,7 @@ class Walk:
         return self._write(Ended(how=how, says=says, speed=self._whole()))
 
     def _whole(self) -> Speed | None:
-        """The expert against the last kernel, in pairs: no product of steps says it.
+        """The speed of the expert over the last kernel, in pairs, not as a product of steps.
 
         None where times are modeled, and where a limit has no room for it.
         """
@@ -221,7 +224,7 @@ class Walk:
         return self._taken_out(removal, state, before, at_once=back)
 
     def _imagined(self, number: int, state: str, before: GateReport, idea: Idea) -> Attempt:
-        """An idea before both gates; its way back is asked for once the kernel is right."""
+        """A model's idea before both gates; its way back is requested once the kernel is right."""
         tried = len(self.attempts)
 
         def back(said: Attempt) -> Attempt:
@@ -254,7 +257,7 @@ class Walk:
         in_the_end: Callable[[Attempt], Attempt] | None = None,
         usd: float = 0.0,
     ) -> Attempt:
-        """A removal before both gates; what costs nothing is asked before what does."""
+        """A removal before both gates; free checks come before those that cost."""
         began = time.monotonic()
         looked = self._bench.look(found.source, state, before, None)
         made = [Made(one, self._bench.operations(one)) for one in (before, looked.report)]
@@ -278,7 +281,7 @@ class Walk:
         return self._forward(said, state, before, began)
 
     def _forward(self, said: Attempt, state: str, before: GateReport, began: float) -> Attempt:
-        """The attempt with its way back up, accepted when that leads to what there was."""
+        """The attempt with its way back, accepted when that leads to the state before."""
         if normalized_sha256(said.forward) == normalized_sha256(state):
             return self._kept(_with(said, same_text=True, ratio=1.0))
         looked = self._bench.look(said.forward, state, before, self._limits.floor)
@@ -300,9 +303,10 @@ class Walk:
         return self._kept(said)
 
     def _kept(self, said: Attempt) -> Attempt:
-        """The attempt, accepted, with the steps above it that it pays with.
+        """The accepted attempt, with the later steps that it pays with.
 
-        One that loses by itself is timed with them where that is measured and there is room.
+        One that is slower by itself is timed with them where times are measured and limits have
+        room.
         """
         kept = [a for a in self.attempts if a.accepted]
         above = [said, *reversed(kept)]
@@ -322,7 +326,7 @@ class Walk:
     def _answered(
         self, looked: Looked, source: str, state: str, before: GateReport, floor: float | None
     ) -> GateReport:
-        """The bench's answer; asked once more where the machine kept it from one."""
+        """The bench's report; asked for once more where the machine prevented a verdict."""
         report = looked.judged()
         if not machine_failed(report):
             return report
@@ -351,7 +355,7 @@ def _with(attempt: Attempt, **changes: object) -> Attempt:
 
 
 def _paid(attempt: Attempt, gpu_seconds: float, began: float) -> Attempt:
-    """The attempt with what it has cost by now."""
+    """The attempt with its cost so far."""
     cost = attempt.cost
     spent = structs.replace(
         cost,

@@ -1,4 +1,4 @@
-"""Which candidates of a queue are worked on side by side: the best, by different techniques."""
+"""Which candidates of a queue are evaluated in parallel: the best, of different techniques."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,18 +15,18 @@ class Waiting(Struct, frozen=True, kw_only=True):
     score: float
     """`Standing.score`."""
     technique: str = ""
-    """What it differs from the incumbent by: a card's category, method or level."""
+    """How it differs from the incumbent: a card's category, method or level."""
     place: int = 0
-    """Place in the order of proposals; of two with equal scores the earlier goes first."""
+    """Position in the order of proposals; of two with equal scores the earlier goes first."""
     line: int | None = None
-    """Number of the kernel that it was made from; None when that is the incumbent for all."""
+    """Number of the kernel that it was made from; None when all are made from the incumbent."""
 
 
 def beam(waiting: Iterable[Waiting], spec: SearchSpec) -> tuple[Waiting, ...]:
-    """At most `lines` of them, best first; the order in which they are given changes nothing.
+    """At most `lines` candidates, best first, whatever order they are given in.
 
-    No technique has more than `per_technique` while another one waits: a beam that fills up with
-    near copies of its best kernel is a beam of one (KernelAgent, PRs 139 and 140).
+    No technique gets more than `per_technique` while another one waits: a beam full of near copies
+    of its best kernel is a beam of one (KernelAgent, PRs 139 and 140).
     """
     width, most = int(spec.lines.value), int(spec.per_technique.value)
     ranked = sorted(waiting, key=_rank)

@@ -7,9 +7,11 @@ from workbench.search.rungs import RungResult
 
 
 def together(gains: Sequence[RungResult], like: RungResult) -> RungResult | None:
-    """What several steps gained in all, as a result at the rung of `like`, or None where one has no
-    ratio of its kind. The ends multiply: the interval holds at least as often as each step's own
-    allows together (Bonferroni), and is wider than it need be."""
+    """The combined gain of several steps, as a result at the rung of `like`.
+
+    None where a step has no ratio of that kind. Interval ends multiply: the product covers at least
+    as often as each step's own error allows together (Bonferroni), and is wider than necessary.
+    """
     if any(one.ratio is None or one.kind is not like.kind for one in gains):
         return None
     measured = like.low is not None or like.high is not None

@@ -1,4 +1,4 @@
-"""Which candidates are the same work in another text, so that none is evaluated twice. Pure."""
+"""Which candidates do the same work in another text, so that none is evaluated twice. Pure."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from workbench.search.rungs import RungResult
 def same_as(one: RungResult, history: Iterable[RungResult]) -> RungResult | None:
     """The earliest result of another candidate with the same text or the same work; None without.
 
-    The order of `history` changes nothing: earliest is by transition number, then by text.
+    Independent of the order of `history`: earliest is by transition number, then by text.
     """
     alike = [
         other

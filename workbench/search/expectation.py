@@ -21,12 +21,12 @@ class Expected(Struct, frozen=True):
 def expected_gain(
     card: Card, table: PolicyTable, family: str, target: str, trials: Iterable[Tried]
 ) -> Expected:
-    """The weighted geometric mean of what the card promises and of what was seen.
+    """The weighted geometric mean of the card's promise and of observed gains.
 
     The promise is the middle of the card's effect on the time. An accepted transition counts with
-    its ratio, any other with 1: it changed nothing that was kept. Evidence from another family or
-    platform counts less, and so does what was only modeled; every refusal in this session takes
-    part of what is left. Weights are the policy's. Looks at its arguments only.
+    its ratio, any other with 1. Evidence from another family or platform counts less, and so does
+    modeled evidence; every refusal in this session takes a part of what is left. The weights are
+    the policy's. Depends on its arguments only.
     """
     ranking = table.file.ranking
     promise, says = _promise(card, table)

@@ -13,8 +13,10 @@ Point = dict[str, Parameter]
 
 
 def patience(axes: Axes) -> int:
-    """Refused trials after which an anchor is left alone: two, and one more for each further axis
-    that offers a choice (ours)."""
+    """Refused trials after which an anchor is left alone (ours).
+
+    Two, and one more for each further axis that offers a choice.
+    """
     choices = sum(len(values) > 1 for values in axes.values())
     return 2 + max(0, choices - 1)
 
@@ -24,9 +26,9 @@ def points(
 ) -> Iterator[Point]:
     """Points still worth trying, best first.
 
-    A value that helped is pushed further the same way. Else the grid's own order is kept, one
-    change from where we stand before several, the first axis before the others. Nothing is tried
-    beyond a value that was worse.
+    A value that helped is pushed further in the same direction. Otherwise the grid's own order is
+    kept, single changes before several, the first axis before the others. Nothing is tried beyond a
+    value that was worse.
     """
     tried = [_free(t, axes) for t in trials]
     now = {name: current[name] for name in axes if name in current}
@@ -45,7 +47,7 @@ def _free(trial: Tried, axes: Axes) -> Point:
 
 
 def _in_order(axes: Axes, here: Point) -> Iterator[Point]:
-    """Every point, as `points` says; `here` is where we stand, empty when that is off the grid."""
+    """Every point, in the order of `points`; `here` is the present one, empty when off the grid."""
     names = list(axes)
     places = product(*(range(len(axes[name])) for name in names))
 
@@ -61,7 +63,7 @@ def _in_order(axes: Axes, here: Point) -> Iterator[Point]:
 
 
 def _pushed(axes: Axes, trials: Sequence[Tried]) -> Iterator[Point]:
-    """The next value the same way, when the last trial helped by moving one number."""
+    """The next value in the same direction, when the last trial helped by changing one number."""
     if not trials or not trials[-1].accepted:
         return
     last = trials[-1]
@@ -82,7 +84,7 @@ def _pushed(axes: Axes, trials: Sequence[Tried]) -> Iterator[Point]:
 def _beyond_worse(
     point: Point, now: Mapping[str, Parameter], trials: Sequence[Tried], axes: Axes
 ) -> bool:
-    """Whether a point lies on the far side of a worse value, seen from where we stand.
+    """Whether a point lies on the far side of a worse value, seen from the present one.
 
     Worse are values that failed, and values that an accepted step moved away from.
     """

@@ -1,4 +1,4 @@
-"""What the history of a session says about trying a card again."""
+"""What the history of a session implies for trying a card again."""
 
 from collections.abc import Iterable
 

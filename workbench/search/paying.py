@@ -1,8 +1,8 @@
 """Whether the smoke rung saves more than it costs, by the costs of the candidates so far. Pure.
 
-The sequential rule stops a slow candidate at its first look, so what smoke can spare is the rest of
-the bench rung: workers, other shapes, the looks after the first. It can never pay where a slow
-candidate costs at bench what it costs at smoke, least of all where bench times first itself.
+The sequential rule stops a slow candidate at its first look, so smoke can only save the rest of the
+bench rung: workers, other shapes, the looks after the first. It never pays where a slow candidate
+costs as much at smoke as at bench, which is so where bench times before it compares.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from workbench.search.prices import Costed, learned
 
 SMOKE, BENCH = "smoke", "bench"
 _FEWEST = 3
-"""Candidates at bench before anything is said of the next (ours)."""
+"""Candidates at bench before anything is predicted (ours)."""
 
 
 class Timed(Costed, Protocol):
-    """What a rung cost, and what it told of a speed."""
+    """The cost of a rung, and the interval of the speedup that it found."""
 
     @property
     def high(self) -> float | None:
@@ -28,7 +28,7 @@ class Timed(Costed, Protocol):
 
 
 class Worth(Struct, frozen=True, kw_only=True):
-    """Whether a rung is to be used for the next candidate, and why."""
+    """Whether a rung is used for the next candidate, and why."""
 
     pays: bool
     reason: str
@@ -38,9 +38,9 @@ class Worth(Struct, frozen=True, kw_only=True):
 def worth(history: Sequence[Timed], file: LadderFile) -> Worth:
     """Whether smoke pays for the next candidate.
 
-    It takes its price, of every candidate. It spares what bench takes of those that bench itself
-    found slower than smoke's own bound, at best of all of them: so this errs in its favour. Prices
-    are learned as everywhere (`prices.learned`). Raises KeyError for a ladder without smoke.
+    It costs its price for every candidate. It saves the bench cost of those that bench found slower
+    than smoke's bound, at best all of them: so this errs in smoke's favour. Prices are learned as
+    everywhere (`prices.learned`). Raises KeyError for a ladder without smoke.
     """
     spec = file.rung[SMOKE]
     if spec.use != "pays":

@@ -1,4 +1,4 @@
-"""Coarse to fine: first what changes the algorithm or its decomposition, then what tunes it."""
+"""Coarse to fine: first cards that change the algorithm or its decomposition, then tuning."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -40,7 +40,7 @@ def gains_of(line: Line) -> tuple[float, ...]:
 
 
 def rested(line: Line, spec: SearchSpec) -> str:
-    """Why the coarse phase is over before its cards are; empty while it is not."""
+    """Why the coarse phase ends before its cards are used up; empty while it does not."""
     return at_rest(gains_of(line), spec)
 
 

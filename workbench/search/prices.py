@@ -15,7 +15,7 @@ class Price(Struct, frozen=True, kw_only=True):
     gpu_seconds: float
     wall_seconds: float
     seen: int = 0
-    """Costs that it was learned from, the declared price not among them."""
+    """Costs that it was learned from, without the declared price."""
 
 
 class Prices(Struct, frozen=True, kw_only=True):
@@ -24,12 +24,12 @@ class Prices(Struct, frozen=True, kw_only=True):
     rungs: dict[str, Price]
 
     def of(self, rung: str) -> Price:
-        """The price of a rung. Raises KeyError for one that the ladder has not."""
+        """The price of a rung. Raises KeyError for one that is not on the ladder."""
         return self.rungs[rung]
 
 
 class Costed(Protocol):
-    """Whatever says what a rung cost."""
+    """A result with the costs of a rung."""
 
     @property
     def rung(self) -> str:

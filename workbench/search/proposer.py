@@ -33,11 +33,11 @@ __all__ = ["NoProposal", "Proposal", "ProposerState", "Tried", "consider", "prop
 
 
 RANKED = 20
-"""Cards of a ranking that a plan keeps; what became of every other card is in its trail."""
+"""Cards of a ranking that a plan keeps; the others are in its trail."""
 
 
 class Considered(Struct, frozen=True, kw_only=True):
-    """One launched kernel: its facts, the policy's ruling, and what became of every card."""
+    """One launched kernel: its facts, the policy's ruling, and the result for every card."""
 
     kernel: str
     facts: dict[str, Fact]
@@ -109,7 +109,7 @@ def consider(state: ProposerState, line: Line) -> Iterator[Considered]:
         vetoed: list[str] = []
         for skill in state.library.skills.values():
             found = _judged(skill, kernel, state, line, facts, table)
-            # What a person asks for by pinning it is tried, whatever the policy thinks.
+            # A pinned card is tried whatever the policy says.
             asked = isinstance(found, str) or skill.card.id in state.library.pinned
             veto = "" if asked else ruling.veto(methods_of(skill, table))
             if veto:
@@ -140,7 +140,7 @@ def _nothing_left(state: ProposerState, choices: list[Choice]) -> str:
 
 
 def _kernels(state: ProposerState) -> list[str]:
-    """Launched kernels, the one that moves most bytes first; also those that only a run shows."""
+    """Launched kernels, the one that moves most bytes first, also those launched indirectly."""
     moved: dict[str, float] = {}
     for trace in state.traces:
         total = sum(t.loaded + t.stored for t in trace.traffic.values())
@@ -177,7 +177,7 @@ def _judged(
     failed = [c for c in checks if c.truth is Truth.NO]
     if failed:
         return f"{failed[0].says}: {failed[0].because}"
-    # Last, because it reads the text: what the facts rule out needs no anchor.
+    # Last, because it parses the text: cards that facts rule out need no anchor.
     refusal = edit.refusal(ready.source if ready else state.source, kernel)
     if refusal:
         return refusal

@@ -1,4 +1,4 @@
-"""Which of the cards that fit goes first, and the words for why."""
+"""Which of the applicable cards goes first, and why, in words."""
 
 from collections.abc import Sequence
 from math import exp, log
@@ -45,27 +45,28 @@ class Ranked(Struct, frozen=True, kw_only=True):
     coarse: bool
     """Whether it chooses what others tune."""
     later: bool
-    """Whether it tunes while the search still chooses: such cards come after all coarse ones."""
+    """Whether it tunes while the search still chooses algorithms: after all coarse cards."""
     again: bool
-    """Whether it helped here already: its best values come first, so others are worth more now."""
+    """Whether it helped here already: its best values were used first, so the others count first.
+    """
     warned: bool
-    """Whether a risk that was seen elsewhere holds here."""
+    """Whether a risk that was seen elsewhere applies here."""
     draft: bool
     risky: bool
     kernel: int
     """Rank of the kernel among those launched; the one that moves most bytes comes first."""
     worth: float
-    """Logarithm of the expected gain, as far as it counts (`policy.toml`, ranking)."""
+    """Logarithm of the expected gain, weighted by its case (`policy.toml`, ranking)."""
     says: str
 
     @property
     def key(self) -> tuple[bool | int | float | str, ...]:
-        """What a person asked for; conditions that are known; no setback here; the phase; what has
-        not helped here yet; the gain that counts; then the case, and coarse to fine. A risk that
-        nobody saw only breaks ties.
+        """Sort key: pinned; known conditions; no setback; phase; not helped here yet; gain; case;
+        level.
 
-        On an H200, a risk that came before the order kept three-product TF32, worth 1.5x and more
-        for fp32 attention, behind every small step: the gate is what tells whether a risk is met.
+        A risk that nobody has seen only breaks ties. On an H200, putting risks before the gain kept
+        three-product TF32, worth 1.5x and more for fp32 attention, behind every small step: whether
+        a risk is met is for the gate to find out.
         """
         card = self.choice.skill.card
         return (
@@ -93,7 +94,7 @@ def rank(
     *,
     place: int,
 ) -> Ranked:
-    """A choice with everything that decides its place; `place` is its kernel's."""
+    """A choice with all sort criteria; `place` is its kernel's."""
     card = choice.skill.card
     trials = line.trials(card.id, choice.kernel, state.library)
     expected = expected_gain(card, table, state.family, state.target.name, trials)
@@ -127,7 +128,7 @@ def rank(
 
 
 def _case_part(case: int, ruling: Ruling, parts: Ranking) -> float:
-    """How much of a gain counts for a card that is allowed at that place of a ruling."""
+    """The part of a gain that counts for a card allowed at that place of a ruling."""
     if case == 0:
         return 1.0
     if case < len(ruling.cases):
@@ -136,10 +137,10 @@ def _case_part(case: int, ruling: Ruling, parts: Ranking) -> float:
 
 
 def had_setback(trials: Sequence[Tried]) -> bool:
-    """Whether what was tried speaks for trying other cards first (ours).
+    """Whether earlier trials speak for trying other cards first (ours).
 
-    One timed refusal does, unless the card helped here before; else two of any kind do: another
-    value may pass the gate where the first did not.
+    One timed refusal does, unless the card helped here before; otherwise two of any kind do:
+    another value may pass the gate where the first did not.
     """
     refused: list[Tried] = []
     for trial in trials:
@@ -187,5 +188,5 @@ def _counts_less(ranked: Ranked) -> bool:
 
 
 def in_order(choices: Sequence[Ranked]) -> list[Ranked]:
-    """Best first; the same choices give the same order, however they came."""
+    """Best first; independent of the order of the choices."""
     return sorted(choices, key=lambda ranked: ranked.key)

@@ -28,7 +28,7 @@ class Input(Struct, frozen=True, kw_only=True):
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """What a kernel is made for, and what was done to it already."""
+    """What a kernel is made for, and which features it has already."""
 
     family: str
     language: str = "triton"
@@ -40,22 +40,22 @@ class Place(Struct, frozen=True, kw_only=True):
     prior: tuple[str, ...] = ()
     """Cards accepted on its line."""
     features: frozenset[str] = frozenset()
-    """What those provide, and what the code has by itself."""
+    """Features that those provide, and that the code has by itself."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
     """One accepted transition of a lineage."""
 
     card: str
-    """Empty for a step that no card led to."""
+    """Empty for a step without a card."""
     requires: tuple[str, ...] = ()
     provides: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
     before_us: float | None = None
     after_us: float | None = None
-    """Times of one kind and one run; None where they were not both read."""
+    """Times of one kind and one run; None where they were not both measured."""
     versus_seed: float | None = None
-    """The seed's time over the one after it, read in one run."""
+    """The seed's time over the one after it, measured in one run."""
     modeled: bool = False
     """Modeled times are the same in every run, so that those of several steps may be divided."""
 
@@ -70,23 +70,23 @@ class Recorded(Struct, frozen=True, kw_only=True):
 
 
 class Way(Struct, frozen=True, kw_only=True):
-    """The longest part of a lineage that can be gone from a kernel."""
+    """The longest part of a lineage that can be followed from a kernel."""
 
     lineage: str
     first: int
-    """Place of its first step in the lineage."""
+    """Index of its first step in the lineage."""
     cards: tuple[str, ...]
     """Cards to take, in order."""
     present: tuple[str, ...]
-    """Cards in between whose features are there already."""
+    """Cards within it whose features the kernel already has."""
     stopped: str
-    """Why it goes no further; empty at the lineage's end."""
+    """Why it ends before the lineage does; empty at the lineage's end."""
     gain: float | None
-    """Recorded time before its first step over that after its last, what is present included."""
+    """Recorded time before its first step over that after its last, present steps included."""
 
 
 def outside(card: Card, place: Place) -> str:
-    """What of a card's scope or features a place does not meet; empty when it meets all."""
+    """What a place does not meet of a card's scope or features; empty when it meets all."""
     scope = card.scope
     for name, names in (
         (place.family, scope.families),
@@ -107,7 +107,7 @@ def outside(card: Card, place: Place) -> str:
 
 
 def unlike(recorded: Place, place: Place) -> str:
-    """Why a lineage says nothing about a place; empty when it does."""
+    """Why a lineage is not comparable with a place; empty when it is."""
     pairs = zip(recorded.inputs, place.inputs, strict=False)
     reasons = (
         (recorded.family != place.family, f"another family: {recorded.family}"),
@@ -126,7 +126,9 @@ def _differs(one: Place, other: Place, what: Callable[[Input], object]) -> bool:
 
 
 def likeness(recorded: Recorded, place: Place) -> tuple[float, float, float]:
-    """Words shared over all words; mean ratio of shapes; gain of the whole line. Higher is more."""
+    """Words shared over all words; mean ratio of shapes; gain of the whole line. Higher is more
+    alike.
+    """
     ours, theirs = _words(place.statement), _words(recorded.place.statement)
     words = len(ours & theirs) / len(ours | theirs) if ours | theirs else 0.0
     ratios = [
@@ -148,7 +150,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def longest_way(recorded: Recorded, place: Place) -> Way | None:
-    """The longest way from any step of a lineage, of equals the earliest; None without one."""
+    """The longest way from any step of a lineage, the earliest of equals; None without one."""
     ways = [_way(recorded, first, place) for first in range(len(recorded.steps))]
     return max((w for w in ways if w.cards), key=lambda w: (len(w.cards), -w.first), default=None)
 
@@ -159,7 +161,7 @@ def _way(recorded: Recorded, first: int, place: Place) -> Way:
     present: list[str] = []
     stopped, last = "", first - 1
     for number, step in enumerate(recorded.steps[first:], start=first):
-        # What an earlier step of the way provides may be needed again, at another place.
+        # A feature that an earlier step of the way provides may be needed again, elsewhere.
         if step.provides and set(step.provides) <= place.features:
             present.append(step.card)
             continue
@@ -200,7 +202,7 @@ def _gain(steps: Sequence[Step], first: int, last: int) -> float | None:
 
 
 def retrieve(recorded: Iterable[Recorded], place: Place) -> tuple[Way, ...]:
-    """Ways of every lineage that is about such a place: the longest first, then the likest."""
+    """Ways of every comparable lineage: the longest first, then the most alike."""
     found = []
     for one in recorded:
         way = None if unlike(one.place, place) else longest_way(one, place)

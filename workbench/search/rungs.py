@@ -16,21 +16,21 @@ from workbench.search.ladder import LadderFile, RungSpec, load_ladder
 
 
 class Action(StrEnum):
-    """What becomes of a candidate."""
+    """What happens to a candidate."""
 
     PROMOTE = "promote"
     """Goes to the next rung, or is kept if this is the top one."""
     HOLD = "hold"
-    """It may climb later: nothing speaks against it, and others go first."""
+    """It may be promoted later: nothing speaks against it, and others go first."""
     PRUNE = "prune"
-    """It is never looked at again."""
+    """It is never evaluated again."""
 
 
 class RungResult(Struct, frozen=True, kw_only=True):
-    """What one rung found of one candidate, and what that cost.
+    """The result of one rung for one candidate, and its cost.
 
     Ratios are a base's time over the candidate's: 2.0 is half the time. The base is the incumbent,
-    or anything else that the incumbent's own result is against too.
+    or any kernel that the incumbent's own result also refers to.
     """
 
     sha256: str
@@ -41,22 +41,22 @@ class RungResult(Struct, frozen=True, kw_only=True):
     """Whether policy, compiler and correctness found nothing against it as far as they were asked;
     a time never makes it false."""
     unproven: bool = False
-    """The machine kept it from being judged: it is not the candidate's failure."""
+    """The machine kept it from being judged: not the candidate's failure."""
     cubin: str = ""
-    """`GateReport.work`, what it makes a GPU do; empty when that is not known."""
+    """`GateReport.work`, the digest of its work on a GPU; empty when that is not known."""
     number: int | None = None
     """Number of its transition, if it has one: `same kernel as v7`."""
     technique: str = ""
-    """What the line is for, by card category; empty for a seed."""
+    """The card category of its last step; empty for a seed."""
     kind: Kind = Kind.MODELED
     ratio: float | None = None
     """None where nothing was timed."""
     low: float | None = None
     high: float | None = None
-    """The interval's ends, where it has any; a modeled ratio has none."""
+    """Ends of the interval, where there is one; a modeled ratio has none."""
     gain: bool = False
-    """Whether the pairs' own test (`measure.pairs.answer`) found it faster than the incumbent by
-    what counts. Of a short kernel the interval is wider than what that test asks."""
+    """Whether the pairs' own test (`measure.pairs.answer`) found a gain over the incumbent. For a
+    short kernel the interval is wider than that test requires."""
     gpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     """Wall seconds of this rung alone."""
@@ -72,20 +72,20 @@ class Rung(Struct, frozen=True, kw_only=True):
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """What is to be done with a candidate, and why."""
+    """What happens to a candidate, and why."""
 
     action: Action
     reason: str
     """One sentence without a full stop."""
     score: float
-    """Orders candidates: the lower end of the speedup, and the rung's own term. Higher is better;
-    0 for one that is given up."""
+    """Sort key of candidates: the lower end of the speedup plus the rung's bonus. Higher is better;
+    0 when pruned."""
     rung: str = ""
     """The rung to which it is promoted; empty from the top rung, or if it is not."""
 
 
 class Interval(Struct, frozen=True):
-    """The interval in which a speedup over the incumbent lies."""
+    """The interval of a speedup over the incumbent."""
 
     low: float
     high: float
@@ -116,7 +116,7 @@ class Ladder:
         return cls(load_ladder(user))
 
     def without_gpu(self) -> "Ladder":
-        """The part that can be climbed where there is no GPU, with all of the budget for it."""
+        """The ladder without the rungs that need a GPU."""
         return self.without(*(rung.name for rung in self.rungs if rung.spec.needs_gpu))
 
     def without(self, *names: str) -> "Ladder":
@@ -173,7 +173,7 @@ class Ladder:
         *,
         trusted: bool,
     ) -> tuple[Action, str]:
-        """What the rungs say, the lowest first; the budget left aside."""
+        """The decision by the rungs, the lowest first."""
         last = reached[-1]
         rung = self.rung(last.rung)
         if refused := next((one for one in reached if not one.passed and not one.unproven), None):
@@ -188,10 +188,10 @@ class Ladder:
     def interval(
         self, result: RungResult, incumbent: RungResult | None, *, trusted: bool
     ) -> Interval | None:
-        """Between what the speedup over the incumbent lies; None where nothing may be said.
+        """The interval of the speedup over the incumbent; None where nothing can be said.
 
-        A modeled ratio may err by the ladder's `model_doubt` either way, and says nothing where
-        the model is not trusted. Kinds are never mixed: of another kind, the incumbent's says
+        A modeled ratio may err by the ladder's `model_doubt` either way, and says nothing where the
+        model is not trusted. Kinds are never mixed: an incumbent's result of another kind says
         nothing either.
         """
         own = self._ends(result, trusted=trusted)
@@ -201,7 +201,7 @@ class Ladder:
         if other is None or other.kind is not own.kind:
             return None
         if own.kind is Kind.MODELED:
-            # Of two modeled ratios the doubt is of their ratio, not of each.
+            # The model's doubt applies to the ratio of two modeled ratios, not to each of them.
             ratio, doubt = own.ratio / other.ratio, self.file.search.model_doubt.value
             return Interval(ratio / doubt, ratio * doubt, ratio, own.kind)
         low = own.low / other.high if isfinite(other.high) else 0.0
@@ -229,12 +229,12 @@ class Ladder:
 
 
 def _score(interval: Interval | None, rung: Rung) -> float:
-    """The lower end of the speedup, 1 where nothing is known, and the rung's own term."""
+    """The lower end of the speedup, 1 where nothing is known, plus the rung's bonus."""
     return (1.0 if interval is None else interval.low) + rung.spec.bonus.value
 
 
 def _ruled(interval: Interval | None, rung: Rung, *, top: bool, proven: bool) -> tuple[Action, str]:
-    """What an interval means at a rung, by its terms."""
+    """The decision that an interval means at a rung, by its thresholds."""
     spec, name = rung.spec, rung.name
     if interval is None:
         if top:
@@ -254,10 +254,10 @@ def _ruled(interval: Interval | None, rung: Rung, *, top: bool, proven: bool) ->
 def _as_modeled(
     last: RungResult, incumbent: RungResult | None, rung: Rung, *, trusted: bool
 ) -> tuple[Action, str]:
-    """On a ladder that measures nothing: the modeled ratio itself, as the gate without a GPU.
+    """On a ladder without measurements: the modeled ratio itself decides, as in the gate.
 
-    No rung above will know better. It may speak for a candidate anywhere, and against one only
-    where the model is trusted.
+    No higher rung will know better. It may promote a candidate anywhere, and prune one only where
+    the model is trusted.
     """
     base = 1.0 if incumbent is None else incumbent.ratio
     alike = incumbent is None or incumbent.kind is Kind.MODELED

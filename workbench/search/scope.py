@@ -27,13 +27,13 @@ _FROM = {"draft": 0, "tried": 1, "admitted": 2}
 
 
 def standing_refusal(skill: Skill, state: ProposerState, rule: Standing) -> str:
-    """Disabled by a person, or without the trials that it needs and not asked for."""
+    """Why a card may not be chosen unasked: disabled by a person, or without trials."""
     card_id = skill.card.id
     if card_id in state.library.disabled:
         return "disabled by you"
     if card_id in state.library.pinned:
         return ""
-    # Whoever edits a shipped card wants it to go on being chosen.
+    # An edited shipped card stays eligible.
     own = skill.origin == "user" and skill.replaces is None
     least = rule.own_from if own else "tried" if rule.shipped_draft == "asked" else "draft"
     asking = f"only when asked, workbench skills pin {card_id}"

@@ -1,4 +1,4 @@
-"""When a search has nothing left to gain: it came to rest, or it came near the limit. Pure."""
+"""When a search has nothing left to gain: it has stagnated, or is near the limit. Pure."""
 
 from collections.abc import Sequence
 from math import prod
@@ -7,7 +7,7 @@ from workbench.search.ladder import SearchSpec
 
 
 def gained(*, accepted: bool, speed: float | None) -> float:
-    """What a round made the best faster by, as a ratio; 1 where it did not.
+    """By which factor a round made the best kernel faster; 1 where it did not.
 
     `speed` is the round's own against the kernel that it was to beat; None where it has none.
     """
@@ -15,9 +15,9 @@ def gained(*, accepted: bool, speed: float | None) -> float:
 
 
 def at_rest(gains: Sequence[float], spec: SearchSpec) -> str:
-    """Why the last rounds gained too little to go on; empty when they did, or are too few.
+    """Why the search has stagnated; empty when it has not, or rounds are too few.
 
-    `gains` are what each round `gained`. The rule is KernelAgent's.
+    `gains` are the `gained` of each round. The rule is KernelAgent's.
     """
     rounds, least = int(spec.plateau_rounds.value), spec.plateau_gain.value
     last = gains[-rounds:] if rounds else ()
@@ -27,7 +27,7 @@ def at_rest(gains: Sequence[float], spec: SearchSpec) -> str:
 
 
 def near_limit(share: float | None, spec: SearchSpec) -> str:
-    """Why a kernel is as fast as it needs to be; empty when it is not, or nobody knows.
+    """Why a kernel is as fast as it needs to be; empty when it is not, or the limit is unknown.
 
     `share` is `Limit.share` of a time of the same kind: 1 is all that the device can do.
     """

@@ -1,8 +1,8 @@
-"""Cards that pay only together: what one requires is put in with it, in one step.
+"""Cards that pay only together: what one requires is applied with it, in one step.
 
-A card that loses by itself is in a lineage for a later one, which says `requires` (`lineage.
-leaping`). Tried alone it would be refused; so it is carried out with the one that makes it pay, and
-the gate judges the two as one step.
+A card that is slower by itself is in a lineage for a later one, which says `requires`
+(`lineage.leaping`). Alone it would be refused; so it is applied together with the card that makes
+it pay, and the gate judges the two as one step.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from workbench.skills.records import Parameter
 
 
 class Prepared(Struct, frozen=True):
-    """A source to which everything was done that a card requires."""
+    """A source to which everything that a card requires has been applied."""
 
     source: str
     first: tuple[str, ...]
-    """Cards that did it, in order."""
+    """Cards that were applied, in order."""
 
 
 def missing(skill: Skill, line: Line, library: Library) -> frozenset[str]:
@@ -34,7 +34,7 @@ def missing(skill: Skill, line: Line, library: Library) -> frozenset[str]:
 
 
 def prepared(skill: Skill, kernel: str, state: ProposerState, line: Line) -> Prepared | None:
-    """What the card requires, put in by other cards of the library; None where they cannot."""
+    """The source with what the card requires, applied by other cards; None where that fails."""
     left = set(missing(skill, line, state.library))
     source, first = state.source, list[str]()
     for one in sorted(state.library.skills.values(), key=lambda s: (s.card.order, s.card.id)):
@@ -50,15 +50,15 @@ def prepared(skill: Skill, kernel: str, state: ProposerState, line: Line) -> Pre
 
 
 def freed(skill: Skill) -> Skill:
-    """The card where what it requires is put in with it."""
+    """The card without the requirements that are applied together with it."""
     return structs.replace(skill, card=structs.replace(skill.card, requires=()))
 
 
 def prepares(skill: Skill, state: ProposerState, line: Line) -> str:
-    """The card that this one is only there for; empty where it may go alone.
+    """The card that this one only prepares; empty where it may be applied alone.
 
-    A card whose recorded effect is no gain prepares another that requires it. One that a person
-    asked for goes alone, unless the other one was asked for too.
+    A card whose recorded effect is no gain prepares another one that requires it. A card that a
+    person asked for is applied alone, unless the other one was asked for too.
     """
     if all(e.metric != "time" or e.direction == "down" for e in skill.card.effect):
         return ""
@@ -79,12 +79,12 @@ def _elsewhere(skill: Skill, state: ProposerState) -> bool:
 
 
 def _plain(kind: str, values: Sequence[Parameter]) -> tuple[Parameter, ...]:
-    """The values that need no facts: an expression stands for a number that is not known here."""
+    """Parameter values that need no facts: a placeholder for an expression over facts."""
     return tuple(v for v in values if kind != "int" or not isinstance(v, str))
 
 
 def _carried_out(skill: Skill, kernel: str, source: str) -> str:
-    """What a card's first values make of a source; empty where they make nothing of it."""
+    """The source after a card's first values; empty where they do not apply."""
     edit, grid = skill.edit, skill.card.carrier.grid
     if edit is None:
         return ""

@@ -61,13 +61,13 @@ _ORDER: dict[str, Callable[[int | float, int | float], bool]] = {
 
 
 class Unknown(Struct, frozen=True):
-    """No value, and why."""
+    """The absence of a value, with the reason."""
 
     why: str
 
 
 class Answer(Struct, frozen=True):
-    """What evaluation says, with the values filled in."""
+    """The result of an evaluation, with the values filled in."""
 
     truth: Truth
     because: str
@@ -121,7 +121,7 @@ _OPPOSITE = {Truth.YES: Truth.NO, Truth.NO: Truth.YES, Truth.UNKNOWN: Truth.UNKN
 
 
 def _joined(parts: list[Answer], decides: Truth, word: str) -> Answer:
-    """`and` is decided by a no, `or` by a yes; only what decided is told."""
+    """`and` is decided by a no, `or` by a yes; only the deciding part is reported."""
     truths = [p.truth for p in parts]
     if decides in truths:
         truth = decides

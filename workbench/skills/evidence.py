@@ -6,15 +6,15 @@ from workbench.measure.trust import why_not_trusted
 from workbench.skills.records import EvidenceRow
 
 SAME = 0.002
-"""Modeled times nearer than this part of one another are the same: the model does not see what the
-edit changes. It is no noise: both are modeled from one sample of programs (ours)."""
+"""Relative difference below which two modeled times are the same: the model does not see what the
+edit changes. No noise: both are modeled from one sample of programs (ours)."""
 
 
 def speaks(row: EvidenceRow) -> bool:
-    """Whether a row says something of its card.
+    """Whether a row is evidence for or against its card.
 
-    A doubt of the gate does not, and neither does a modeled time where the model was not shown to
-    rank such kernels or does not see the change. What is wrong is wrong everywhere.
+    A gate that was unproven is none, nor is a modeled time where the model was not shown to rank
+    such kernels or does not see the change. A wrong result is evidence everywhere.
     """
     if row.verdict == "unproven":
         return False
@@ -24,8 +24,10 @@ def speaks(row: EvidenceRow) -> bool:
 
 
 def heard(rows: Iterable[EvidenceRow]) -> tuple[EvidenceRow, ...]:
-    """The rows that count, in their order: those that speak, but what was measured on a problem and
-    target silences what was only modeled there."""
+    """The rows that count, in their order.
+
+    Those that are evidence; a measured row on a problem and target replaces modeled ones there.
+    """
     every = [row for row in rows if speaks(row)]
     measured = {(r.problem, r.target) for r in every if r.kind == "measured"}
     return tuple(r for r in every if r.kind == "measured" or (r.problem, r.target) not in measured)

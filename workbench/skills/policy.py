@@ -32,8 +32,9 @@ class Ruling(Struct, frozen=True, kw_only=True):
     vetoes: tuple[Veto, ...]
 
     def place(self, methods: frozenset[str]) -> int:
-        """How early a card of these methods may be used: a case's place, then the rest, then what
-        the first case forbids."""
+        """How early a card of these methods may be used: by case, then the rest, then what is
+        forbidden.
+        """
         for place, held in enumerate(self.cases):
             if methods & set(held.case.allow):
                 return place

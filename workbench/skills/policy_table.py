@@ -37,7 +37,7 @@ class BottleneckRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     when: str
     source: str
     signature: bool = False
-    """Told by the code itself, before any profile is asked."""
+    """Visible in the code itself, before any profile is read."""
 
 
 class Method(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,13 +47,13 @@ class Method(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     says: str
     edits: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
-    """A card that provides one of them is of this method."""
+    """A card that provides one of them belongs to this method."""
     cards: tuple[str, ...] = ()
     source: str
 
 
 class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One row of the table: what a bottleneck, seen so, may and may not be answered with."""
+    """One row of the table: which methods a bottleneck allows and forbids under a condition."""
 
     id: str
     bottleneck: str
@@ -62,12 +62,12 @@ class Case(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     allow: tuple[str, ...]
     forbid: tuple[str, ...] = ()
     size: Size
-    """What may be expected of it."""
+    """The gain that may be expected."""
     source: str
 
 
 class Veto(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What closes a method whatever the case."""
+    """Forbids a method in every case."""
 
     id: str
     says: str
@@ -108,7 +108,7 @@ class Ranking(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     large: float
     medium: float
     other_case: float
-    """Part of the gain that counts for a card that only a later case allows; and so on below."""
+    """Factor on the gain of a card that only a later case allows; applied once per case."""
     beyond_cases: float
     forbidden: float
     draft: float

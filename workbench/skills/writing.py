@@ -22,7 +22,7 @@ from workbench.skills.records import Admission, EvidenceRow, Risk
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _BLOCKS = re.compile(r"(?m)^(?=\[)")
-"""Between the tables of a card's file."""
+"""Separates the tables of a card's file."""
 _SEEN = re.compile(r"seen\s*=")
 
 
@@ -208,7 +208,7 @@ def add_risks(
 
 
 def _newly_met(block: str, met: Mapping[str, str]) -> str:
-    """Where the block's risk was met, if it does not say so yet."""
+    """Where the block's risk was met, if it does not list that yet."""
     (risk,) = tomllib.loads(block)["risk"]
     return "" if risk.get("seen") else met.get(risk["says"], "")
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from workbench.gate.correctness.cases import (
+    BESIDE,
     FAR_OUT,
     ORDERED,
     SPECIAL,
@@ -33,7 +34,7 @@ def test_a_plan_has_every_case_and_half_of_each_poison(seed):
     assert calls[0].case is Case.FRESH
     assert not calls[0].same_storage
     assert [call.case for call in calls[-3:]] == [Case.FRESH, Case.EDITED, Case.FRESH]
-    assert {call.case for call in calls} == set(Case) - {*FAR_OUT, *ORDERED, *SPECIAL}
+    assert {call.case for call in calls} == set(Case) - {*FAR_OUT, *BESIDE, *SPECIAL}
     assert sum(call.poison is Poison.NAN for call in calls) in {5, 6}
     assert [call.perturb is not None for call in calls[-3:]].count(True) == 1
     assert len({call.seed for call in calls}) == 11
@@ -78,6 +79,19 @@ def test_a_case_keeps_layout_and_leaves_integers_alone(case):
         assert (rows <= 0).all()
         assert (rows.diff(dim=-1) >= 0).all()
         assert torch.equal(made[0].abs().sort(-1).values, inputs[0].abs().sort(-1).values)
+    if case in (Case.BELOW, Case.APART):
+        # Half of the digits of each dtype go to the offset: 2^12 spreads in fp32, 2^5 in fp16.
+        above = -1 if case is Case.BELOW else 1
+        moved = (made[0].double() - inputs[0].double()) / inputs[0].double().std(correction=0)
+        assert torch.allclose(moved, torch.tensor(above * 4096.0).double(), rtol=1e-3)
+        if case is Case.APART:  # the second tensor on the other side, the third as the first
+            assert made[1].max() < 0 < made[3].min()
+    if case in (Case.GROWING, Case.FADING):
+        size = (made[0].double() / inputs[0].double()).abs()
+        assert (made[0] >= 0).all()
+        assert float(size[0, 0]) == pytest.approx(1 / 16 if case is Case.GROWING else 16)
+        assert float(size[-1, -1]) == pytest.approx(16 if case is Case.GROWING else 1 / 16)
+        assert (made[1] <= 0).all() == (case is Case.GROWING)
     if case is Case.ONES:
         assert set(made[0].unique().tolist()) == {0.0, 1.0}
     if case in SPECIAL:

@@ -38,7 +38,7 @@ class _Desk:
         self.nest: Nest
         self.nest, self.inputs = reference.oracle.draw(seed)
         self.models: dict[int, nn.Module] = {}
-        answer(reference, self.nest, self.inputs, drawn_so=True)
+        answer(reference, self.nest, self.inputs)
 
     def given(self) -> Any:  # noqa: ANN401 -- whatever the problem's inputs are
         """The inputs, to be spoilt."""

@@ -47,10 +47,24 @@ class Case(StrEnum):
     """Fresh numbers without their signs, negated and put in order within each row: nothing is
     larger than what padding with zeros holds."""
     FALLING = "positive, falling along rows"
+    BELOW = "far below zero"
+    """Fresh numbers on an offset that leaves them half of their digits: a variance taken as a
+    difference of large numbers is noise, a maximum that begins at zero is none."""
+    APART = "far from zero, above and below by turns"
+    """The same, tensors on either side of zero by turns, the first above."""
+    GROWING = "growing along rows and columns, of either sign by turns"
+    """Fresh numbers without their signs, from a quarter to four times as large along each of the
+    last two dimensions; every second tensor negative. Blocks of all weights are among their
+    products, also such as count little: a block that is left out is missed."""
+    FADING = "positive, fading along rows and columns"
 
 
 ORDERED = (Case.RISING, Case.FALLING)
-"""Fresh numbers in order, beside the plan."""
+"""Fresh numbers in order."""
+STRAINED = (Case.BELOW, Case.APART, Case.GROWING, Case.FADING)
+"""Numbers that a reference need not be able to answer for: whether it is, is looked at."""
+BESIDE = (*ORDERED, *STRAINED)
+"""Value cases beside the plan."""
 FAR_OUT = (Case.HUGE, Case.VAST, Case.NEGATED, Case.EQUAL)
 """Cases that only ask whether another way through a kernel is ever taken."""
 SPECIAL = (Case.NOT_A_NUMBER, Case.INFINITE)
@@ -122,21 +136,29 @@ def plan(
 ) -> tuple[Call, ...]:
     """The calls of one shape, in the order they are made.
 
-    All of them are 11 (gate protocol, section 8): the first is fresh, the order of the seven in the
-    middle is drawn, three end it, of which the second is the first with a part drawn anew; one of
-    them is on new weights. Without floating-point inputs (`floats` false) every value case but the
-    storage one is a fresh draw. Half of the calls run on NaN-filled memory and half, drawn apart,
-    are watched. A fresh call for each of the problem's `layouts` follows.
+    With all effort there are 11 (gate protocol, section 8): a fresh one, seven in random order,
+    then a fresh one, that one with a part drawn anew, and a fresh one; one of the last three has
+    new weights. Without floating-point inputs (`floats` false) every value case is a fresh draw,
+    except the one that reuses storage. Half of the calls run on NaN-filled memory; another half,
+    drawn independently, is watched. One fresh call follows in each of the problem's `layouts`.
     """
     rng = random.Random(derive(seed, shape, "plan"))  # noqa: S311  # keyed by the judge's secret seed
-    cases = _cases(rng, effort, floats)
+    values = _value_calls(rng, seed, shape, _cases(rng, effort, floats))
+    wanted = layouts if floats and effort is Effort.ALL else ()
+    return values + _layout_calls(rng, seed, shape, wanted, first=len(values))
+
+
+def _value_calls(
+    rng: random.Random, seed: bytes, shape: str, cases: Sequence[Case]
+) -> tuple[Call, ...]:
+    """One call for each case, with its memory, its log and its weights drawn."""
     count = len(cases)
     poisons = [Poison.NAN if i % 2 else Poison.PATTERN for i in range(count)]
     watched = [i % 2 == 0 for i in range(count)]
     rng.shuffle(poisons)
     rng.shuffle(watched)
     new_weights = count - rng.randint(1, min(3, count - 1))
-    planned = tuple(
+    return tuple(
         Call(
             number=number,
             case=case,
@@ -148,8 +170,13 @@ def plan(
         )
         for number, case in enumerate(cases)
     )
-    wanted = layouts if floats and effort is Effort.ALL else ()
-    return planned + tuple(
+
+
+def _layout_calls(
+    rng: random.Random, seed: bytes, shape: str, layouts: Sequence[Layout], *, first: int
+) -> tuple[Call, ...]:
+    """One fresh call in each layout, numbered from `first`."""
+    return tuple(
         Call(
             number=number,
             case=Case.FRESH,
@@ -159,7 +186,7 @@ def plan(
             watched=False,
             layout=layout,
         )
-        for number, layout in enumerate(wanted, start=count)
+        for number, layout in enumerate(layouts, start=first)
     )
 
 

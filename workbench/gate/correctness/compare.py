@@ -12,6 +12,7 @@ of their terms; the second part lets a kernel be as inexact as the reference its
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from msgspec import Struct
@@ -48,6 +49,10 @@ SPREAD_SHARE = 0.05
 """A low-variance output may be off by 5 % of its own standard deviation (gate protocol, 8.4)."""
 
 
+_MOST_GIVEN = 1 << 24
+_LOOKED_UP = 4096
+"""Elements of all inputs, and of an output that are looked for among them (ours)."""
+
 EXACT = {"float64": 2**53, "float32": 2**24, "float16": 2**11, "bfloat16": 2**8}
 """Whole numbers up to which a dtype holds every one (gate protocol, section 8.3)."""
 
@@ -69,6 +74,8 @@ class Slack(Struct, frozen=True):
     anything between them is right."""
     spread: float = 0.0
     """The largest error of further runs, where each gives other bits."""
+    nothing: bool = False
+    """The reference is no measure for such inputs: nothing is compared."""
 
 
 NO_SLACK = Slack()
@@ -99,6 +106,22 @@ def exact(gold: torch.Tensor, native: torch.Tensor) -> bool:
     return whole and agrees and float(answer.max()) > float(answer.min())
 
 
+def moved(gold: torch.Tensor, native: torch.Tensor, inputs: Sequence[torch.Tensor]) -> bool:
+    """Whether the reference only moves numbers: sorts, gathers, takes the largest.
+
+    Its answer is exact, and at least half of what is not zero in it (of some elements) stands in an
+    input of that dtype: what is rounded on the way is neither.
+    """
+    given = [x.reshape(-1) for x in inputs if x.dtype is native.dtype]
+    if not native.is_floating_point() or not 0 < sum(x.numel() for x in given) <= _MOST_GIVEN:
+        return False
+    if not bool((gold.double() == native.double()).all()):
+        return False
+    some = native.reshape(-1)[:: -(-native.numel() // _LOOKED_UP)] if native.numel() else native
+    some = some[some != 0]
+    return some.numel() > 1 and float(torch.isin(some, torch.cat(given)).double().mean()) >= 0.5
+
+
 def measure_special(
     what: str, got: torch.Tensor, gold: torch.Tensor, native: torch.Tensor
 ) -> Measured:
@@ -126,9 +149,11 @@ def _special(values: torch.Tensor) -> torch.Tensor:
     return infinite + 2 * torch.isnan(values).to(torch.int8)
 
 
-def measure_equality(what: str, got: torch.Tensor, native: torch.Tensor) -> Measured:
-    """Compare one tensor whose every element must be the reference's."""
-    return _measure_exact(what, str(native.dtype).removeprefix("torch."), got, native, None)
+def measure_equality(
+    what: str, got: torch.Tensor, native: torch.Tensor, excused: torch.Tensor | None = None
+) -> Measured:
+    """Compare one tensor whose every element must be the reference's, but for those excused."""
+    return _measure_exact(what, str(native.dtype).removeprefix("torch."), got, native, excused)
 
 
 def measure(  # three tensors, their rule, and what is known of their doubt
@@ -187,18 +212,13 @@ def _measure_rounded(
         return Measured(what=what, dtype=dtype)
     value, answer, own = got.double(), gold.double(), native.double()
     finite, wrong = _finite_masks(value, answer, own, torch.finfo(native.dtype).max)
-    error = torch.where(finite, (value - answer).abs(), 0.0)
     size = torch.where(finite, answer.abs(), 0.0)
     count = int(finite.sum())
     rms = float((size.square().sum() / max(count, 1)).sqrt())
     own_error = max(slack.spread, float(torch.where(finite, (own - answer).abs(), 0.0).max()))
     rounding = rule.factor * rule.eps * (size + rms)
     bound = rounding.clamp(min=max(4 * own_error, _least(native.dtype)))
-    if slack.seen is not None:
-        low, high = torch.minimum(slack.seen[0], answer), torch.maximum(slack.seen[1], answer)
-        jumps = (high - low > JUMP * bound) & finite
-        between = (low - value).clamp(min=0.0) + (value - high).clamp(min=0.0)
-        error = torch.where(jumps, between, error)
+    error = _error(value, answer, finite, bound, slack.seen)
     ratio = torch.nan_to_num(error / bound, nan=math.inf)
     worst = wrong if bool(wrong.any()) else ratio
     index = _index(worst.reshape(-1).to(torch.float64).argmax(), native.shape)
@@ -215,6 +235,23 @@ def _measure_rounded(
         native=float(own[index]),
         bound=float(bound[index]),
     )
+
+
+def _error(
+    value: torch.Tensor,
+    gold: torch.Tensor,
+    finite: torch.Tensor,
+    bound: torch.Tensor,
+    seen: tuple[torch.Tensor, torch.Tensor] | None,
+) -> torch.Tensor:
+    """Distance from the answer; where runs of the reference jump, from the range they span."""
+    error = torch.where(finite, (value - gold).abs(), 0.0)
+    if seen is None:
+        return error
+    low, high = torch.minimum(seen[0], gold), torch.maximum(seen[1], gold)
+    jumps = (high - low > JUMP * bound) & finite
+    outside = (low - value).clamp(min=0.0) + (value - high).clamp(min=0.0)
+    return torch.where(jumps, outside, error)
 
 
 def _finite_masks(

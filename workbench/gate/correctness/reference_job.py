@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from msgspec import structs
 
-from workbench.gate.correctness.cases import SPECIAL, Case
+from workbench.gate.correctness.cases import SPECIAL, STRAINED, Case
 from workbench.gate.correctness.compare import Rule, measure, rule_for
-from workbench.gate.correctness.comparing import Answered, Comparison
+from workbench.gate.correctness.comparing import Answered, Comparison, Kind
 from workbench.gate.correctness.gold import Answer
 from workbench.gate.correctness.layout import (
     entry,
@@ -128,9 +128,7 @@ def draw(
     inputs = apply_case(message.case, drawn, before, message.seed)
     if message.layout is not None:
         inputs = [laid_out(t, message.layout) if t.is_floating_point() else t for t in inputs]
-    drawn_so = message.case in {Case.FRESH, Case.KEPT_ENDS, Case.EDITED}
-    ones, special = message.case is Case.ONES, message.case in SPECIAL
-    reply = answer(reference, nest, inputs, drawn_so=drawn_so, ones=ones, special=special)
+    reply = answer(reference, nest, inputs, kind_of(message.case))
     return encode(reply), travelling(reference, inputs)
 
 
@@ -202,19 +200,24 @@ def recheck(
     return encode(Rechecked(changed=tuple(changed))), []
 
 
+def kind_of(case: Case) -> Kind:
+    """What a case's inputs are to whoever compares."""
+    if case in {Case.FRESH, Case.KEPT_ENDS, Case.EDITED}:
+        return Kind.DRAWN
+    if case is Case.ONES:
+        return Kind.ONES
+    if case in SPECIAL:
+        return Kind.SPECIAL
+    return Kind.STRAINED if case in STRAINED else Kind.CHANGED
+
+
 def answer(
-    reference: Bench,
-    nest: Nest,
-    inputs: list[torch.Tensor],
-    *,
-    drawn_so: bool,
-    ones: bool = False,
-    special: bool = False,
+    reference: Bench, nest: Nest, inputs: list[torch.Tensor], kind: Kind = Kind.DRAWN
 ) -> Made:
     """Make the answers to inputs, and keep both to compare with."""
     native = reference.oracle.native(nest, inputs)
     gold = reference.oracle.gold(nest, inputs, native)
-    reference.call = Answered(nest, inputs, native, gold, drawn_so, ones, special)
+    reference.call = Answered(nest, inputs, native, gold, kind)
     return Made(
         inputs=nest,
         entries=tuple(entry(p, t) for p, t in zip(tensor_paths(nest), inputs, strict=True)),

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from workbench.gate.correctness.cases import SPECIAL, Case
+from workbench.gate.correctness.cases import SPECIAL, STRAINED, Case
 from workbench.gate.correctness.layout import copied, window
 
 CENTRE = 0.37
@@ -22,6 +22,8 @@ EDIT = 64
 """An edited tensor has one stretch of this share of its elements drawn anew (ours)."""
 KEPT = 1
 """Elements kept at either end of a tensor where a fingerprint would look."""
+OCTAVES = 4.0
+"""From one end of a dimension to the other (ours)."""
 
 
 def apply_case(
@@ -38,7 +40,9 @@ def apply_case(
     surely = floats[int(torch.randint(len(floats), (), generator=generator))] if floats else -1
     for place, x in enumerate(inputs):
         new = copied(x)
-        if x.is_floating_point() and (place == surely or case not in SPECIAL):
+        if x.is_floating_point() and case in STRAINED:
+            _strain(case, new, turn=floats.index(place))
+        elif x.is_floating_point() and (place == surely or case not in SPECIAL):
             _change(case, new, generator)
         if before is not None and place < len(before):
             if case is Case.KEPT_ENDS:
@@ -73,12 +77,42 @@ def _change(case: Case, x: torch.Tensor, generator: torch.Generator) -> None:
             _store(flat, flat.double() * FACTORS[case])
 
 
+def _strain(case: Case, x: torch.Tensor, turn: int) -> None:
+    """Put a private tensor on an offset, or let it grow or fade; `turn` counts tensors."""
+    flat, sign = window(x), 1.0 if turn % 2 == 0 else -1.0
+    if not x.numel():
+        return
+    if case in (Case.BELOW, Case.APART):
+        _store(flat, flat.double() + (sign if case is Case.APART else -1.0) * _offset(flat))
+        return
+    place = flat if _shared(x) else x
+    sizes = place.double().abs() * (sign if case is Case.GROWING else 1.0)
+    for dim in range(max(place.dim() - 2, 0), place.dim()):
+        octaves = torch.linspace(-OCTAVES / 2, OCTAVES / 2, place.shape[dim], dtype=torch.float64)
+        octaves = octaves if case is Case.GROWING else octaves.flip(0)
+        along = [-1 if other == dim else 1 for other in range(place.dim())]
+        sizes *= (2.0**octaves).to(x.device).reshape(along)
+    _store(place, sizes)
+
+
 def _put_in_order(x: torch.Tensor, flat: torch.Tensor, *, falling: bool) -> None:
     """Sizes in order along the last dimension; in memory where elements of a row share it."""
-    shared = any(n > 1 and s == 0 for n, s in zip(x.shape, x.stride(), strict=True))
-    place = flat if shared or not x.dim() else x
+    place = flat if _shared(x) or not x.dim() else x
     sizes = place.double().abs().sort(dim=-1, descending=True).values
     place.copy_((sizes if falling else -sizes).to(x.dtype))
+
+
+def _shared(x: torch.Tensor) -> bool:
+    """Whether elements share memory along a dimension."""
+    return any(n > 1 and s == 0 for n, s in zip(x.shape, x.stride(), strict=True))
+
+
+def _offset(flat: torch.Tensor) -> float:
+    """So many times the spread of the numbers that half of their dtype's digits tell them apart."""
+    digits = round(-math.log2(torch.finfo(flat.dtype).eps))
+    numbers = flat.double()
+    spread = float(numbers.std(correction=0)) or float(numbers.square().mean().sqrt())
+    return 2.0 ** ((digits + 1) // 2) * spread
 
 
 def _anywhere(x: torch.Tensor, generator: torch.Generator) -> int:
@@ -91,10 +125,10 @@ def _put(flat: torch.Tensor, place: int, value: float) -> None:
     _store(flat[place : place + 1], torch.full((1,), value, dtype=torch.float64))
 
 
-def _store(flat: torch.Tensor, values: torch.Tensor) -> None:
+def _store(place: torch.Tensor, values: torch.Tensor) -> None:
     # Narrow dtypes end below the new values (float8_e4m3fn at 448): saturate, never overflow.
-    top = torch.finfo(flat.dtype).max
-    flat.copy_(values.clamp(-top, top).to(flat.dtype))
+    top = torch.finfo(place.dtype).max
+    place.copy_(values.clamp(-top, top).to(place.dtype))
 
 
 def _keep_ends(x: torch.Tensor, old: torch.Tensor) -> None:

@@ -273,7 +273,7 @@ class _Part:
                 return None
             got = with_its_values(native.choices, native.outputs, got, self._output)
         comparison = Comparison(
-            Answered(message.inputs, inputs, native, gold, drawn_so=True),
+            Answered(message.inputs, inputs, native, gold),
             rule=full.rule,
             selections=message.selections,
             oracle=full.oracle,

@@ -59,8 +59,12 @@ _CANDIDATE = "workbench.gate.correctness.full.candidate_job"
 _SECONDS = 90.0
 _LIMITS = Limits(wall_seconds=_SECONDS, memory_bytes=16 << 30)  # reserved memory counts too
 _REFERENCE_LIMITS = Limits(memory_bytes=16 << 30)
+_WHOLE = 24_000_000
+"""Work of a whole call that is run where a sample says nothing (ours): some 5 s of one core."""
 _FEW, _FEW_WORK = 3, 4_000_000
 """Programs of each launch in a further configuration, and their work (ours): about 1 s each."""
+_ACCESS_WORK, _BYTES_A_LANE, _FLOPS_A_LANE = 5000.0, 4.0, 100.0
+"""Of `TraceSettings.work`, as far as a trace tells."""
 _MOST_STATE = 1 << 30
 """Bytes of weights that the reference's worker makes for real (ours); twice that in fp64."""
 
@@ -173,9 +177,38 @@ def _looked(
         return _judged(full, answer, decode(said.body, ComparedStored), setting.seed)
 
     first = of(request)
+    few = structs.replace(request, sample=_FEW, work=_FEW_WORK)
+    others = [structs.replace(few, configs=c) for c in setting.others()]
+    work = _whole_work(first)
+    if not first.evidence.get("elements") and work is not None and work <= _WHOLE:
+        # A sum of what all programs add cannot be told from a part of them.
+        whole = of(structs.replace(request, sample=None, work=None))
+        if whole.evidence.get("elements"):
+            first = structs.replace(whole, traced=_sampled(first, whole))
+            count = max(int(_WHOLE / max(work, 1.0)), 1)
+            others = [structs.replace(c, sample=None, work=None) for c in others[:count]]
     if first.findings or not first.evidence.get("elements"):
         return first
-    return _likewise(first, [structs.replace(request, configs=c) for c in setting.others()], of)
+    return _likewise(first, others, of)
+
+
+def _whole_work(look: FullLook) -> float | None:
+    """What running every program would take, in the unit of `TraceRequest.work`; None: unknown."""
+    if not isinstance(look.traced, Traced) or look.traced.fault is not None:
+        return None
+    return sum(
+        trace.programs * _ACCESS_WORK * (trace.loads + 1)
+        + sum(one.loaded + one.stored for one in trace.traffic.values()) / _BYTES_A_LANE
+        + sum(trace.dot_flops.values()) / _FLOPS_A_LANE
+        for trace in look.traced.traces
+    )
+
+
+def _sampled(first: FullLook, whole: FullLook) -> Traced | Finding | None:
+    """The trace of the sample, which is what other versions are traced by, held as compared."""
+    if isinstance(first.traced, Traced) and isinstance(whole.traced, Traced):
+        return structs.replace(first.traced, compared=whole.traced.compared)
+    return first.traced
 
 
 def _likewise(
@@ -186,7 +219,7 @@ def _likewise(
     for asked in others:
         if time.monotonic() > until:
             break
-        other = of(structs.replace(asked, sample=_FEW, work=_FEW_WORK))
+        other = of(asked)
         if other.findings:
             found = tuple(_in(asked.configs, finding) for finding in other.findings)
             return structs.replace(first, findings=found)
@@ -301,8 +334,7 @@ def _judged(
     else:
         says = (
             f"{compared.programs} programs at {full.shape}, {count} of {whole} elements "
-            f"({100 * count / whole:.2g} %), worst error {worst:.2g} of the bound; "
-            f"{100 * answer.stood_for:.3g} % of {_asked(answer)} go the way of one that ran"
+            f"({100 * count / whole:.2g} %), worst error {worst:.2g} of the bound; {_ran(answer)}"
         )
     findings += [] if findings else doubts(full, answer, compared, seed)
     everywhere = bool(compared.elements) and all(compared.elements)
@@ -312,6 +344,12 @@ def _judged(
         evidence=evidence,
         traced=structs.replace(answer.traced, compared=everywhere),
     )
+
+
+def _ran(answer: TracedFull) -> str:
+    if all(trace.sampled >= trace.programs for trace in answer.traced.traces):
+        return "every program of every launch ran"
+    return f"{100 * answer.stood_for:.3g} % of {_asked(answer)} go the way of one that ran"
 
 
 def _asked(answer: TracedFull) -> str:

@@ -95,7 +95,7 @@ def compared(source: str, off: float, seed: int):
     torch.manual_seed(seed)
     native = oracle.native(nest, inputs)
     gold = oracle.gold(nest, inputs, native)
-    case = Answered(nest, inputs, native, gold, drawn_so=True)
+    case = Answered(nest, inputs, native, gold)
     comparison = Comparison(
         case, rule=lambda dtype: rule_for(dtype, {}, tf32=False), selections=(), oracle=oracle
     )

@@ -1,13 +1,17 @@
 """A step on a GPU is timed before it is compared; nothing is kept that was not compared."""
 
 import pytest
+from engine_parts import new_session
 from gate_kit import ADD_RELU, problem
 from msgspec import structs
 from session_kit import step, transition
 from test_engine_rungs import HONEST, shop, version
 
-from workbench.engine import halves
+from workbench.agents.memory import remember
+from workbench.engine import gatehouse, halves
 from workbench.engine.climbing import Climb
+from workbench.engine.evidence import evidence_of
+from workbench.engine.fleet import Fleet, Station
 from workbench.engine.history import History
 from workbench.engine.twins import twin_of
 from workbench.gate.candidate import candidate_of
@@ -19,7 +23,7 @@ from workbench.gate.records import Blame, Finding, Outcome, Stage, StageReport, 
 from workbench.gate.timing.report import FOUND_ONCE
 from workbench.measure.records import Kind, PairSamples, Speed, Time
 from workbench.search.rungs import Ladder
-from workbench.session.records import Answer
+from workbench.session.records import Answer, Decision
 
 __all__ = ["shop"]
 
@@ -85,9 +89,56 @@ def test_what_is_no_faster_is_refused_without_being_compared(shop, code):
     assert given == []
     assert [one.stage for one in report.stages] == list(Stage)
     assert report.report(Stage.CORRECTNESS).outcome is Outcome.SKIPPED
+    assert report.says == f"{code}; not compared", "nothing says that it is right"
+    assert report.report(Stage.CORRECTNESS).says.startswith("not compared")
     assert (report.speed.ratio, report.gpu_seconds, report.rung) == (0.9, 1.5, 1)
     ended = [one.report.stage for one in told if one.report is not None]
     assert ended == list(Stage), "and it is told stage by stage, once"
+
+
+def test_nobody_who_remembers_a_slow_kernel_takes_it_for_right(tmp_path, shop):
+    """A model's memory, the reasons in git and the rows for cards all say it."""
+    report, _, _ = gated(shop, WRONG, Half("first", Outcome.FAILED, "profile.slower", ratio=0.9))
+    store = new_session(tmp_path / "one")
+    store.record(transition(0, None), "# v0\n")
+    reason = Decision(answer=Answer.REJECTED, by="gate", reason=report.says)
+    plan = step(edit="block", card="block-size")
+    slow = structs.replace(transition(1, 0), gate=report, plan=plan, decision=reason)
+    store.record(slow, "# v1\n")
+    assert "not compared" in remember([slow], {}).attempts[0].says()
+    (row,) = (one.row for one in evidence_of(store.folder) if one.card == "block-size")
+    assert row.verdict == "rejected"
+    assert "not compared" in row.says
+
+
+@pytest.mark.parametrize("ratio", [0.9, 1.2])
+def test_whoever_verifies_a_version_compares_it_however_slow_it_is(
+    tmp_path, shop, monkeypatch, ratio
+):
+    slow = Half("first", Outcome.FAILED, "profile.slower", ratio=ratio)
+    monkeypatch.setattr(gatehouse, "timer_of", lambda *_given, **_ask: slow)
+    task, store = problem(ADD_RELU), new_session(tmp_path / "one")
+    store.record(transition(0, None), HONEST)
+    facts = inspect_problem(task, shop)
+    station = Station(index=None, name="cuda:0", workshop=shop)
+    house = gatehouse.Gatehouse(
+        store,
+        task,
+        lambda: facts,
+        Fleet(shop, [station], lambda _says: None),
+        completing=Completed(),
+        gate_settings=GateSettings(target="sm90"),
+        tell=lambda _number, _told: None,
+    )
+    report = house.gate(WRONG, transition(0, None), 1)
+    assert (report.verdict, report.stage) == (Verdict.REJECTED, Stage.CORRECTNESS)
+
+
+class Completed:
+    """Adds nothing."""
+
+    def completed(self, report, _seed_time):
+        return report
 
 
 def test_a_gain_is_compared_then_found_again_and_both_runs_are_kept(shop):

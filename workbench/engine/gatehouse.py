@@ -119,12 +119,16 @@ class Gatehouse:
         return comes_back(history, ladder, trusted=self._trusted)
 
     def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
-        """The gate's complete report on a candidate, with fresh draws and without the ladder."""
+        """The gate's complete report on a candidate, with fresh draws and without the ladder.
+
+        It is compared however slow it is: whoever asks wants to know whether it is right.
+        """
         asked = self._asked(parent, number, self._gate_settings.seed)
         asked.ear.attend()
         sitting = self._sitting(candidate_of(source), asked)
         sitting.begin()
-        return self._completed(parent, self._go_on(asked, sitting))
+        report = self._go_on(asked, sitting, compared_first=True)
+        return self._completed(parent, report)
 
     def last_look(self, version: Transition) -> GateReport | None:
         """The checks of the top rung except for its timing: compute-sanitizer, at all shapes.
@@ -164,17 +168,24 @@ class Gatehouse:
             candidate, self._problem, self._facts, asked.settings, self._fleet.home, asked.ear
         )
 
-    def _go_on(self, asked: _Asked, sitting: Sitting) -> GateReport:
+    def _go_on(
+        self, asked: _Asked, sitting: Sitting, *, compared_first: bool = False
+    ) -> GateReport:
         """The gate after compile; on a GPU with a timer and hardware counters."""
         if self._fleet.measures:
-            return self._fleet.work(asked.ear, partial(self._measured, asked, sitting))
+            job = partial(self._measured, asked, sitting, compared_first=compared_first)
+            return self._fleet.work(asked.ear, job)
         time = None if asked.parent is None else asked.parent.gate.time
         return sitting.go_on(parent_time=time)
 
-    def _measured(self, asked: _Asked, sitting: Sitting, station: Station) -> GateReport:
-        """The whole gate on one GPU; a step that has a parent is timed first."""
+    def _measured(
+        self, asked: _Asked, sitting: Sitting, station: Station, *, compared_first: bool
+    ) -> GateReport:
+        """The whole gate on one GPU; unless `compared_first`, a step with a parent is timed first,
+        and compared only if it is faster."""
         settings = structs.replace(asked.settings, device_index=station.index)
-        if asked.parent is None or not self._ladder.rung("bench").spec.pairs_first:
+        compared_first = compared_first or not self._ladder.rung("bench").spec.pairs_first
+        if asked.parent is None or compared_first:
             return self._gated(asked, sitting, settings, station)
         return halves.gated(
             partial(self._first_run, sitting, settings, station, asked.parent),

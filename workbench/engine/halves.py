@@ -9,6 +9,7 @@ from collections.abc import Callable
 from msgspec import structs
 
 from workbench.engine.climbing import SLOW
+from workbench.engine.refusing import uncompared
 from workbench.gate.judge import Told
 from workbench.gate.records import GateReport, Outcome, Stage, StageReport
 from workbench.gate.timing.report import FOUND_ONCE
@@ -17,7 +18,7 @@ from workbench.measure.records import Speed
 _NOT_ASKED = StageReport(
     stage=Stage.CORRECTNESS,
     outcome=Outcome.SKIPPED,
-    says="it is no faster, whatever it computes",
+    says="not compared: it is no faster, whatever it computes (`workbench gate` compares it)",
 )
 
 
@@ -49,7 +50,7 @@ def gated(
 
 
 def _with_first(stage: StageReport, first: GateReport) -> StageReport:
-    """A stage with the seconds that it took the first time too."""
+    """A stage report that includes the seconds of its first attempt."""
     before = first.report(stage.stage)
     if stage.stage is not Stage.PROFILE or before is None:
         return stage
@@ -60,9 +61,10 @@ def _with_first(stage: StageReport, first: GateReport) -> StageReport:
 
 
 def _not_compared(first: GateReport, rung: int, ear: Tell) -> GateReport:
-    """The verdict on a step that the first run refused; listeners are told stage by stage."""
+    """The verdict on a step that the first run refused, announced stage by stage."""
     before = [one for one in first.stages if one.stage is not Stage.PROFILE]
     last = [one for one in first.stages if one.stage is Stage.PROFILE]
     for one in (_NOT_ASKED, *last):
         ear(Told(one.stage, one))
-    return structs.replace(first, stages=(*before, _NOT_ASKED, *last), rung=rung)
+    says = uncompared(first.says)
+    return structs.replace(first, says=says, stages=(*before, _NOT_ASKED, *last), rung=rung)

@@ -1,4 +1,4 @@
-"""A gate's report cut short: what was asked so far, and the finding that ends it."""
+"""A gate report that ends early: the stages asked so far, and the finding that ends it."""
 
 from msgspec import structs
 
@@ -9,10 +9,14 @@ def refused(report: GateReport, stage: Stage, finding: Finding, *, rung: int) ->
     """The report of a candidate that is refused at `stage`, whatever that stage found before.
 
     `rung` is how far the gate was asked. Stages that were not asked, and all later ones, count as
-    skipped, and nothing that they had found is kept, times and traces least of all.
+    skipped, and nothing that they had found is kept, times and traces least of all. One that is
+    refused for its speed and was never compared is said to be so.
     """
     order = list(Stage)
     before = [report.report(one) or _skipped(one) for one in order[: order.index(stage)]]
+    right = any(s.stage is Stage.CORRECTNESS and s.outcome is Outcome.PASSED for s in before)
+    if stage is Stage.PROFILE and not right:
+        finding = structs.replace(finding, says=uncompared(finding.says))
     was = report.report(stage) or StageReport(stage=stage, outcome=Outcome.FAILED, says="")
     last = structs.replace(
         was,
@@ -37,6 +41,11 @@ def refused(report: GateReport, stage: Stage, finding: Finding, *, rung: int) ->
         launches=report.launches,
         gpu_seconds=report.gpu_seconds,
     )
+
+
+def uncompared(says: str) -> str:
+    """Why a candidate is refused, where nobody knows whether it is right."""
+    return f"{says}; not compared"
 
 
 def _skipped(stage: Stage) -> StageReport:

@@ -8,7 +8,8 @@ from msgspec import structs
 
 from workbench.bench.leaps import Ground, leap, ordered
 from workbench.bench.roundtrip import WITHOUT, stripped
-from workbench.engine.grounds import ground_of, held_out_grounds, step_of
+from workbench.engine.chances import Chance, Finder, chance_of, ground_named
+from workbench.engine.grounds import ground_of
 from workbench.engine.trials import Where
 from workbench.engine.verifying import Standing, verify_card
 from workbench.errors import WorkbenchError
@@ -173,18 +174,42 @@ def test_an_ablation_takes_one_part_from_a_card_and_leaves_the_others(part):
     assert less.card.carrier.grid["value"] == (64,)
 
 
+def grounds_for(skill):
+    return [one.ground for one in Finder().chances(skill).found]
+
+
 def test_a_card_is_held_out_on_kernels_of_problems_that_it_has_no_evidence_from():
     piped = card("pipelined", "num-stages", grid="value = [3]")
-    found = held_out_grounds(piped)
+    found = grounds_for(piped)
     names = {ground.name for ground in found}
     assert {"linear_relu_div", "conv2d/expert-without-pipelined-loads"} <= names
     assert not any(ground.problem == "top_k_unsorted" for ground in found)
-    # One more kernel has that search, and none the counts that it is made of.
-    assert [one.name for one in held_out_grounds(LOOKS)] == ["top_k/select_then_order"]
-    assert held_out_grounds(card("packed", "pack-counts")) == ()
+    # One more kernel has that search.
+    assert [one.name for one in grounds_for(LOOKS)] == ["top_k/select_then_order"]
     for ground in found[:4]:
         assert ground_of(ground.name) == ground
-        assert step_of(piped, ground, "") is not None
+        assert isinstance(chance_of(piped, ground, ""), Chance)
+
+
+def test_a_card_is_tried_after_another_one_whose_step_alone_makes_a_place_for_it():
+    packed = card("packed", "pack-counts")
+    nowhere = Finder().chances(packed)
+    assert nowhere.found == ()
+    assert {one.why for one in nowhere.passed} == {"nothing in the kernel has the form it needs"}
+    (found,) = Finder([packed, LOOKS, WARPS]).chances(packed).found
+    assert found.ground.name == "top_k/select_then_order+two-bits"
+    assert "third" in found.ground.source
+    assert ground_named(found.ground.name, [LOOKS]) == found.ground
+    with pytest.raises(WorkbenchError, match="no card `two-bits`"):
+        ground_named(found.ground.name)
+
+
+def test_a_condition_that_does_not_hold_is_told_with_the_value_it_was_judged_by():
+    when = "{ says = 'many loops', when = 'code.loop_count >= 9', category = 'pipeline' }"
+    many = card("many", "num-stages", grid="value = [4]", extra=f"precondition = [{when}]")
+    assert chance_of(many, ground_of("gemm"), "") == (
+        "`code.loop_count >= 9` does not hold, 1 >= 9 -> no (many loops)"
+    )
 
 
 def test_a_value_that_goes_another_way_than_every_recorded_one_is_not_tried():
@@ -202,9 +227,10 @@ def test_a_value_that_goes_another_way_than_every_recorded_one_is_not_tried():
     deeper = structs.replace(piped, card=structs.replace(piped.card, evidence=(row,)))
     ground = ground_of("group_conv")
     assert EDITS["num-stages"].anchors(ground.source, "group_conv_kernel")[0].current["value"] == 3
-    assert step_of(piped, ground, "").plan.parameters == {"value": 2}
-    assert step_of(deeper, ground, "") is None
-    assert step_of(deeper, ground_of("linear_relu_div"), "").plan.parameters == {"value": 3}
+    assert chance_of(piped, ground, "").step.plan.parameters == {"value": 2}
+    assert "the way of the recorded steps" in chance_of(deeper, ground, "")
+    found = chance_of(deeper, ground_of("linear_relu_div"), "")
+    assert found.step.plan.parameters == {"value": 3}
 
 
 def test_a_ground_that_is_not_shipped_is_refused_by_name():
@@ -216,7 +242,7 @@ def test_what_a_card_requires_is_tried_with_it_where_its_provider_is_at_hand():
     first = card("looks", "two-bits-a-look", extra='provides = ["looks"]')
     then = card("exit", "stop-when-settled", extra='requires = ["looks"]')
     ground = ground_of("top_k_unsorted")
-    (alone_, with_) = (step_of(then, ground, "sort", here) for here in ((), (first, then)))
+    (alone_, with_) = (chance_of(then, ground, "sort", here).step for here in ((), (first, then)))
     assert (alone_.plan.first, with_.plan.first) == ((), ("looks",))
     assert alone_.source != with_.source
 

@@ -12,7 +12,8 @@ from workbench.lineage.induce import card_text, induce
 from workbench.lineage.instances import Instance
 from workbench.measure.records import Kind, Speed
 from workbench.session.reader import SessionReader
-from workbench.skills.card import read_card
+from workbench.skills.card import Skill, parse_card, read_card
+from workbench.skills.records import Admission
 from workbench.skills.writing import add_evidence
 
 PROBLEM = """
@@ -107,3 +108,48 @@ def test_an_induced_card_passes_where_it_was_not_learned_and_a_gpu_admits_it(tmp
     assert read_card(file).standing == "admitted"
     session = SessionReader(Path(tmp_path / "sessions") / one.session)
     assert "BLOCK=1024" in session.source(1)
+
+
+def tuned(name: str, edit: str, grid: str, more: str) -> Skill:
+    text = f"""
+id = "{name}"
+title = "{name}"
+intent = "Faster."
+{more}
+[carrier]
+edit = "{edit}"
+grid = {grid}
+"""
+    return parse_card(text, Path(f"{name}.toml"))
+
+
+def test_a_card_that_pays_only_with_another_is_tried_as_a_part_of_its_step(tmp_path):
+    problem = tmp_path / "relu.py"
+    problem.write_text(PROBLEM)
+    first = tuned(
+        "warps",
+        "num-warps",
+        "{ value = [2] }",
+        "effect = [{ metric = 'time', direction = 'up' }]\nprovides = ['warps']",
+    )
+    then = tuned("blocks", "block-size", "{ value = [1024] }", "requires = ['warps']")
+    trial = held_out(
+        first,
+        Ground(problem=str(problem), form="seed", source=KERNEL),
+        Where(device="cpu", target="sm90", sessions=tmp_path / "sessions", providers=(first, then)),
+        lambda _event: None,
+        together="blocks",
+    )
+    one = trial.admission
+    assert (one.held_out, one.accepted, one.effect_observed) == (True, True, True), trial.says
+    assert one.together == "blocks"
+    assert trial.says.startswith("as a part of blocks: ")
+    session = SessionReader(Path(tmp_path / "sessions") / one.session)
+    assert session.transition(1).plan.first == ("warps",)
+
+    def standing(admission: Admission) -> str:
+        card = structs.replace(first.card, admission=(admission,))
+        return structs.replace(first, card=card).standing
+
+    assert standing(one) == "draft", "a gain that was modeled admits neither of the two"
+    assert standing(structs.replace(one, kind="measured")) == "admitted"

@@ -9,7 +9,8 @@ from walk_parts import ScriptedBench
 from walk_parts import walked as walk_of
 
 from workbench.engine.admitting import held_out
-from workbench.engine.grounds import Ground, held_out_grounds
+from workbench.engine.chances import Finder
+from workbench.engine.grounds import Ground
 from workbench.engine.roundtrips import roundtrips
 from workbench.engine.trials import Where
 from workbench.engine.walks import write_chain
@@ -204,7 +205,7 @@ def test_a_roundtrip_of_a_sketch_asks_a_model_with_predecessor_and_card_alone(
 
 def test_a_sketch_has_a_place_in_kernels_with_the_operations_that_it_begins_with(lineage):
     store, _, _ = lineage
-    names = {ground.name for ground in held_out_grounds(lifted(store))}
+    names = {one.ground.name for one in Finder().chances(lifted(store)).found}
     assert "linear_relu_div" in names
     assert not any(name.startswith(("gemm", "gelu")) for name in names)
 

@@ -15,11 +15,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from workbench.engine.chances import Chance, alone, chance_of, ground_named
 from workbench.engine.choosing import Choice, keep
 from workbench.engine.create import RunRequest, check_models, create_session
 from workbench.engine.devices import choose_place
-from workbench.engine.grounds import Ground, alone, ground_of, narrowed, outlooks
+from workbench.engine.grounds import Ground
 from workbench.engine.holding import FLOOR
+from workbench.engine.outlooks import Found, Outlook, outlooks
 from workbench.engine.roundtrips import roundtrips
 from workbench.engine.serve import serve_session
 from workbench.engine.sketching import present
@@ -27,10 +29,12 @@ from workbench.engine.trials import Tell, Trial, Where, nothing
 from workbench.engine.workplace import SessionWorkplace
 from workbench.kernels.target import target
 from workbench.lineage.instances import Instance, steps_of
+from workbench.problems.load import load_problem
 from workbench.session.reader import SessionReader
 from workbench.session.records import Budget, Mode
 from workbench.session.store import SessionStore
 from workbench.skills.card import Skill
+from workbench.skills.library import Library
 from workbench.skills.records import Admission, Effect
 
 _LOOKING = 0.4
@@ -51,27 +55,34 @@ class Ask(Struct, frozen=True, kw_only=True):
     where: Where
 
 
-def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial]]:
-    """Every trial with its card, in the order of the cards.
+class Untried(Struct, frozen=True, kw_only=True):
+    """A card for which no trial was found."""
+
+    skill: Skill
+    reasons: tuple[str, ...]
+    """On each ground that it was looked for on."""
+
+
+def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial] | Untried]:
+    """Every trial with its card, in the order of the cards, and what found none.
 
     Raises WorkbenchError when a problem, lineage or the device cannot be used.
     """
     if any(skill.edit is None for skill in ask.skills):
         check_models(Budget(usd=ask.where.usd))
     until = None if ask.seconds is None else time.monotonic() + ask.seconds
+    where, skills = ask.where, {skill.card.id: skill for skill in ask.skills}
+    named = [ground_named(name, where.providers) for name in ask.problems if name != "auto"]
+    found = _found(ask)
     tasks: list[tuple[Skill, Callable[[], list[Trial]]]] = []
-    named = [ground_of(name) for name in ask.problems if name != "auto"]
     for skill in ask.skills:
         tasks += [
-            (skill, partial(_all_roundtrips, skill, one, tell, ask.where.usd))
-            for one in ask.lineages
+            (skill, partial(_all_roundtrips, skill, one, tell, where.usd)) for one in ask.lineages
         ]
-        tasks += [
-            (skill, partial(_one_held_out, skill, ground, ask.where, tell)) for ground in named
-        ]
+        tasks += [(skill, partial(_one_held_out, skill, ground, where, tell)) for ground in named]
     tasks += [
-        (skill, partial(_one_held_out, skill, ground, ask.where, tell))
-        for skill, ground in _found(ask)
+        (skills[one.card], partial(_one_found, skills[one.card], one, where, tell))
+        for one in found.outlooks
     ]
     side = ThreadPoolExecutor(max_workers=ask.jobs)
     try:
@@ -82,17 +93,18 @@ def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial]]:
     finally:
         # After a fault, or Ctrl-C, no trial begins that nobody will hear of.
         side.shutdown(cancel_futures=True)
+    for card, reasons in found.reasons.items():
+        yield Untried(skill=skills[card], reasons=reasons)
 
 
-def _found(ask: Ask) -> Iterator[tuple[Skill, Ground]]:
+def _found(ask: Ask) -> Found:
     """Where cards are tried that nobody named a ground for, the best look first."""
     if "auto" not in ask.problems:
-        return
-    skills = {skill.card.id: skill for skill in ask.skills}
-    gpu = target(choose_place(ask.where.device, ask.where.target).target)
+        return Found(outlooks=(), reasons={})
+    place = choose_place(ask.where.device, ask.where.target)
+    gpu, elsewhere = target(place.target), place.index is not None
     until = None if ask.seconds is None else time.monotonic() + ask.seconds * _LOOKING
-    for one in outlooks(ask.skills, ask.where.providers, gpu, ask.jobs, until):
-        yield skills[one.card], one.ground
+    return outlooks(ask.skills, ask.where.providers, gpu, ask.jobs, until, elsewhere=elsewhere)
 
 
 def _in_time(until: float | None, work: Callable[[], list[Trial]]) -> list[Trial]:
@@ -107,18 +119,45 @@ def _one_held_out(skill: Skill, ground: Ground, where: Where, tell: Tell) -> lis
     return [held_out(skill, ground, where, tell)]
 
 
-def held_out(skill: Skill, ground: Ground, where: Where, tell: Tell) -> Trial:
+def _one_found(skill: Skill, found: Outlook, where: Where, tell: Tell) -> list[Trial]:
+    """The trial of a card, alone or as a part of another one's step."""
+    chance = found.chance
+    return [_tried(skill, chance.skill, chance.ground, where, tell)]
+
+
+def held_out(skill: Skill, ground: Ground, where: Where, tell: Tell, together: str = "") -> Trial:
     """Run one step of the card from a kernel that it was not learned from, in a session that is
     kept; cards that provide what it requires are carried out with it. A sketch is carried out by a
-    model.
+    model. `together` names a card that requires this one, and whose step is run instead.
 
-    Raises WorkbenchError when the problem or the device cannot be used.
+    Raises WorkbenchError when the problem or the device cannot be used, or there is no such card.
     """
+    by = (
+        Library({one.card.id: one for one in where.providers}).skill(together) if together else None
+    )
+    carried = by or skill
+    if carried.edit is not None:
+        family = load_problem(ground.problem).family
+        chance = chance_of(carried, ground, family, where.providers)
+        if not isinstance(chance, Chance):
+            place = f"{ground.name} on {where.device}"
+            return nothing(skill, place, "", held_out=_unseen(skill, ground), why=chance)
+        carried = chance.skill
+    return _tried(skill, carried, ground, where, tell)
+
+
+def _unseen(skill: Skill, ground: Ground) -> bool:
+    """Whether a card has no evidence from a ground's problem."""
+    return ground.problem not in {row.problem for row in skill.card.evidence}
+
+
+def _tried(skill: Skill, carried: Skill, ground: Ground, where: Where, tell: Tell) -> Trial:
+    """One step of `carried` as a trial of `skill`: the same card, or one that it prepares."""
     with tempfile.TemporaryDirectory(prefix="workbench-admit-") as scratch:
         kernel = Path(scratch) / "kernel.py"
         kernel.write_text(ground.source, encoding="utf-8")
-        path = _session(skill, ground, kernel, where)
-    library = alone(narrowed(skill, ground, where.providers), where.providers)
+        path = _session(carried, ground, kernel, where)
+    library = alone(carried, where.providers)
     ended = serve_session(
         path,
         listen=tell,
@@ -126,11 +165,10 @@ def held_out(skill: Skill, ground: Ground, where: Where, tell: Tell) -> Trial:
             store, settings, seed, emit, library=library
         ),
     )
-    tried = ground.problem in {row.problem for row in skill.card.evidence}
     for step in steps_of(SessionReader(path)):
-        return _judged(skill, step, ground, held_out=not tried)
+        return _judged(skill, carried, step, ground)
     place = f"{ground.name} on {where.device}"
-    return nothing(skill, place, path.name, held_out=not tried, why=ended.says)
+    return nothing(skill, place, path.name, held_out=_unseen(skill, ground), why=ended.says)
 
 
 def _session(skill: Skill, ground: Ground, kernel: Path, where: Where) -> Path:
@@ -154,36 +192,41 @@ def _session(skill: Skill, ground: Ground, kernel: Path, where: Where) -> Path:
     return path
 
 
-def _judged(skill: Skill, step: Instance, ground: Ground, *, held_out: bool) -> Trial:
-    missed = [_effect_words(e) for e in skill.card.effect if not shows(e, step)]
-    if not present(skill, step):
-        missed.append("what the sketch puts in")
+def _judged(skill: Skill, carried: Skill, step: Instance, ground: Ground) -> Trial:
+    together = "" if carried.card.id == skill.card.id else carried.card.id
+    if together:
+        # What the two did cannot be told apart: it pays with the other, which is what it is for.
+        missed = [] if skill.card.id in step.first else [f"a step of {skill.card.id}"]
+    else:
+        missed = [_effect_words(e) for e in skill.card.effect if not shows(e, step)]
+        if not present(skill, step):
+            missed.append("what the sketch puts in")
     says = step.says if not missed else f"{step.says}; not seen: {', '.join(missed)}"
     return Trial(
         admission=Admission(
             target=f"{ground.name} on {step.device}",
-            held_out=held_out,
+            held_out=_unseen(skill, ground),
             kind="measured" if step.measured else "modeled",
             accepted=step.accepted,
             effect_observed=step.accepted and not missed,
             session=step.session,
             commit=step.commit,
+            together=together,
         ),
         applied=True,
-        says=says,
+        says=f"as a part of {together}: {says}" if together else says,
     )
 
 
 def shows(effect: Effect, step: Instance) -> bool:
     """Whether a step moved what an effect names, in its direction.
 
-    How far is not asked: ranges come from where the card was learned.
+    How far is not asked: ranges come from where the card was learned. That time stays the same, or
+    goes up, is what a card costs by itself and no promise: one that is not slower shows it.
     """
     if effect.metric == "time":
-        ratio = step.ratio
-        if ratio is None or effect.direction == "same":
-            return ratio is not None and FLOOR <= ratio <= 1 / FLOOR
-        return (ratio > 1.0) == (effect.direction == "down")
+        least = 1.0 if effect.direction == "down" else FLOOR
+        return step.ratio is not None and step.ratio > least
     before, after = step.before.get(effect.metric), step.after.get(effect.metric)
     if before is None or after is None:
         return False

@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from workbench.engine import events as ev
+from workbench.engine.chances import alone
 from workbench.engine.devices import choose_place
-from workbench.engine.grounds import alone
 from workbench.engine.history import History
 from workbench.engine.holding import Yardstick
 from workbench.engine.laying import problem_of

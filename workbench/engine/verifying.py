@@ -6,9 +6,9 @@ from enum import StrEnum
 from msgspec import Struct, structs
 
 from workbench.engine.admitting import held_out
+from workbench.engine.chances import ground_named
 from workbench.engine.devices import choose_place
 from workbench.engine.events import AnyEvent
-from workbench.engine.grounds import ground_of
 from workbench.engine.roundtrips import roundtrips
 from workbench.engine.trials import Tell, Trial, Where
 from workbench.engine.workplace import SessionWorkplace
@@ -89,7 +89,8 @@ def verify_card(skill: Skill, where: Where, tell: Tell) -> Iterator[Claim]:
 def _again(skill: Skill, trial: Admission, where: Where, tell: Tell) -> Trial | None:
     """Repeat a trial; None if its lineage is not here."""
     if trial.held_out:
-        return held_out(skill, ground_of(trial.target.partition(" on ")[0]), where, tell)
+        ground = ground_named(trial.target.partition(" on ")[0], where.providers)
+        return held_out(skill, ground, where, tell, trial.together)
     lineage = where.sessions / trial.session
     if not lineage.is_dir():
         return None
@@ -150,6 +151,10 @@ def _verdict(claimed: Transition, now: GateReport) -> Claim:
     if wrong:
         what = f"{wrong[0].outcome} at {wrong[0].stage}: {wrong[0].says}"
         return _claim(claimed, "verdict", Standing.DIFFERS, f"accepted then, now {what}")
+    right = now.report(Stage.CORRECTNESS)
+    if right is None or right.outcome is not Outcome.PASSED:
+        says = "its answers were not compared here"
+        return _claim(claimed, "verdict", Standing.NOT_CHECKED, says)
     says = f"{now.verdict} again" if now.verdict is Verdict.ACCEPTED else "right again"
     return _claim(claimed, "verdict", Standing.HOLDS, says)
 

@@ -62,11 +62,15 @@ class Skill(Struct, frozen=True, kw_only=True):
     def admitted(self) -> bool:
         """Whether a held-out roundtrip proved it: otherwise the card is a draft.
 
-        Modeled times prove no gain, so that they admit only a card that claims none.
+        Modeled times prove no gain, so that they admit only a card that claims none, and that was
+        tried alone.
         """
         speed = any(e.metric == "time" and e.direction != "same" for e in self.card.effect)
         return any(
-            a.held_out and a.accepted and a.effect_observed and not (speed and a.kind == "modeled")
+            a.held_out
+            and a.accepted
+            and a.effect_observed
+            and not ((speed or a.together) and a.kind == "modeled")
             for a in self.card.admission
         )
 

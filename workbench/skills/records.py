@@ -114,6 +114,8 @@ class Admission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Kind of the times that decided; empty in trials recorded before this field existed."""
     session: str = ""
     commit: str = ""
+    together: str = ""
+    """The card whose step it was part of, for a card that pays only with another; else empty."""
 
 
 class Card(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from workbench.engine.generated import VersionCode
 from workbench.engine.view import LogLine, Snapshot, State, StripStage
-from workbench.engine.wishes import Submit
+from workbench.engine.wishes import Choose, Submit
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Outcome, Stage
 from workbench.measure.records import Kind
@@ -167,6 +167,14 @@ class FakeClient:
     async def stop(self) -> str:
         self.wishes.append(("stop",))
         return "the run ends after the running step"
+
+    async def hint(self, text: str) -> str:
+        self.wishes.append(("hint", text))
+        return "kept for the prompts from v13 on"
+
+    async def choose(self, wish: Choose) -> str:
+        self.wishes.append(("choose", wish))
+        return f"{wish.skill} is the next step" if wish.skill else "your choice is withdrawn"
 
     async def submit(self, wish: Submit) -> str:
         self.wishes.append(("submit", wish))

@@ -7,6 +7,7 @@ from tui_kit import stage
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.dialogs.compare import Compare
 from workbench.tui.dialogs.listed import Listed
+from workbench.tui.dialogs.next_step import NextStep
 from workbench.tui.dialogs.review import Review
 from workbench.tui.dialogs.sessions import Sessions
 from workbench.tui.dialogs.skills import Skills
@@ -29,6 +30,7 @@ WHERE = {
     Place.LISTED: Listed,
     Place.SESSIONS: Sessions,
     Place.SKILLS: Skills,
+    Place.NEXT: NextStep,
     Place.TEXT: Text,
 }
 EACH = [(key, place) for key in KEYS for place in key.places]

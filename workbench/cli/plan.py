@@ -180,19 +180,12 @@ def hint(
     json: options.Json = False,
 ) -> None:
     """Tell the model something: every prompt from the next step on includes it."""
-    from workbench.engine.submitting import hint_alone
-
     where, text = session_and_word((session, text), named)
     if not text.strip():
         raise WorkbenchError(
             "the hint is empty", where="workbench hint", todo="say what the model should know"
         )
-    client = client_of(where, sessions)
-    if client.alive():
-        says = asyncio.run(client.hint(text))
-    else:
-        number = hint_alone(Path(client.snapshot().path), text)
-        says = f"kept for the prompts from v{number} on"
+    says = asyncio.run(client_of(where, sessions).hint(text))
     if json:
         emit.json({"granted": True, "says": says})
     else:

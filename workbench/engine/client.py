@@ -217,8 +217,13 @@ class SessionClient:
         return says
 
     async def hint(self, text: str) -> str:
-        """Words for the prompts of the steps to come."""
-        return await self._ask(Hint(text=text))
+        """Words for the prompts of the steps to come; kept here where no engine runs."""
+        if self.alive():
+            return await self._ask(Hint(text=text))
+        from workbench.engine.submitting import hint_alone
+
+        number = await asyncio.to_thread(hint_alone, self._opened.path, text)
+        return f"kept for the prompts from v{number} on"
 
     async def choose(self, wish: Choose) -> str:
         """What the next step shall be; done here where no engine runs."""

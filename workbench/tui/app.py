@@ -11,10 +11,10 @@ from textual.command import Provider
 
 from workbench.engine.sessions import sessions_folder
 from workbench.engine.view import State
-from workbench.engine.wishes import Submit
+from workbench.engine.wishes import Choose, Submit
 from workbench.errors import WorkbenchError
 from workbench.tui import clipboard
-from workbench.tui.dialogs.ask import Confirm
+from workbench.tui.dialogs.ask import Confirm, Reason
 from workbench.tui.dialogs.review import Review
 from workbench.tui.editor import draft, open_editor, read_back
 from workbench.tui.feed import Client
@@ -95,6 +95,31 @@ class WorkbenchApp(Looking):
 
         says = "End the run after the running step? Every version is kept."
         self.push_screen(Confirm("Stop", says, self.look), answered)
+
+    def action_next_step(self) -> None:
+        """Choose the next step in place of the run's own choice."""
+        if self.scene.snapshot.kind != "run":
+            self.notify("a lineage is a record of a walk; it has no next step", severity="warning")
+            return
+        from workbench.tui.dialogs.next_step import NextStep
+
+        def chosen(wish: Choose | None) -> None:
+            if wish is not None:
+                self.wish(self._client.choose(wish))
+
+        self.push_screen(NextStep(self.scene, self.settings.keymap.table), chosen)
+
+    def action_hint(self) -> None:
+        """Tell the model something."""
+
+        def said(text: str | None) -> None:
+            if text:
+                self.wish(self._client.hint(text))
+
+        hint, example = "every prompt from the next step on includes it", "keep two rows a program"
+        refusal = "say what the model should know, or esc to go back"
+        ask = Reason("Hint", hint, self.look, refusal=refusal, placeholder=example)
+        self.push_screen(ask, said)
 
     def action_undo(self) -> None:
         """Take the last accepted step back, after asking."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from workbench.engine.generated import VersionCode
 from workbench.engine.view import Snapshot
-from workbench.engine.wishes import Submit
+from workbench.engine.wishes import Choose, Submit
 from workbench.errors import WorkbenchError
 from workbench.session.records import Answer, Transition
 
@@ -59,6 +59,12 @@ class Client(Protocol):
 
     async def branch(self, number: int) -> str:
         """Go on from another accepted version; returns what git records, in words."""
+
+    async def hint(self, text: str) -> str:
+        """Words for every later prompt; returns from when on, in words."""
+
+    async def choose(self, wish: Choose) -> str:
+        """What the next step shall be; returns what was noted, in words."""
 
     async def submit(self, wish: Submit) -> str:
         """Gate a candidate as the next transition; returns the result in words once committed."""

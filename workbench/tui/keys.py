@@ -27,6 +27,7 @@ class Place(StrEnum):
     """A screen that consists of one list."""
     SESSIONS = "sessions"
     SKILLS = "skills"
+    NEXT = "next"
     TEXT = "text"
     """A dialog with scrolling text: help, log."""
 
@@ -38,6 +39,7 @@ TOGETHER = (
     frozenset({Place.COMPARE, Place.DIFF}),
     frozenset({Place.LIST, Place.LISTED, Place.SESSIONS}),
     frozenset({Place.LIST, Place.LISTED, Place.SKILLS}),
+    frozenset({Place.LIST, Place.LISTED, Place.NEXT}),
     frozenset({Place.COMPARE, Place.LIST}),
     frozenset({Place.TEXT}),
 )
@@ -87,6 +89,8 @@ KEYS: tuple[Key, ...] = (
     Key(id="pause", keys="space", group="Run", label="Pause",
         says="pause after the running step, or go on; starts a saved session's engine"),
     Key(id="stop", keys="x", group="Run", says="end the run after the running step (asks)"),
+    Key(id="next-step", keys="c", group="Run", says="choose the next step: a card, or your plan"),
+    Key(id="hint", keys="H", group="Run", says="hint: every later prompt of a model includes it"),
     Key(id="undo", keys="u", group="Run",
         says="undo the last accepted step: main moves back (asks)"),
     Key(id="branch", keys="b", group="Run",
@@ -168,6 +172,12 @@ KEYS: tuple[Key, ...] = (
         says="never choose it, or allow it again"),
     Key(id="pin", keys="p", group="List", label="Pin", places=(Place.SKILLS,),
         says="choose it first where its conditions hold, or no longer"),
+    Key(id="choose-this", keys="c", group="List", label="Choose", says="make it the next step",
+        places=(Place.NEXT,)),
+    Key(id="plan", keys="p", group="List", label="Plan…", places=(Place.NEXT,),
+        says="the same, but planned in your words: a model carries it out"),
+    Key(id="drop", keys="d", group="List", label="Drop", places=(Place.NEXT,),
+        says="take back what was chosen: the run chooses by itself"),
     Key(id="filter", keys="/", group="List", label="Filter", places=(Place.LISTED,),
         says="show only rows that contain some words"),
     Key(id="list-back", keys="escape,q", group="List", label="Back", places=(Place.LISTED,),

@@ -27,19 +27,24 @@ class Reason(ModalScreen[str | None]):
         *,
         value: str = "",
         refusal: str = "a veto needs a reason: the next step reads it",
+        placeholder: str = "because…",
     ) -> None:
-        """`value` is the initial text; `refusal` is shown after a blank answer."""
+        """`value` is the initial text; `refusal` is shown after a blank answer.
+
+        `placeholder` shows what such an answer looks like.
+        """
         super().__init__()
         self._title = title
         self._hint = hint
         self._look = look
         self._early = value
         self._refusal = refusal
+        self._placeholder = placeholder
 
     def compose(self) -> ComposeResult:
         """Create the input field and the hint below it."""
         with Vertical(classes="box small") as box:
-            yield Input(placeholder="because…", id="reason", select_on_focus=False)
+            yield Input(placeholder=self._placeholder, id="reason", select_on_focus=False)
             yield Static(self._says(self._hint, self._look.muted), id="hint")
         box.border_title = dressed(Content(self._title), self._look)
         box.border_subtitle = dressed(Content("enter send   esc back"), self._look)

@@ -114,7 +114,8 @@ class Sessions(Listed[Choice]):
             if text:
                 then(text)
 
-        ask = Reason(title, hint, self.look, value=value, refusal="type it, or esc to go back")
+        refusal = "type it, or esc to go back"
+        ask = Reason(title, hint, self.look, value=value, refusal=refusal, placeholder="")
         self.app.push_screen(ask, answered)
 
     def action_rename(self) -> None:

@@ -15,8 +15,9 @@ from msgspec import structs
 from workbench.gate import compile as compiling
 from workbench.gate import counters_canary
 from workbench.gate.candidate import candidate_of
-from workbench.gate.counters import CountersRequest, NcuProfiler, laid_out
+from workbench.gate.counters import NcuProfiler
 from workbench.gate.problem.inspect import JOB_MODULES, inspect_problem
+from workbench.gate.tool_program import CallRequest, tool_program
 from workbench.isolation.scratch import ScratchRoot
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.facts import read_facts
@@ -101,7 +102,7 @@ def reached(more, folder):
     """How ncu ends on our own kernel under Landlock with `more` to read and run."""
     ncu = find_ncu()
     task, root = load_problem("rmsnorm"), ScratchRoot()
-    asked = CountersRequest(
+    asked = CallRequest(
         candidate=counters_canary.CANDIDATE,
         problem=counters_canary.PROBLEM,
         values={},
@@ -109,14 +110,14 @@ def reached(more, folder):
         seed=1,
         target=list_gpus()[0].target,
     )
-    calling = laid_out(root, asked, 0, tool=ncu)
-    request = Path(calling.program[-2])
-    message = msgspec.json.decode(request.read_bytes(), type=CountersRequest)
+    calling = tool_program(root, asked, 0, tool=ncu)
+    request = Path(calling.command[-2])
+    message = msgspec.json.decode(request.read_bytes(), type=CallRequest)
     plan = message.confinement
     plan = structs.replace(plan, roots=(*plan.roots, *more), share_device_memory="/dev/shm" in more)
     request.write_bytes(msgspec.json.encode(structs.replace(message, confinement=plan)))
     job = NcuJob(
-        program=calling.program,
+        program=calling.command,
         environment=calling.environment,
         kernels=(counters_canary.KERNEL,),
         folder=folder,

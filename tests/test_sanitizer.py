@@ -7,12 +7,12 @@ from gate_kit import ADD_RELU, ADD_RELU_KERNEL, CANDIDATE, SEED, model, problem
 from test_sanitizer_parse import INITCHECK, NEW_MEMCHECK, OLD_MEMCHECK, RACES
 
 from workbench.gate.candidate import candidate_of
-from workbench.gate.counters import CountersRequest, laid_out
 from workbench.gate.records import Blame, Outcome, Stage, StageReport
 from workbench.gate.sanitizer.check import judged, sanitized
 from workbench.gate.sanitizer.parse import parse
 from workbench.gate.sanitizer.records import Tool, ToolRun
 from workbench.gate.sanitizer.run import find_sanitizer, run_tool
+from workbench.gate.tool_program import CallRequest, tool_program
 from workbench.isolation.scratch import ScratchRoot
 
 RIGHT = StageReport(stage=Stage.CORRECTNESS, outcome=Outcome.PASSED, says="11 calls, all right")
@@ -82,7 +82,7 @@ def tool_that(folder: Path, body: str) -> Path:
 
 
 def ran(root, program: Path, candidate: str, seconds: float = 60.0) -> ToolRun:
-    asked = CountersRequest(
+    asked = CallRequest(
         candidate=CANDIDATE + ADD_RELU_KERNEL + model(candidate),
         problem=problem(ADD_RELU).source,
         values={},
@@ -90,7 +90,7 @@ def ran(root, program: Path, candidate: str, seconds: float = 60.0) -> ToolRun:
         seed=1,
         target="sm90",
     )
-    calling = laid_out(root, asked, None)
+    calling = tool_program(root, asked, None)
     return run_tool(Tool.MEMCHECK, calling, program=program, seconds=seconds)
 
 

@@ -4,7 +4,6 @@ Its numbers explain a time and never are one: nothing in here can pass or fail a
 """
 
 import math
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -13,19 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from workbench.errors import WorkbenchError
 from workbench.gate import counters_canary as canary_text
 from workbench.gate.candidate import Candidate
 from workbench.gate.correctness.cases import derive
-from workbench.gate.counters_level import Level, installation, remember, remembered, word
+from workbench.gate.counters_level import Level, remember, remembered
 from workbench.gate.records import NO_CODE_RAN
-from workbench.isolation.flavors import environment_of, setup_of
-from workbench.isolation.records import Flavor, Layer
-from workbench.isolation.sandbox import Confinement
-from workbench.isolation.scratch import ScratchRoot, furnish
+from workbench.gate.tool_program import STOPS, CallRequest, tool_program
+from workbench.isolation.scratch import ScratchRoot
 from workbench.kernels.records import Launch
 from workbench.measure.gpulock import GpuBusy, gpu_lock
 from workbench.measure.gpuwatch import lock_name
@@ -33,13 +29,9 @@ from workbench.measure.ncu.command import find_ncu, version_of
 from workbench.measure.ncu.records import NcuRecord, NcuState
 from workbench.measure.ncu.run import SECONDS, Door, Dropped, NcuJob, Stop, keep_report, profile
 from workbench.measure.ncu.states import without_profile
-from workbench.problems.records import Constant, Precision, Problem
+from workbench.problems.records import Problem
 
-JOB = "workbench.gate.counters_job"
 NCU = "Nsight Compute"
-_LAYERS = "layers.json"
-_STOPS = ("ready", "loaded")
-"""Where the program waits: before the GPU and the candidate, and before the call that counts."""
 _LOOK_SECONDS = 0.1
 _CANARY_SECONDS = 60.0
 """Our own kernel takes some ten; a tool that hangs in the sandbox is not waited for longer."""
@@ -50,27 +42,6 @@ _MAY_BE_THE_SANDBOX = (
     NcuState.TIMED_OUT,
 )
 """How ncu ends where something was shut that it needs."""
-
-
-class CountersRequest(Struct, frozen=True, kw_only=True):
-    """What `counters_job` is to call, and how it is to confine itself before."""
-
-    candidate: str
-    """Text of the candidate."""
-    problem: str
-    """Text of the problem, removed from the disk before the candidate is imported."""
-    values: dict[str, Constant]
-    precision: Precision
-    seed: int
-    """Seed of weights and inputs."""
-    target: str
-    device: str = "cpu"
-    """`cuda:0`; `cpu` interprets, to rehearse without a GPU."""
-    confinement: Confinement | None = None
-    """None where the profiler does not work in a confined process."""
-    stops: tuple[tuple[str, str], ...] = ()
-    """Files to make and then to wait for: before the GPU is touched and anything of the candidate
-    is read, and before the call that counts. None where nobody makes the others."""
 
 
 class NotWanted(Exception):
@@ -251,9 +222,9 @@ class NcuProfiler:
         finally:
             root.close()
 
-    def _asked(self, source: str, seed: bytes) -> CountersRequest:
+    def _asked(self, source: str, seed: bytes) -> CallRequest:
         problem = self._problem
-        return CountersRequest(
+        return CallRequest(
             candidate=source,
             problem=problem.source,
             values=problem.full.values,
@@ -262,7 +233,7 @@ class NcuProfiler:
             target=self._target,
         )
 
-    def _profiled(self, root: ScratchRoot, run: "_Run", asked: CountersRequest) -> NcuRecord:
+    def _profiled(self, root: ScratchRoot, run: "_Run", asked: CallRequest) -> NcuRecord:
         """As confined as ncu allows on a kernel of our own; where it allows nothing, why.
 
         What was remembered is doubted once: where it fails, our own kernel is asked again.
@@ -283,12 +254,12 @@ class NcuProfiler:
         return record if again is found else self._confined(root, run, asked, again)
 
     def _confined(
-        self, root: ScratchRoot, run: "_Run", asked: CountersRequest, level: Level
+        self, root: ScratchRoot, run: "_Run", asked: CallRequest, level: Level
     ) -> NcuRecord:
         record = self._attempt(root, run, asked, level)
         return structs.replace(record, confinement=level.says(NCU))
 
-    def _tried(self, root: ScratchRoot, run: "_Run", asked: CountersRequest) -> Level | NcuRecord:
+    def _tried(self, root: ScratchRoot, run: "_Run", asked: CallRequest) -> Level | NcuRecord:
         """The strictest level at which ncu profiles our own kernel; how it failed if at none."""
         canary = structs.replace(
             asked, candidate=canary_text.CANDIDATE, problem=canary_text.PROBLEM, values={}
@@ -309,28 +280,30 @@ class NcuProfiler:
         self,
         root: ScratchRoot,
         run: "_Run",
-        asked: CountersRequest,
+        asked: CallRequest,
         level: Level,
         *,
         most: float = math.inf,
     ) -> NcuRecord:
-        calling = laid_out(root, asked, self._device_index, tool=run.ncu, level=level, waits=True)
+        program = tool_program(
+            root, asked, self._device_index, tool=run.ncu, level=level, waits=True
+        )
         job = NcuJob(
-            program=calling.program,
-            environment=calling.environment,
+            program=program.command,
+            environment=program.environment,
             kernels=tuple(run.kernels),
-            folder=calling.folder,
-            working=calling.scratch,
+            folder=program.folder,
+            working=program.scratch,
             seconds=min(most, self._seconds),
             stops=tuple(
-                Stop(reached=calling.scratch / stop, go=calling.folder / stop) for stop in _STOPS
+                Stop(reached=program.scratch / stop, go=program.folder / stop) for stop in STOPS
             ),
         )
         record = profile(job, ncu=run.ncu, doors=run.doors, dropped=run.dropped)
         self._add(record.seconds)
         if run.dropped():
             raise NotWanted
-        return structs.replace(record, isolation=calling.isolation())
+        return structs.replace(record, isolation=program.isolation())
 
 
 class _Run(NamedTuple):
@@ -340,74 +313,3 @@ class _Run(NamedTuple):
     kernels: Sequence[str]
     doors: Sequence[Door]
     dropped: Dropped = lambda: False
-
-
-class Calling(Struct, frozen=True, kw_only=True):
-    """A program that calls a candidate, to be started under a tool of NVIDIA's."""
-
-    program: tuple[str, ...]
-    environment: dict[str, str]
-    """All of it."""
-    folder: Path
-    """Private to the judge: the program cannot write there once it is confined."""
-    scratch: Path
-    """The program's own, and its working directory."""
-
-    def isolation(self) -> str:
-        """What the process put in force before it imported the candidate; `NO_CODE_RAN` if it
-        never came so far.
-        """
-        try:
-            told = (self.folder / _LAYERS).read_bytes()
-            return word(msgspec.json.decode(told, type=tuple[Layer, ...]))
-        except (OSError, msgspec.DecodeError):
-            return NO_CODE_RAN
-
-
-def laid_out(
-    root: ScratchRoot,
-    asked: CountersRequest,
-    device_index: int | None,
-    *,
-    tool: Path | None = None,
-    level: Level = Level.CONFINED,
-    waits: bool = False,
-) -> Calling:
-    """Lay out `counters_job` for a request, whose device and confinement are put in here.
-
-    `tool` is the program that it is to run under, whose installation it may read. With `waits` it
-    makes a file in its scratch folder at each of its stops and waits for one in the other.
-    Nothing is started yet.
-    """
-    folder, scratch = root.folder("tool"), root.folder("called")
-    on_gpu = device_index is not None
-    setup = setup_of(
-        Flavor.CUDA if on_gpu else Flavor.INTERPRET,
-        on_gpu=on_gpu,
-        preload=(),
-        hidden=(),
-        share_device_memory=False,
-        namespaces=False,
-    )
-    message = structs.replace(
-        asked,
-        device=setup.device,
-        confinement=_plan(setup.confinement, tool, level),
-        stops=tuple((str(scratch / stop), str(folder / stop)) for stop in _STOPS if waits),
-    )
-    request = scratch / "request.json"
-    request.write_bytes(msgspec.json.encode(message))
-    return Calling(
-        program=(sys.executable, "-m", JOB, str(request), str(folder / _LAYERS)),
-        environment={**environment_of(setup, device_index), **furnish(scratch), "LC_ALL": "C"},
-        folder=folder,
-        scratch=scratch,
-    )
-
-
-def _plan(plan: Confinement, tool: Path | None, level: Level) -> Confinement | None:
-    if level is Level.BARE:
-        return None
-    if level is Level.CALLS:
-        return structs.replace(plan, open_files="left off: the tool does not work under it here")
-    return structs.replace(plan, roots=(*plan.roots, *(installation(tool) if tool else ())))

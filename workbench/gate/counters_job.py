@@ -19,8 +19,8 @@ from workbench.gate.correctness.candidate_job import FILE, applied, invoke
 from workbench.gate.correctness.launching import carried_out
 from workbench.gate.correctness.nest import rebuild
 from workbench.gate.correctness.oracle import Oracle
-from workbench.gate.counters import CountersRequest
 from workbench.gate.problem.code import init_arguments
+from workbench.gate.tool_program import CallRequest
 from workbench.isolation.records import Layer
 from workbench.isolation.sandbox import confine
 
@@ -42,7 +42,7 @@ class _Drawn(Struct, frozen=True):
 def main() -> None:
     """Call the candidate once between cuProfilerStart and cuProfilerStop, after warm-ups."""
     file, told = Path(sys.argv[1]), Path(sys.argv[2])
-    request = msgspec.json.decode(file.read_bytes(), type=CountersRequest)
+    request = msgspec.json.decode(file.read_bytes(), type=CallRequest)
     file.unlink()
     if request.stops:
         importlib.import_module("triton")
@@ -58,7 +58,7 @@ def main() -> None:
         _call(request, drawn)
 
 
-def _wait(request: CountersRequest, stop: int) -> None:
+def _wait(request: CallRequest, stop: int) -> None:
     """Report that a stop is reached and wait to be released; a wait is ended from outside."""
     if request.stops:
         reached, go = map(Path, request.stops[stop])
@@ -67,7 +67,7 @@ def _wait(request: CountersRequest, stop: int) -> None:
             time.sleep(_LOOK_SECONDS)
 
 
-def _drawn(request: CountersRequest) -> _Drawn:
+def _drawn(request: CallRequest) -> _Drawn:
     """Draw weights and inputs as the check does; also starts CUDA and ncu's in-process part."""
     oracle = Oracle(
         request.problem,
@@ -84,7 +84,7 @@ def _drawn(request: CountersRequest) -> _Drawn:
     return _Drawn(init, arguments, oracle.weights)
 
 
-def _confined(request: CountersRequest, scratch: Path) -> list[Layer]:
+def _confined(request: CallRequest, scratch: Path) -> list[Layer]:
     """Confine this process from within: CUDA is initialized and ncu's connection is open.
 
     Threads that the driver and the profiler have started stay outside Landlock; seccomp covers
@@ -105,7 +105,7 @@ def _confined(request: CountersRequest, scratch: Path) -> list[Layer]:
     return confine(plan, grants, scratch, spaces=0, private_proc=False, keep_capabilities=True)
 
 
-def _call(request: CountersRequest, drawn: _Drawn) -> None:
+def _call(request: CallRequest, drawn: _Drawn) -> None:
     module = importlib.import_module(Path(FILE).stem)
     torch.manual_seed(request.seed)
     model: torch.nn.Module = applied(module.ModelNew, drawn.init).to(request.device)

@@ -14,10 +14,10 @@ from msgspec import structs
 
 from workbench.gate.candidate import Candidate
 from workbench.gate.correctness.cases import derive
-from workbench.gate.counters import CountersRequest, laid_out
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, StageReport
 from workbench.gate.sanitizer.records import Report, Space, Tool, ToolRun
 from workbench.gate.sanitizer.run import INSTALL, find_sanitizer, run_tool
+from workbench.gate.tool_program import CallRequest, tool_program
 from workbench.isolation.scratch import ScratchRoot
 from workbench.kernels.records import Launch
 from workbench.problems.records import Problem
@@ -144,7 +144,7 @@ def _ran(
 ) -> ToolRun:
     root = ScratchRoot()
     try:
-        asked = CountersRequest(
+        asked = CallRequest(
             candidate=candidate.source,
             problem=problem.source,
             values=problem.tiny.values,
@@ -152,7 +152,7 @@ def _ran(
             seed=derive(seed, "sanitizer", tool),
             target=target,
         )
-        calling = laid_out(root, asked, device_index, tool=find_sanitizer())
+        calling = tool_program(root, asked, device_index, tool=find_sanitizer())
         return run_tool(tool, calling)
     finally:
         root.close()

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from msgspec import structs
 
-from workbench.gate.counters import Calling
 from workbench.gate.records import NO_CODE_RAN
 from workbench.gate.sanitizer.parse import parse
 from workbench.gate.sanitizer.records import Said, Tool, ToolRun
+from workbench.gate.tool_program import ToolProgram
 from workbench.measure.ncu.reaper import TIMED_OUT
 
 SECONDS = 120.0
@@ -50,7 +50,7 @@ def find_sanitizer() -> Path | None:
 
 
 def run_tool(
-    tool: Tool, calling: Calling, *, program: Path | None = None, seconds: float = SECONDS
+    tool: Tool, calling: ToolProgram, *, program: Path | None = None, seconds: float = SECONDS
 ) -> ToolRun:
     """Run one tool over a program. Never raises for what the program or the tool does.
 
@@ -71,12 +71,12 @@ def run_tool(
     return structs.replace(run, seconds=time.monotonic() - began, isolation=calling.isolation())
 
 
-def command(program: Path, tool: Tool, calling: Calling) -> list[str]:
+def command(program: Path, tool: Tool, calling: ToolProgram) -> list[str]:
     """The words that run a tool over the program, its reports on standard output."""
     return [
         *(str(program), "--tool", tool, "--target-processes", "application-only"),
         *("--print-limit", str(_PRINTED), "--error-exitcode", str(_FOUND)),
-        *("--show-backtrace", "no", *calling.program),
+        *("--show-backtrace", "no", *calling.command),
     ]
 
 
@@ -106,7 +106,7 @@ def understood(tool: Tool, code: int, said: Said, text: str, *, confined: str) -
 _DOCTOR = "run `compute-sanitizer --tool memcheck` on any CUDA program: does it work here at all?"
 
 
-def _run(words: Sequence[str], calling: Calling, seconds: float) -> int:
+def _run(words: Sequence[str], calling: ToolProgram, seconds: float) -> int:
     """Exit code; both outputs go to a file that the program cannot open once it is confined."""
     reaper = [sys.executable, "-m", "workbench.measure.ncu.reaper", str(seconds), *words]
     # Without the caching allocator, so that the end of a tensor is the end of an allocation.

@@ -11,6 +11,7 @@ from workbench.measure.records import Kind
 from workbench.measure.records import Limit as TimeLimit
 from workbench.session.records import BackwardStep
 from workbench.skills.records import PolicyRecord
+from workbench.tui.dialogs.why import why_lines
 from workbench.tui.look import Look
 from workbench.tui.panes.backward import backward_lines
 from workbench.tui.panes.banner import message
@@ -44,6 +45,19 @@ def test_the_card_shows_how_the_policy_read_the_kernel() -> None:
     ):  # fmt: skip
         assert part in shown
     assert "card-3" not in shown
+
+
+def test_the_limit_is_the_one_that_the_policy_went_by() -> None:
+    """A plan's own word is the model's; beside a measured profile it would contradict it."""
+    plan = structs.replace(PLAN, policy=POLICY, bottleneck="latency")
+    for shown in (
+        texts(plan_lines(plan, LOOK, 90, 40)),
+        texts(why_lines(Scene(snapshot=waiting(plan=plan), selected=12), 90)),
+    ):
+        assert "limit  dram-bound, modeled: 91 %" in shown
+        assert "latency" not in shown
+    unread = structs.replace(PLAN, policy=structs.replace(POLICY, limit=""), bottleneck="")
+    assert "limit  unknown" in texts(plan_lines(unread, LOOK, 90, 40))
 
 
 def test_a_bottleneck_stands_with_the_numbers_that_speak_for_it() -> None:

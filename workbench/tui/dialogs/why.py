@@ -7,7 +7,7 @@ from textual.content import Content
 from workbench.skills.records import Plan, PolicyRecord, Truth
 from workbench.tui.draw import line, wrapped
 from workbench.tui.look import Look
-from workbench.tui.panes.card import check_in_full
+from workbench.tui.panes.card import check_in_full, limit_of
 from workbench.tui.panes.told import told
 from workbench.tui.scene import Scene
 
@@ -22,7 +22,7 @@ def why_lines(scene: Scene, width: int) -> list[Content]:
         origin = scene.record.origin if scene.record is not None else "no plan is known"
         return [line(f" {origin}"), line((" nothing was chosen: there is no plan", look.faint))]
     lines = told("why", plan.reason, look, width) + told("expect", plan.expected, look, width)
-    lines += told("limit", plan.bottleneck, look, width)
+    lines += told("limit", limit_of(plan), look, width)
     lines += _section("What the policy saw", _saw(plan), look, width)
     lines += _conditions(plan, look, width)
     lines += _section("Ranking of the cards that fit", _ranking(plan), look, width)

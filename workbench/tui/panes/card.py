@@ -68,10 +68,18 @@ def plan_lines(plan: Plan, look: Look, width: int, height: int) -> list[Content]
         body = [text for check in checks for text in check_in_full(check, look, width)]
     body += [_risk(risk, look, width) for risk in plan.risks if risk.truth is not Truth.NO]
     body += told("why", plan.reason, look, width)
-    body += told("limit", plan.bottleneck, look, width)
+    body += told("limit", limit_of(plan), look, width)
     if len(head) + len(body) < height:
         head.append(line(""))
     return [*head, *body, *_rest(plan, look, width)]
+
+
+def limit_of(plan: Plan) -> str:
+    """What holds the kernel back as the policy read it, with its number; else the plan's word."""
+    record = plan.policy
+    if record is None:
+        return plan.bottleneck
+    return record.limit_because if record.limit else plan.bottleneck or "unknown"
 
 
 def _rest(plan: Plan, look: Look, width: int) -> list[Content]:
@@ -92,7 +100,6 @@ def _policy(record: PolicyRecord, look: Look, width: int) -> list[Content]:
     """How the policy read the kernel, and its first choices; `e` shows all of it."""
     read = [
         f"{record.structure or 'structure unknown'}; headroom {record.headroom or 'unknown'}",
-        record.limit_because or f"limit {record.limit or 'unknown'}",
         f"{record.bottleneck}: {record.bottleneck_because}" if record.bottleneck else "",
         f"case {record.case}: {record.case_says}" if record.case else "",
         *(f"assumed: {text}" for text in record.defaults),

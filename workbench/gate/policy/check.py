@@ -9,6 +9,7 @@ from typing import Literal
 
 from workbench.gate.policy.kernels import Kernels
 from workbench.gate.policy.names import allowed, explain_policy
+from workbench.gate.policy.private import name_privately
 from workbench.gate.policy.refusals import NOTED, finding
 from workbench.gate.policy.state import Frame, TooTangledError
 from workbench.gate.policy.statements import is_main_guard
@@ -124,7 +125,9 @@ def _decisive_first(found: Finding) -> tuple[bool, int]:
 def _parse(source: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
-        return ast.parse(source)
+        tree = ast.parse(source)
+    name_privately(tree, source)
+    return tree
 
 
 class Machine(Kernels):

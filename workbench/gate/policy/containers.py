@@ -113,7 +113,8 @@ class Containers(Members):
             case Instance():
                 return self.iterate_instance(atom, node, frame)
             case Class():
-                return join(self.every_member(atom.node).values())
+                every = join(self.every_member(atom.node).values())
+                return every | self.members_of_enum(atom.node, EMPTY)
             case Nothing():
                 return EMPTY
         self.refuse("policy.unresolved", node)
@@ -219,8 +220,9 @@ class Containers(Members):
                 return self._index_tuple(atom, key, node)
             case Items():
                 return self._index_items(atom, key, node)
-            case Known() | Class() | Unknown():  # a generic type, or refused before
-                return frozenset({atom})
+            case Known() | Class() | Unknown():  # a generic type, an enum, or refused before
+                owner = atom.node if isinstance(atom, Class) else None
+                return frozenset({atom}) | self.members_of_enum(owner, EMPTY)
             case Plain():
                 return PLAIN
             case Nothing():
@@ -280,6 +282,8 @@ class Containers(Members):
                         self.put(atom, self.iterate_containers(new) - {atom})
                 case Tensor() if self.may_hold_tensor(index):
                     self.refuse("policy.torch-compute", node)
+                case Tensor(origin="buffer"):
+                    self.carry(new)
                 case Known() | Kernel():
                     self.refuse("policy.patches-object", node)
 

@@ -4,10 +4,13 @@ import ast
 
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.statements import Statements
+from workbench.gate.policy.tree import own_arguments
 from workbench.gate.policy.values import (
+    PLAIN,
     UNKNOWN,
     Arguments,
     Class,
+    Instance,
     Known,
     Partial,
     Plain,
@@ -59,6 +62,9 @@ class Definitions(Statements):
         self.members.setdefault(node, {})
         self.block(node.body, Frame(scope, frame.phase, class_body=node))
         value: Value = frozenset({Class(node)})
+        if any(path.startswith("enum.") for path in self.library_bases(node)):
+            made = Instance(node)  # for each member, while the body ends
+            self.call_special(made, ("__init__", "__post_init__"), node, PLAIN, frame.phase)
         for decorator, written in zip(
             reversed(decorators), reversed(node.decorator_list), strict=True
         ):
@@ -103,9 +109,3 @@ class Definitions(Statements):
             self.refuse("policy.forbidden-import", node, module)
             return UNKNOWN
         return frozenset({Known(path)})
-
-
-def own_arguments(spec: ast.arguments) -> list[ast.arg]:
-    """Every parameter of a function."""
-    loose = [argument for argument in (spec.vararg, spec.kwarg) if argument is not None]
-    return [*spec.posonlyargs, *spec.args, *spec.kwonlyargs, *loose]

@@ -3,9 +3,10 @@
 import ast
 from collections.abc import Callable
 
+from workbench.gate.policy.members import is_dunder
 from workbench.gate.policy.scopes import Scopes
 from workbench.gate.policy.state import DEFAULTS, MOST_STEPS, Frame, TooTangledError
-from workbench.gate.policy.tree import walk
+from workbench.gate.policy.tree import own_arguments, walk
 from workbench.gate.policy.values import (
     EMPTY,
     FRESH,
@@ -19,6 +20,7 @@ from workbench.gate.policy.values import (
     Nothing,
     Phase,
     Plain,
+    Scope,
     Tuple,
     Unknown,
     Value,
@@ -35,7 +37,7 @@ class Expressions(Scopes):
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise TooTangledError(f"more than {MOST_STEPS} steps")
-        rule = _RULES.get(type(node))
+        rule = RULES.get(type(node))
         if rule is None:
             self.refuse("policy.unresolved", node)
             return UNKNOWN
@@ -132,12 +134,18 @@ class Expressions(Scopes):
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame
     ) -> Value:
         """A comprehension; a generator runs later, when inputs exist."""
+        outside = frame
+        if frame.class_body is not None:  # only its first iterable sees the names of the class
+            inner = Scope(frame.scope.parent, node)
+            scope = self.class_scopes.setdefault((node, frame.scope), inner)
+            frame = Frame(scope, frame.phase, function=frame.function)
         before, phase = dict(frame.names), frame.phase
         if isinstance(node, ast.GeneratorExp):
             frame.phase = Phase.CALL
         targets: set[str] = set()
-        for generator in node.generators:
-            element = self.iterate(self.evaluate(generator.iter, frame), generator.iter, frame)
+        for place, generator in enumerate(node.generators):
+            where = frame if place else outside
+            element = self.iterate(self.evaluate(generator.iter, where), generator.iter, where)
             self.assign(generator.target, element, frame)
             targets |= {n.id for n in walk(generator.target) if isinstance(n, ast.Name)}
             for condition in generator.ifs:
@@ -171,6 +179,7 @@ class Expressions(Scopes):
         self, left: Value, right: Value, op: ast.operator, node: ast.AST, frame: Frame
     ) -> Value:
         """Arithmetic: on numbers anywhere, on tensors only before any input exists."""
+        left, right = self.as_numbers(left), self.as_numbers(right)
         either = left | right
         if not left or not right:
             return EMPTY
@@ -231,19 +240,6 @@ class Expressions(Scopes):
             return FRESH
         return PLAIN
 
-    def boolean(self, node: ast.BoolOp, frame: Frame) -> Value:
-        """`a and b`, `a or b`."""
-        values = [self.evaluate(value, frame) for value in node.values]
-        for value, operand in zip(values[:-1], node.values, strict=False):
-            if has_tensor(value) and frame.phase is Phase.CALL:
-                self.refuse("policy.reads-values", operand)
-        return join(values)
-
-    def choice(self, node: ast.IfExp, frame: Frame) -> Value:
-        """`a if test else b`."""
-        self.test(node.test, frame)
-        return self.evaluate(node.body, frame) | self.evaluate(node.orelse, frame)
-
     # ---------------------------------------------------------------------------------- calls
 
     def called(self, node: ast.Call, frame: Frame) -> Value:
@@ -292,6 +288,9 @@ class Expressions(Scopes):
         """A function that is defined here, with the defaults of this moment."""
         spec = node.args
         defaults = self.defaults.setdefault(node, {})
+        for argument in own_arguments(spec):
+            if is_dunder(argument.arg):
+                self.refuse("policy.patches-object", node, argument.arg)
         places = [argument.arg for argument in (*spec.posonlyargs, *spec.args)]
         given = [
             *zip(places[len(places) - len(spec.defaults) :], spec.defaults, strict=True),
@@ -342,7 +341,7 @@ def literal_key(node: ast.expr) -> str | int | None:
 
 
 Rule = Callable[..., Value]
-_RULES: dict[type[ast.AST], Rule] = {
+RULES: dict[type[ast.AST], Rule] = {
     ast.Constant: Expressions.constant,
     ast.Name: Expressions.name,
     ast.Attribute: Expressions.attribute,
@@ -360,8 +359,6 @@ _RULES: dict[type[ast.AST], Rule] = {
     ast.BinOp: Expressions.binary,
     ast.UnaryOp: Expressions.unary,
     ast.Compare: Expressions.compare,
-    ast.BoolOp: Expressions.boolean,
-    ast.IfExp: Expressions.choice,
     ast.Call: Expressions.called,
     ast.Lambda: Expressions.lambda_of,
     ast.NamedExpr: Expressions.walrus,

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from workbench.gate.policy.library import Library
+from workbench.gate.policy.modules import Modules
 from workbench.gate.policy.refusals import spelled
 from workbench.gate.policy.state import DEFAULTS, HOOKS, Frame
 from workbench.gate.policy.values import (
@@ -49,7 +49,7 @@ _LOOSE = ""
 """The role of what was given by no name that can be read here: it is called in every way."""
 
 
-class Launches(Library):
+class Launches(Modules):
     """Launches kernels."""
 
     def take_hooks(self, decorator: Decorator, kernel: Kernel) -> None:

@@ -13,7 +13,7 @@ from workbench.gate.policy.values import (
     BUFFER,
     EMPTY,
     FRESH,
-    NOTHING,
+    INPUT,
     PLAIN,
     STATE,
     UNKNOWN,
@@ -37,8 +37,6 @@ from workbench.gate.policy.values import (
     Tensor,
     Tuple,
     Value,
-    has_tensor,
-    join,
 )
 
 _ARITHMETIC = frozenset(["abs", "divmod", "max", "min", "pow", "round", "sum"])
@@ -56,6 +54,16 @@ _SIZED = frozenset(
     )
 )
 """Make tensors out of numbers: a tensor among them is read."""
+_AFTER_ONE = frozenset(
+    f"torch.{name}"
+    for name in (
+        *("as_strided", "broadcast_to", "chunk", "diagonal", "empty_like", "flatten", "full_like"),
+        *("movedim", "moveaxis", "narrow", "ones_like", "permute", "reshape", "select", "split"),
+        *("squeeze", "swapaxes", "swapdims", "tensor_split", "transpose", "unbind", "unflatten"),
+        *("unsqueeze", "zeros_like"),
+    )
+)
+"""Take one tensor and numbers: another tensor among those is read."""
 _CONSTRUCTORS = ("__init__", "__post_init__")
 _INERT = (Plain, Tensor, Nothing)
 _CALLABLE = (Function, Bound, Partial, Method)
@@ -80,7 +88,8 @@ class Library(Comparisons):
             calls = group.returns == "plain" and group.group != "inspection"
             self.hand_over(arguments.all(), node, classes=calls)
         plain = group.arguments == "plain" or path in _SIZED
-        held = plain and self.may_hold_tensor(arguments.all())
+        numbers = arguments.after_first() if path in _AFTER_ONE else arguments.all()
+        held = (plain or path in _AFTER_ONE) and self.may_hold_tensor(numbers)
         if held and frame.phase is Phase.CALL:
             self.refuse(_code_of_argument(path), node)
             return UNKNOWN
@@ -152,7 +161,14 @@ class Library(Comparisons):
             inner = next(iter(target), None)
         return (inner.node.args, bound) if isinstance(inner, Function) else (None, 0)
 
-    def call_special(self, atom: Instance, names: Iterable[str], node: ast.AST) -> None:
+    def call_special(
+        self,
+        atom: Instance,
+        names: Iterable[str],
+        node: ast.AST,
+        each: Value = ANYTHING,
+        phase: Phase = Phase.CALL,
+    ) -> None:
         """Follow the methods and properties that Python or a library asks for by itself."""
         receiver: Value = frozenset({atom})
         for name in names:
@@ -160,20 +176,24 @@ class Library(Comparisons):
                 functions = member.function if isinstance(member, Descriptor) else {member}
                 for function in functions:
                     if isinstance(function, Function):
-                        self.call_anyhow(Bound(function, receiver), ANYTHING, node)
+                        self.call_anyhow(Bound(function, receiver), each, node, phase)
 
     def own_names(self, owner: ast.ClassDef) -> list[str]:
         """Every member of a class and of its bases in the file, constructors apart."""
         every = (name for one in self.lineage(owner) for name in self.every_member(one))
         return [name for name in dict.fromkeys(every) if name not in _CONSTRUCTORS]
 
+    def moved(self, given: Value) -> Value:
+        """A new tensor of what these held: an input stays one, whatever it was moved with."""
+        return INPUT if Tensor("input") in self.within(given) else FRESH
+
     def _result(  # noqa: C901, PLR0911 - one case per word of allowed.toml
         self, group: Group, path: str, arguments: Arguments, node: ast.Call
     ) -> Value:
         first = arguments.get(0, "input") | arguments.get(0, "tensors")
         match group.returns:
-            case "tensor":
-                return FRESH
+            case "tensor" | "moved" as kind:
+                return self.moved(arguments.all()) if kind == "moved" else FRESH
             case "same":
                 return frozenset(a for a in first if isinstance(a, Tensor)) or FRESH
             case "views":
@@ -260,7 +280,10 @@ class Library(Comparisons):
             if not self.permits(group, atom, frame):
                 continue
             if group.arguments == "plain" and self.may_hold_tensor(arguments.all()):
-                self.refuse("policy.torch-compute", node)
+                code = "reads-values" if "views" in group.group else "torch-compute"
+                self.refuse(f"policy.{code}", node)
+            if name == "copy_" and atom.origin == "buffer":
+                self.carry(arguments.all())
             if group.where == "buffer" and name != "copy_":
                 self.check_update(arguments.all(), node, frame)
             match group.returns:
@@ -280,89 +303,15 @@ class Library(Comparisons):
 
     def check_update(self, given: Value, node: ast.AST, frame: Frame) -> None:
         """Refuse to update a buffer by an input itself: what it learns of one, kernels work out."""
-        if frame.phase is Phase.CALL and Tensor("input") in given:
+        self.asked.add((self, "carrying"))
+        if frame.phase is Phase.CALL and (self.carrying or Tensor("input") in given):
             says = f"`{spelled(node)}` computes on an input outside a kernel"
             self.refuse("policy.torch-compute", node, says=says)
-
-    def call_module(
-        self,
-        atom: Holder | Instance | Items,
-        name: str,
-        arguments: Arguments,
-        node: ast.AST,
-        frame: Frame,
-    ) -> Value:
-        """A method that every nn module has."""
-        group = self.allowed.module_methods[name][0]
-        if isinstance(atom, Instance) and frame.phase is Phase.CALL:
-            self._call_overrides(atom, node, frame)
-        if group.returns == "self":
-            return frozenset({atom})
-        if isinstance(atom, Instance) and name in ("register_buffer", "register_parameter"):
-            temporary = dict(arguments.keywords).get("persistent", EMPTY)
-            kind = FRESH if temporary else BUFFER if name == "register_buffer" else STATE
-            given = arguments.get(1, "tensor") | arguments.get(1, "param")
-            named = _literal_argument(node)
-            held = kind if has_tensor(given) else EMPTY
-            self.set_member(atom.node, named or "*", held | (given & NOTHING))
-            return NOTHING
-        if isinstance(atom, Instance) and name in ("add_module", "register_module"):
-            self.set_member(atom.node, _literal_argument(node) or "*", arguments.get(1, "module"))
-            return NOTHING
-        if name == "apply":
-            each = frozenset({atom}) | self._submodules(atom)
-            for function in self.functions_in(arguments.all()):
-                self.call_anyhow(function, each, node, frame.phase)
-            return frozenset({atom})
-        return self._list_module(atom, name, node)
-
-    def _call_overrides(self, atom: Instance, node: ast.AST, frame: Frame) -> None:
-        """One method of a module calls others: whichever of them the candidate's class has."""
-        for name in self.allowed.module_methods:
-            for method in self.find_member(atom.node, name):
-                if isinstance(method, Function):
-                    bound = Bound(method, frozenset({atom}))
-                    self.call_anyhow(bound, PLAIN, node, frame.phase)
-
-    def _list_module(self, atom: Holder | Instance | Items, name: str, node: ast.AST) -> Value:
-        kind = STATE if "parameter" in name else BUFFER if "buffer" in name else STATE | BUFFER
-        if "children" in name or "modules" in name:
-            kind = self._submodules(atom)
-        if name.startswith("named_"):
-            return self.make_list(node, frozenset({Tuple((PLAIN, kind))}))
-        if name == "state_dict":
-            items = Items(node, "dict")
-            self.put(items, kind)
-            return frozenset({items})
-        if name in ("parameters", "buffers", "children", "modules"):
-            return self.make_list(node, kind)
-        return kind if name.startswith("get_") else PLAIN
-
-    def _submodules(self, atom: Holder | Instance | Items) -> Value:
-        if isinstance(atom, Holder):
-            return frozenset({atom})
-        if isinstance(atom, Items):
-            return self.contents(atom).all()
-        held = join(self.every_member(atom.node).values())
-        modules = frozenset(m for m in held if isinstance(m, Holder | Instance | Items))
-        return modules | self.iterate_containers(modules)
 
 
 def with_cache(function: Function) -> Function:
     """The function under `functools.lru_cache`."""
     return Function(function.node, function.scope, cached=True, owner=function.owner)
-
-
-def _literal_argument(node: ast.AST) -> str:
-    """The first argument where it is a literal string, such as the name of a buffer."""
-    if isinstance(node, ast.Call):
-        named = [k.value for k in node.keywords if k.arg == "name"]
-        match [*node.args[:1], *named]:
-            case [ast.Constant(value=str(text))]:
-                return text
-            case [ast.JoinedStr(values=[ast.Constant(value=str(text)), *_])]:
-                return text + "*"
-    return ""
 
 
 def _code_of_argument(path: str) -> str:

@@ -69,6 +69,9 @@ WHATEVER = "()"
 _MODULE = ("torch.nn.Module", "torch.nn.modules.Module")
 
 
+_NUMBERS = frozenset({"enum.IntEnum", "enum.IntFlag", "enum.StrEnum"})
+
+
 def is_dunder(name: str) -> bool:
     """Whether a name belongs to Python's own machinery."""
     return name.startswith("__") and name.endswith("__")
@@ -167,7 +170,11 @@ class Members(Addresses):
     def _own_member(self, atom: Instance | Class, name: str, node: ast.AST, frame: Frame) -> Value:
         found = self.find_member(atom.node, name)
         if found:
-            return join(self._bind(value, atom, node, frame) for value in found)
+            bound = join(self._bind(value, atom, node, frame) for value in found)
+            members = self.members_of_enum(atom.node, found) if isinstance(atom, Class) else EMPTY
+            return (
+                frozenset(a for a in bound if isinstance(a, Plain)) | members if members else bound
+            )
         if is_dunder(name):
             return self._no_member(name, node)
         for path in self.library_bases(atom.node):
@@ -178,6 +185,27 @@ class Members(Addresses):
             return self.member(atom.node, WHATEVER) | PLAIN
         self.refuse("policy.unresolved", node)
         return EMPTY
+
+    def members_of_enum(self, owner: ast.ClassDef | None, found: Value) -> Value:
+        """An object for each member of an enum that has methods; of others their values will do."""
+        if owner is None or any(isinstance(atom, Function | Descriptor) for atom in found):
+            return EMPTY
+        if not any(path.startswith("enum.") for path in self.library_bases(owner)):
+            return EMPTY
+        every = join(self.every_member(owner).values())
+        rich = any(isinstance(atom, Function | Descriptor) for atom in every)
+        return frozenset({Instance(owner)}) if rich else EMPTY
+
+    def as_numbers(self, value: Value) -> Value:
+        """The value with members of enums that are numbers or text taken for those."""
+        if not any(isinstance(atom, Instance) for atom in value):
+            return value
+        return frozenset(
+            Plain()
+            if isinstance(a, Instance) and not _NUMBERS.isdisjoint(self.library_bases(a.node))
+            else a
+            for a in value
+        )
 
     def of_named_tuple(self, owner: ast.ClassDef) -> bool:
         """Whether a class derives from what `collections.namedtuple` made."""
@@ -337,6 +365,7 @@ class Members(Addresses):
             case Items() if atom.kind == "record":
                 self.put(atom, new, name)
             case Tensor():
+                self.carry(new)
                 return name in ("requires_grad", "grad") or (
                     name == "data" and atom.origin in ("state", "buffer")
                 )

@@ -17,6 +17,7 @@ Returns = Literal[
     "holder",
     "identity",
     "modules",
+    "moved",
     "namespace",
     "plain",
     "same",

@@ -2,11 +2,12 @@
 
 import ast
 
-from workbench.gate.policy.expressions import Expressions
+from workbench.gate.policy.expressions import RULES, Expressions
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.tree import children, walk
 from workbench.gate.policy.values import (
     Atom,
+    Class,
     Holder,
     Instance,
     Known,
@@ -15,12 +16,18 @@ from workbench.gate.policy.values import (
     Plain,
     Tensor,
     Tuple,
+    Unknown,
     Value,
     has_tensor,
+    join,
 )
 
 _OF_MODULES = ("holder", "modules")
 """Of the allow-list: library modules, which no tensor and no number is an instance of."""
+
+
+_MADE_BY_CALLS = ("abc.ABC", "builtins.object", "typing.Generic", "typing.NamedTuple")
+"""Bases of classes that have no instances but those which a call of the class made."""
 
 
 class Patterns(Expressions):
@@ -78,9 +85,36 @@ class Patterns(Expressions):
             if isinstance(child, ast.pattern):
                 self.capture(child, inner, frame)
 
+    def boolean(self, node: ast.BoolOp, frame: Frame) -> Value:
+        """`a and b`, `a or b`."""
+        values = []
+        before = frame.names
+        for operand in node.values:
+            values.append(self.evaluate(operand, frame))
+            if isinstance(node.op, ast.And) and not _binds(node):
+                frame.names = dict(frame.names)
+                self.assume(operand, frame)
+        if not _binds(node):
+            frame.names = before
+        for value, operand in zip(values[:-1], node.values, strict=False):
+            if has_tensor(value) and frame.phase is Phase.CALL:
+                self.refuse("policy.reads-values", operand)
+        return join(values)
+
+    def choice(self, node: ast.IfExp, frame: Frame) -> Value:
+        """`a if test else b`."""
+        self.test(node.test, frame)
+        if _binds(node):
+            return self.evaluate(node.body, frame) | self.evaluate(node.orelse, frame)
+        before, frame.names = frame.names, dict(frame.names)
+        self.assume(node.test, frame)
+        body = self.evaluate(node.body, frame)
+        frame.names = before
+        return body | self.evaluate(node.orelse, frame)
+
     def assume(self, test: ast.expr, frame: Frame) -> None:
         """Drop what `isinstance` rules out where it holds; nothing where the test binds names."""
-        if not any(isinstance(node, ast.NamedExpr) for node in walk(test)):
+        if not _binds(test):
             self._assume(test, frame)
 
     def _assume(self, test: ast.expr, frame: Frame) -> None:
@@ -99,15 +133,29 @@ class Patterns(Expressions):
                         atom for atom in frame.names[name] if self._may_be(atom, allowed)
                     )
 
+    def _may_be_own(self, atom: Atom, classes: set[ast.ClassDef]) -> bool:
+        """Whether an object may be one of these classes of the file."""
+        bases = (path for owner in classes for path in self.library_bases(owner))
+        if not all(path in _MADE_BY_CALLS or path.startswith("torch.nn.") for path in bases):
+            return True
+        if isinstance(atom, Instance):
+            return not classes.isdisjoint(self.lineage(atom.node))
+        return isinstance(atom, Unknown)
+
     def _may_be(self, atom: Atom, kinds: Value) -> bool:
         """Whether an object may be an instance of one of these classes."""
-        paths = {kind.path for kind in kinds if isinstance(kind, Known)}
+        own = {kind.node for kind in kinds if isinstance(kind, Class)}
+        if own and all(isinstance(kind, Class | Tuple) for kind in kinds):
+            return self._may_be_own(atom, own)
         if any(not isinstance(kind, Known | Tuple) for kind in kinds):
             return True
+        paths = {kind.path for kind in kinds if isinstance(kind, Known)}
         kept = {path: self.allowed.names.get(path) for path in paths}
         holders = {path for path, group in kept.items() if group and group.returns in _OF_MODULES}
-        if not paths or holders != paths:
-            return True
+        return not paths or holders != paths or self._may_hold(atom, paths)
+
+    def _may_hold(self, atom: Atom, paths: set[str]) -> bool:
+        """Whether an object may be one of these library modules."""
         match atom:
             case Instance():
                 return bool(paths.intersection(self.library_bases(atom.node)))
@@ -116,3 +164,11 @@ class Patterns(Expressions):
             case Plain() | Tensor() | Nothing():
                 return False
         return True
+
+
+def _binds(node: ast.expr) -> bool:
+    return any(isinstance(inner, ast.NamedExpr) for inner in walk(node))
+
+
+RULES[ast.BoolOp] = Patterns.boolean
+RULES[ast.IfExp] = Patterns.choice

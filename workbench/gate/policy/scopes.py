@@ -8,7 +8,7 @@ from workbench.gate.policy.calls import Calls
 from workbench.gate.policy.names import Allowed
 from workbench.gate.policy.refusals import code_of_name
 from workbench.gate.policy.state import Frame, Names
-from workbench.gate.policy.tree import own_nodes, survey
+from workbench.gate.policy.tree import own_nodes, survey, walk
 from workbench.gate.policy.values import (
     EMPTY,
     UNKNOWN,
@@ -73,6 +73,30 @@ def local_names(node: ast.AST) -> frozenset[str]:
     return frozenset(bound) - outer[0] - outer[1]
 
 
+def unsure_names(node: ast.Module | ast.ClassDef) -> frozenset[str]:
+    """Names that a body binds in part of its ways only, or deletes."""
+    sure: set[str] = set()
+    for statement in node.body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                sure.add(name)
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                sure |= {a.asname or a.name.partition(".")[0] for a in aliases}
+            case ast.Assign(targets=targets):
+                inner = (n for target in targets for n in walk(target))
+                sure |= {n.id for n in inner if isinstance(n, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+                sure.add(name)
+    deleted = {
+        n.id
+        for d in own_nodes(node)
+        if isinstance(d, ast.Delete)
+        for n in d.targets
+        if isinstance(n, ast.Name)
+    }
+    return (local_names(node) - sure) | deleted
+
+
 def join_names(branches: list[Names]) -> Names:
     """What each name may be where several paths meet."""
     if len(branches) == 1:
@@ -105,6 +129,7 @@ class Scopes(Calls):
             or any(node.name == "contextlib" for node in found.of(ast.alias))
         )
         """Whether some code of the file may see an exception that other code raised."""
+        self._may_lack: dict[ast.AST, frozenset[str]] = {}
         self._outer_names: dict[ast.AST, tuple[frozenset[str], frozenset[str]]] = {}
 
     def outer_names(self, node: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
@@ -136,15 +161,33 @@ class Scopes(Calls):
         return EMPTY
 
     def _find(self, name: str, frame: Frame) -> Value | None:
-        if name in frame.names and name not in self.rebound:
+        """What a name may be here; where it may be unbound, also what lies behind it."""
+        sure = name not in self.rebound and name not in self._unsure(frame.scope.node)
+        if sure and name in frame.names:
             return frame.names[name]
+        found: Value | None = None
         scope: Scope | None = frame.scope
         while scope is not None:
             self.asked.add((scope, name))
             if name in scope.ever:
-                return scope.ever[name]
+                found = (found or EMPTY) | scope.ever[name]
+                if name not in self._unsure(scope.node):
+                    return found
             scope = scope.parent
-        return None
+        if found is not None and hasattr(builtins, name):
+            return found | {Known(f"builtins.{name}")}
+        return found
+
+    def _unsure(self, node: ast.AST) -> frozenset[str]:
+        """Names of a module or class that may be unbound: then Python looks further out."""
+        if not isinstance(node, ast.Module | ast.ClassDef):
+            return frozenset()
+        known = self._may_lack.get(node)
+        if known is None:
+            known = self._may_lack[node] = unsure_names(node) | (
+                self.rebound if isinstance(node, ast.Module) else frozenset()
+            )
+        return known
 
     def bind(self, name: str, value: Value, node: ast.AST, frame: Frame) -> None:
         """Bind a name here, where the function's own declarations say."""

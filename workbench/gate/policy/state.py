@@ -90,7 +90,7 @@ class State:
         self.hooks: dict[ast.FunctionDef, dict[str, Value]] = {}
         """What Triton calls around a kernel's launch, by how: heuristics, pruning, pre-hooks."""
         self.kernel_scopes: dict[ast.FunctionDef, Scope] = {}
-        self.class_scopes: dict[tuple[ast.ClassDef, Scope], Scope] = {}
+        self.class_scopes: dict[tuple[ast.AST, Scope], Scope] = {}
         self.contexts: dict[
             tuple[FunctionNode, Scope, Phase], dict[tuple[tuple[str, Value], ...], Activation]
         ] = {}
@@ -113,6 +113,8 @@ class State:
         """When the code runs that is evaluated now."""
         self.lasting: set[ast.AST] = set()
         """Places of containers, and classes of objects, that are made before any call."""
+        self.carrying = False
+        """Whether a buffer ever takes what an input holds: then it is data, and no statistic."""
         self.telling = 0
         """Above 0 while the message of an exception is made."""
 
@@ -132,6 +134,12 @@ class State:
         """A fact has grown; what asked for it before was told too little."""
         if (owner, name) in self.asked or (owner, "*") in self.asked:
             self.changed = True
+
+    def carry(self, value: Value) -> None:
+        """A buffer takes a value."""
+        if self.now is Phase.CALL and Tensor("input") in value and not self.carrying:
+            self.carrying = True
+            self.grew(self, "carrying")
 
     def record(self, scope: Scope, name: str, value: Value) -> None:
         """Remember that a name of a scope may have a value, for functions that close over it."""

@@ -1,31 +1,25 @@
 """Library functions whose effect no rule of the allow-list describes: what each one does."""
 
 import ast
-from collections.abc import Callable
 
 from workbench.gate.policy.fields import ordered_fields
 from workbench.gate.policy.launches import PARAMETERS, Launches
 from workbench.gate.policy.library import Library, with_cache
+from workbench.gate.policy.reflection import OF_OBJECTS, Story
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.values import (
     EMPTY,
     NOTHING,
     PLAIN,
-    UNKNOWN,
     Arguments,
     Class,
     Decorator,
-    Descriptor,
     Function,
-    Holder,
     Instance,
     Items,
-    Kernel,
     Known,
-    Nothing,
     Partial,
     Phase,
-    Super,
     Tuple,
     Value,
     has_tensor,
@@ -38,9 +32,6 @@ _LAZY = frozenset(
     | {"itertools.repeat", "itertools.zip_longest"}
 )
 """Give their elements one by one: functions among their arguments run when they are asked."""
-_WEIGHTS = ("weight", "bias")
-"""How the numbered parameters of recurrent modules begin: `weight_ih_l0`."""
-Story = Callable[[Library, Arguments, ast.Call, Frame], Value]
 
 
 class Stories(Launches):
@@ -130,109 +121,6 @@ def _sorted(library: Library, arguments: Arguments, node: ast.Call, frame: Frame
 
 def _next(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     return library.iterate(arguments.get(0, "iterator"), node, frame) | arguments.get(1, "default")
-
-
-def _getattr(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    target, name = arguments.get(0, "object"), _name_of_member(node)
-    own = all(isinstance(atom, Instance | Nothing) for atom in target)
-    weights = all(isinstance(atom, Holder) for atom in target) and name.startswith(_WEIGHTS)
-    if not name or (name.endswith("*") and not own and not weights):
-        library.refuse("policy.dynamic-name", node)
-        return UNKNOWN
-    fallback = arguments.get(2, "default")
-    if (
-        fallback
-        and own
-        and not any(library.find_member(a.node, name) for a in target if isinstance(a, Instance))
-    ):
-        return fallback
-    return library.read_member(target, name, node, frame) | fallback
-
-
-def _setattr(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    target, name = arguments.get(0, "object"), _name_of_member(node)
-    if not name or (name.endswith("*") and not all(isinstance(a, Instance) for a in target)):
-        library.refuse("policy.dynamic-name", node)
-        return UNKNOWN
-    library.write_member(target, name, arguments.get(2, "value"), node, frame)
-    return NOTHING
-
-
-def _hasattr(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    name = _name_of_member(node)
-    for atom in arguments.get(0, "object"):
-        if isinstance(atom, Instance | Class) and name and library.find_member(atom.node, name):
-            library.read_member(frozenset({atom}), name, node, frame)  # it may be a property
-    if name.startswith("__"):
-        library.refuse("policy.private-name", node)
-    kernels = any(isinstance(atom, Kernel) for atom in arguments.get(0, "object"))
-    if kernels and name not in _OF_AUTOTUNERS:
-        library.refuse("policy.forbidden-name", node)
-    return PLAIN
-
-
-def _isinstance(library: Library, arguments: Arguments, node: ast.Call, _: Frame) -> Value:
-    kinds = arguments.get(1, "classinfo")
-    for atom in kinds | library.iterate_containers(kinds):
-        if isinstance(atom, Known) and atom.path in _CPU_TENSORS:
-            library.refuse("policy.forbidden-name", node, atom.path)
-    return PLAIN
-
-
-_OF_AUTOTUNERS = ("best_config", "configs", "fn")
-"""Tell an autotuned kernel from a plain one, and nothing of what runs them."""
-_CPU_TENSORS = frozenset(
-    f"torch.{kind}Tensor" for kind in ("BFloat16", "Float", "Half", "Int", "Long")
-)
-"""Types that no tensor on a GPU is of."""
-
-
-def _name_of_member(node: ast.Call) -> str:
-    """The name in getattr and setattr; `w*` for an f-string that begins with `w`; else empty."""
-    match node.args[1:2]:
-        case [ast.Constant(value=str(text))]:
-            return text
-        case [ast.JoinedStr(values=[ast.Constant(value=str(text)), *_])] if text[0].isalpha():
-            return text + "*"
-    return ""
-
-
-def _super(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    owner = frame.function.owner if frame.function else None
-    given = [a.node for a in arguments.get(0, "type") if isinstance(a, Class)]
-    if not given and owner is None:
-        library.refuse("policy.unresolved", node)
-        return UNKNOWN
-    receiver = arguments.get(1, "object") or frame.receiver
-    owners = given or ([owner] if owner is not None else [])
-    return frozenset(Super(each, receiver) for each in owners)
-
-
-def _type(library: Library, arguments: Arguments, node: ast.Call, _: Frame) -> Value:
-    if len(arguments.positional) != 1:
-        library.refuse("policy.dynamic-code", node, "type")
-        return UNKNOWN
-    if any(isinstance(atom, Kernel) for atom in arguments.positional[0]):
-        library.refuse("policy.forbidden-name", node, "type(kernel)")
-    own = [Class(a.node) for a in arguments.positional[0] if isinstance(a, Instance)]
-    return frozenset(own) or PLAIN
-
-
-def _member_kind(kind: str) -> Story:
-    def story(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-        del node, frame
-        function = arguments.get(0, "function")
-        match kind:
-            case "property":
-                others = arguments.get(1, "fset") | arguments.get(2, "fdel")
-                getter = function | arguments.get(0, "fget")
-                return frozenset({Descriptor("property", getter - NOTHING, others - NOTHING)})
-            case "staticmethod":
-                return frozenset({Descriptor("staticmethod", function)})
-            case _:
-                return frozenset({Descriptor("classmethod", function)})
-
-    return story
 
 
 def _cache(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -341,6 +229,23 @@ def _logger(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> V
     return frozenset({Known("logging.Logger")})
 
 
+def _generator(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    del arguments, node, frame
+    return frozenset({Known("torch.Generator")})
+
+
+def _padded(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    """`pad`: with anything but a constant it is more than moving bytes."""
+    constant = any(isinstance(n, ast.Constant) and n.value == "constant" for n in _mode(node))
+    if arguments.get(2, "mode") and not constant and frame.phase is Phase.CALL:
+        library.refuse("policy.torch-compute", node, "pad(mode=...)")
+    return library.moved(arguments.all())
+
+
+def _mode(node: ast.Call) -> list[ast.expr]:
+    return [*node.args[2:3], *(k.value for k in node.keywords if k.arg == "mode")]
+
+
 def _default(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     items = Items(node, "dict")
     library.hand_over(arguments.get(0, "factory"), node)
@@ -349,6 +254,7 @@ def _default(library: Library, arguments: Arguments, node: ast.Call, frame: Fram
 
 
 _STORIES: dict[str, Story] = {
+    **OF_OBJECTS,
     **{f"builtins.{name}": _collect for name in ("list", "set", "frozenset", "reversed", "iter")},
     **dict.fromkeys(("itertools.chain", "itertools.product", "collections.deque"), _collect),
     **dict.fromkeys(("builtins.dict", "collections.OrderedDict"), _dict),
@@ -359,21 +265,11 @@ _STORIES: dict[str, Story] = {
     "builtins.filter": _filter,
     "builtins.sorted": _sorted,
     "builtins.next": _next,
-    "builtins.getattr": _getattr,
-    "builtins.setattr": _setattr,
-    "builtins.hasattr": _hasattr,
-    "builtins.isinstance": _isinstance,
-    "builtins.super": _super,
     "builtins.print": _print,
-    "builtins.type": _type,
-    "builtins.property": _member_kind("property"),
-    "builtins.staticmethod": _member_kind("staticmethod"),
-    "builtins.classmethod": _member_kind("classmethod"),
     **dict.fromkeys(("functools.cache", "functools.lru_cache"), _cache),
     "functools.partial": _partial,
     "functools.reduce": _reduce,
     "functools.wraps": _wraps,
-    "functools.cached_property": _member_kind("property"),
     "dataclasses.replace": _replaced,
     "dataclasses.asdict": _as_dict,
     "dataclasses.dataclass": _deferred("dataclasses.dataclass"),
@@ -386,5 +282,7 @@ _STORIES: dict[str, Story] = {
     **dict.fromkeys(("triton.Config", "triton.runtime.Config"), _config),
     "triton.set_allocator": _set_allocator,
     "logging.getLogger": _logger,
+    **dict.fromkeys(("torch.Generator", "torch.Generator.manual_seed"), _generator),
+    "torch.nn.functional.pad": _padded,
     "collections.defaultdict": _default,
 }

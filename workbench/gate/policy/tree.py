@@ -123,3 +123,9 @@ def survey(tree: ast.Module) -> Survey:
             known.add(level)
             level = [child for node in level for child in children(node)]
     return known
+
+
+def own_arguments(spec: ast.arguments) -> list[ast.arg]:
+    """Every parameter of a function."""
+    loose = [argument for argument in (spec.vararg, spec.kwarg) if argument is not None]
+    return [*spec.posonlyargs, *spec.args, *spec.kwonlyargs, *loose]

@@ -261,6 +261,10 @@ class Arguments:
             return self.positional[position]
         return dict(self.keywords).get(name, self.rest)
 
+    def after_first(self) -> Value:
+        """Every argument but the first by place."""
+        return Arguments(self.positional[1:], self.keywords, self.rest).all()
+
     def after(self, first: Value) -> "Arguments":
         """With one more argument in front."""
         return Arguments((first, *self.positional), self.keywords, self.rest)

@@ -148,7 +148,7 @@ def test_the_binding_resource_is_named():
     assert binding("matvec_64_B1024_w4") == "latency"
     assert binding("copy64M_B128_w1") == "programs"
     assert binding("atomic_1") == "atomics"
-    assert binding("seed_top_k") == "integer"
+    assert binding("seed_top_k") == "latency"
 
 
 def test_fewer_resident_programs_are_slower_where_loads_are_waited_for():

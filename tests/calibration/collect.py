@@ -3,6 +3,7 @@
 
     python tests/calibration/collect.py times.json "NVIDIA H200, driver ..., DATE"
 
+With the triton and ptxas of the machine that timed: other registers and spills have other times.
 Compiler and interpreter never share a process: this starts itself once more for each.
 """
 
@@ -124,6 +125,7 @@ def main():
         read_recording,
         write_recording,
     )
+    from workbench.bench.model_runs import compiler_here
     from workbench.kernels.records import Launch, LaunchTrace
 
     times = json.loads(Path(sys.argv[1]).read_text())
@@ -139,7 +141,9 @@ def main():
         )
         for name, us in times.items()
     )
-    recording = Recording(target="sm90", source=sys.argv[2], variants=variants)
+    recording = Recording(
+        target="sm90", source=sys.argv[2], compiler=compiler_here("sm90"), variants=variants
+    )
     write_recording(RECORDED, recording)
 
 

@@ -44,6 +44,8 @@ class Recording(Struct, frozen=True, kw_only=True):
     target: str
     source: str = ""
     """GPU, versions and day of the times; empty before there are any."""
+    compiler: str = ""
+    """What compiled the launches: `triton 3.6.0, ptxas 12.8.93`. Times hold only for its code."""
     variants: tuple[Variant, ...] = ()
 
 
@@ -82,7 +84,8 @@ def read_recording(path: Path) -> Recording:
 def write_recording(path: Path, recording: Recording) -> None:
     """Write it, a line for each variant. Raises WorkbenchError where that is not possible."""
     lines = [msgspec.json.encode(one).decode() for one in recording.variants]
-    head = msgspec.json.encode({"target": recording.target, "source": recording.source}).decode()
+    about = {name: getattr(recording, name) for name in ("target", "source", "compiler")}
+    head = msgspec.json.encode(about).decode()
     text = head[:-1] + ',"variants":[\n' + ",\n".join(lines) + "\n]}\n"
     try:
         path.write_text(text, encoding="utf-8")

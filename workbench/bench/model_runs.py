@@ -31,7 +31,9 @@ from workbench.isolation.outcome import JobFailed, WorkerFault
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
+from workbench.kernels import toolchain
 from workbench.kernels.requests import LaunchRequest, Recorded, Traced, TraceRequest
+from workbench.kernels.target import target as known_target
 from workbench.measure.baselines import versions
 from workbench.measure.gpuwatch import gpu_behind
 from workbench.problems.load import load_problem
@@ -57,15 +59,15 @@ def record_here(names: Sequence[str], place: Place, count: int, told: Told) -> R
 def time_here(recording: Recording, place: Place, told: Told) -> Recording:
     """The recording with times of the place's GPU, which is held alone meanwhile.
 
-    Raises GpuBusy; WorkbenchError for a recording of another target, without a GPU, or when no
-    worker starts.
+    Raises GpuBusy; WorkbenchError for a recording of another target or compiler, without a GPU, or
+    when no worker starts.
     """
     if place.index is None or place.target != recording.target:
-        raise WorkbenchError(
-            f"these variants are for {recording.target} and this is {place.target}",
-            where=place.device,
-            todo="add --anew: variants are compiled for the GPU that is here",
-        )
+        raise _elsewhere(f"are for {recording.target} and this is {place.target}", place)
+    if (here := compiler_here(place.target)) != recording.compiler:
+        # What is timed is compiled here: registers and spills of another compiler are not its own.
+        known = recording.compiler or "an unknown compiler"
+        raise _elsewhere(f"were compiled by {known} and here is {here}", place)
     gpu = gpu_behind(place.index)
     held = {} if gpu is None else versions(gpu)
     words = ", ".join(f"{name} {version}" for name, version in held.items())
@@ -75,6 +77,20 @@ def time_here(recording: Recording, place: Place, told: Told) -> Recording:
         holding(place.index, lambda: told("waiting: others have the GPU")),
     ):
         return timed(recording, workshop, f"{place.device}, {words}, {day}", told)
+
+
+def _elsewhere(says: str, place: Place) -> WorkbenchError:
+    return WorkbenchError(
+        f"these variants {says}",
+        where=place.device,
+        todo="add --anew: variants are compiled for the GPU and by the compiler that are here",
+    )
+
+
+def compiler_here(target: str) -> str:
+    """What compiles for a target here, as a recording names it. Imports triton."""
+    found = toolchain.versions(known_target(target).arch)
+    return ", ".join(f"{name} {found[name]}" for name in ("triton", "ptxas"))
 
 
 def recorded(names: Sequence[str], target: str, count: int, told: Told) -> Recording:
@@ -98,7 +114,7 @@ def recorded(names: Sequence[str], target: str, count: int, told: Told) -> Recor
                 if one.fault or code not in machine_code:
                     found.append(one)
                 machine_code.add(code)
-    return Recording(target=target, variants=tuple(found))
+    return Recording(target=target, compiler=compiler_here(target), variants=tuple(found))
 
 
 def _looked_at(

@@ -30,7 +30,9 @@ _PROGRAM_US = 0.35
 _REDUCTION_US = 0.15
 """Shuffles, shared memory and barriers of one reduction over a program's threads."""
 _SM_BYTES_PER_NS = 35.0
-"""Measured: what the loads of one program draw once the first bytes are there."""
+"""Measured: what the loads of one program draw once the first bytes are there. That its stores
+leave at the same rate is ours: RMSNorm and grouped convolution are ranked better with it, and the
+median error of the kernels that belong to no problem falls from 6.8 to 5.8 %."""
 _ATOMIC_NS = 2.0
 """Measured: 1.8 ns an update of one address, 2.5 ns of one line's sectors one after another."""
 _ATOMIC_BYTES = 256.0
@@ -169,12 +171,14 @@ def waiting(launch: Launch, trace: LaunchTrace, target: Target, work: Moved) -> 
 
     Each step waits for its slowest load: DRAM latency, or L2's when little comes from DRAM.
     Asynchronous copies keep `num_stages` - 1 steps in flight, an unrolled loop as many as the
-    compiler put load instructions for; the bytes themselves take their time either way.
+    compiler put load instructions for; the bytes themselves take their time either way. What is
+    stored takes as long to leave the SM as what is loaded to come in, and the next program gets
+    the place after that: where few programs fit, nothing else runs meanwhile.
     """
     from_dram = min(1.0, work.dram / work.l2) if work.l2 else 1.0
     nanoseconds = target.l2_latency_ns + from_dram * (target.dram_latency_ns - target.l2_latency_ns)
     steps = trace.load_steps / steps_in_flight(launch, trace)
-    drawing = work.read / _SM_BYTES_PER_NS if not is_async(launch) else 0.0
+    drawing = work.l2 / _SM_BYTES_PER_NS if not is_async(launch) else 0.0
     return _PROGRAM_US + (steps * nanoseconds + drawing) / 1e3 + _REDUCTION_US * trace.reductions
 
 

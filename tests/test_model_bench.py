@@ -14,8 +14,9 @@ from workbench.bench.model import (
     write_recording,
 )
 from workbench.bench.model_protocol import JOB
-from workbench.bench.model_runs import timed
+from workbench.bench.model_runs import time_here, timed
 from workbench.bench.variants import variants
+from workbench.engine.devices import Place
 from workbench.errors import WorkbenchError
 from workbench.gate.judge import JOB_MODULES
 from workbench.gate.profile import Profiled, doubted
@@ -26,6 +27,7 @@ from workbench.measure.trust import (
     Judgement,
     agreement,
     calibration,
+    gain_told,
     judged,
     spearman,
     why_not_trusted,
@@ -124,23 +126,61 @@ def test_only_what_runs_and_is_right_gets_a_time():
     assert (len(told), after.source) == (len(sources), "here, today")
 
 
-def test_a_modeled_gain_says_where_the_model_was_never_shown_to_rank():
-    report = StageReport(stage=Stage.PROFILE, outcome=Outcome.PASSED, says="1.2x its parent")
-    profiled = Profiled(report=report, speed=Speed(kind=Kind.MODELED, ratio=1.2))
-    assert doubted(profiled, "gemm", "sm90") == profiled
-    said = doubted(profiled, "of its own", "sm90").report
-    assert "modeled, not trusted to rank here" in said.says
+def modeled(ratio, outcome=Outcome.PASSED, findings=()):
+    report = StageReport(
+        stage=Stage.PROFILE, outcome=outcome, says=f"{ratio}x its parent", findings=findings
+    )
+    return Profiled(report=report, speed=Speed(kind=Kind.MODELED, ratio=ratio))
+
+
+def test_where_the_model_may_not_rank_a_gain_counts_only_beyond_what_it_errs_by():
+    least = gain_told("of its own", "sm90")
+    near, far = modeled((1.01 + least) / 2), modeled(least * 1.01)
+    assert doubted(near, "gemm", "sm90", 1.01) == near
+    said = doubted(near, "of its own", "sm90", 1.01).report
+    assert said.outcome is Outcome.UNPROVEN
     assert said.findings[0].code == "profile.model-not-trusted"
-    assert doubted(Profiled(report=report), "of its own", "sm90").report == report
+    assert f"a gain counts above {least:.2f}x" in said.says
+    kept = doubted(far, "of its own", "sm90", 1.01).report
+    assert kept.outcome is Outcome.PASSED
+    assert "modeled, not trusted to rank here" in kept.says
+    assert kept.findings[0].evidence["counts_above"] == least
+    alone = Profiled(report=near.report)
+    assert doubted(alone, "of its own", "sm90", 1.01).report == near.report
+
+
+def test_a_walk_that_asks_for_no_gain_is_told_of_no_missing_one():
+    slower = modeled(0.7)
+    assert doubted(slower, "of its own", "sm90", 0.5).report.outcome is Outcome.PASSED
+
+
+def test_a_familys_own_errors_say_what_gain_is_told():
+    near = Judgement(
+        problem="a", family="f", target="sm90", variants=9, rank=0.5, agreement=0.5, error=0.1
+    )
+    far = msgspec.structs.replace(near, problem="b", family="g", error=0.4)
+    assert gain_told("f", "sm90", [near, far]) == pytest.approx(1.1)
+    assert gain_told("never compared", "sm90", [near, far]) == pytest.approx(1.4)
+    assert gain_told("f", "sm80", [near, far]) == pytest.approx(1.1)
+    assert gain_told("f", "sm90", []) == float("inf")
 
 
 def test_a_modeled_loss_refuses_nobody_where_the_model_was_never_shown_to_rank():
     slow = Finding(code="profile.slower", says="0.6x modeled")
-    report = StageReport(
-        stage=Stage.PROFILE, outcome=Outcome.FAILED, says=slow.says, findings=(slow,)
-    )
-    profiled = Profiled(report=report, speed=Speed(kind=Kind.MODELED, ratio=0.6))
-    assert doubted(profiled, "gemm", "sm90") == profiled
-    said = doubted(profiled, "of its own", "sm90").report
+    profiled = modeled(0.6, Outcome.FAILED, (slow,))
+    assert doubted(profiled, "gemm", "sm90", 1.01) == profiled
+    said = doubted(profiled, "of its own", "sm90", 1.01).report
     assert said.outcome is Outcome.UNPROVEN
     assert [one.code for one in said.findings] == ["profile.model-not-trusted", "profile.slower"]
+
+
+def test_what_another_compiler_made_is_not_timed_here():
+    place = Place(device="a GPU", target="sm90", index=0)
+    recording = msgspec.structs.replace(read_recording(RECORDED), compiler="triton 1.0, ptxas 1.0")
+    with pytest.raises(WorkbenchError, match="compiled by triton 1.0, ptxas 1.0") as told:
+        time_here(recording, place, print)
+    assert "--anew" in told.value.todo
+
+
+def test_the_shipped_recording_says_what_compiled_it():
+    assert read_recording(RECORDED).compiler.startswith("triton 3.6.0")

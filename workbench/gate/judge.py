@@ -344,7 +344,10 @@ class Sitting:
                 seed=self._seed,
             )
             self._profiled = profile.doubted(
-                self._profiled, self._problem.family, self._settings.target
+                self._profiled,
+                self._problem.family,
+                self._settings.target,
+                self._settings.threshold,
             )
         return self._profiled.report
 

@@ -25,7 +25,7 @@ from workbench.kernels.requests import Traced, TraceRequest
 from workbench.kernels.target import target as known_target
 from workbench.measure.model import modeled_time
 from workbench.measure.records import Kind, Limit, PairSamples, Speed, Time
-from workbench.measure.trust import why_not_trusted
+from workbench.measure.trust import gain_told, why_not_trusted
 
 _JOB = "workbench.kernels.jobs:trace"
 _SECONDS = 90.0
@@ -247,26 +247,31 @@ def _judged(
     )
 
 
-def doubted(profiled: Profiled, family: str, target: str) -> Profiled:
-    """The result with a note where the model was never shown to rank such kernels.
+def doubted(profiled: Profiled, family: str, target: str, threshold: float) -> Profiled:
+    """What was modeled, saying so where the model was never shown to rank such kernels.
 
-    A modeled loss is not a refusal there but unproven: only a GPU can tell.
+    There a modeled loss refuses nobody, and a modeled gain counts only beyond what the model errs
+    by (`measure.trust.gain_told`): what is nearer is unproven, and only a GPU can tell. Below a
+    `threshold` of 1 no gain was asked for, and none has to be told.
     """
     why = why_not_trusted(family, target)
     if not why or profiled.speed is None:
         return profiled
-    report = profiled.report
+    report, least = profiled.report, max(threshold, gain_told(family, target))
     doubt = Finding(
         code="profile.model-not-trusted",
-        says=f"modeled, not trusted to rank here: {why}",
+        says=f"modeled, not trusted to rank here: {why}; a gain counts above {least:.2f}x",
         blame=Blame.MACHINE,
+        evidence={"ratio": profiled.speed.ratio, "counts_above": least},
     )
-    lost = report.outcome is Outcome.FAILED
+    passed = report.outcome is Outcome.PASSED
+    counts = passed and (threshold < 1 or profiled.speed.ratio > least)
+    near = f", where a gain counts above {least:.2f}x" if passed and not counts else ""
     report = structs.replace(
         report,
-        outcome=Outcome.UNPROVEN if lost else report.outcome,
-        says=f"{report.says} (modeled, not trusted to rank here)",
-        findings=(doubt, *report.findings) if lost else (*report.findings, doubt),
+        outcome=report.outcome if counts else Outcome.UNPROVEN,
+        says=f"{report.says} (modeled, not trusted to rank here{near})",
+        findings=(*report.findings, doubt) if counts else (doubt, *report.findings),
     )
     return structs.replace(profiled, report=report)
 

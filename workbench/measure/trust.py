@@ -4,6 +4,7 @@ The judgements are data (`model_trust.json`, written by `workbench bench model -
 that was never calibrated is not trusted, and the model must not decide there.
 """
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -87,6 +88,22 @@ def why_not_trusted(family: str, target: str, known: Sequence[Judgement] | None 
         if not one.trusted:
             return f"on {one.problem}: {one.says()}"
     return ""
+
+
+def gain_told(family: str, target: str, known: Sequence[Judgement] | None = None) -> float:
+    """The modeled ratio above which a gain counts although the model is not trusted to rank.
+
+    One plus the largest median error of the family's problems, on that target; of all problems
+    there where the family was never compared, and of all targets where that one was not; infinite
+    without any judgement. Of all pairs of one problem's kernels that were timed on an H200 and
+    modeled so far apart, 97 % or more in every normalization are gains there; of those modeled
+    1.01x apart, 84 % in softmax. A modeled loss has no such bound: a step of softmax that is
+    modeled at 0.66x gained 1.17x (`sessions/offline-softmax.bundle`, v2).
+    """
+    every = calibration() if known is None else known
+    here = [one for one in every if one.target == target] or list(every)
+    judged = [one for one in here if one.family == family] or here
+    return 1.0 + max((one.error for one in judged), default=math.inf)
 
 
 @cache

@@ -1,9 +1,10 @@
 """Which card is tried on which kernel: those that lack evidence first, each on several problems."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
+from workbench.bench.card_needs import Need
 from workbench.bench.card_states import State
 from workbench.bench.card_trials import Trial
 from workbench.engine.devices import Place
@@ -17,7 +18,6 @@ from workbench.search.line import line_of
 from workbench.search.proposer import consider, propose
 from workbench.search.records import Proposal, ProposerState, Tried
 from workbench.skills.card import Skill
-from workbench.skills.evidence import heard
 from workbench.skills.library import Library
 from workbench.skills.records import Truth
 
@@ -46,85 +46,72 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """Modeled, of the kernel it was tried on."""
 
 
-def choose(
-    bases: Sequence[Base],
-    library: Library,
-    place: Place,
-    cards: Iterable[str],
-    *,
-    each: int,
-    every: bool,
-) -> list[Wanted]:
+class Chosen(Struct, frozen=True, kw_only=True):
+    """What is to be judged, and which cards have nothing to do on any kernel."""
+
+    wanted: tuple[Wanted, ...]
+    nowhere: dict[str, str]
+    """Why, by card: what stands against it on the kernel that is nearest to it."""
+
+
+def choose(bases: Sequence[Base], needs: Sequence[Need], place: Place) -> Chosen:
     """Candidates: the first of every card, those of the poorest before, then the second of each.
 
-    A card is poor that no kept row speaks for, then one that was tried on fewer than `each`
-    problems; others are left out unless `every` or a state was made for them. Of the states that
-    fit, one of each problem is taken, those made for the card first, then new problems, until the
-    card would have been tried on `each`. Among equals what moves fewer bytes is judged sooner.
+    Of the states that fit, one of each problem is taken, those made for the card first, then new
+    problems. Cards that no row speaks for go first, then those tried on fewer problems; among
+    equals what moves fewer bytes is judged sooner.
     """
-    only = set(cards)
-    kind = "modeled" if place.index is None else "measured"
-    skills = [_freed(s) for s in library.skills.values() if s.edit is not None]
-    free = Library({s.card.id: s for s in skills}, pinned=frozenset(s.card.id for s in skills))
-    fits = _fits(bases, free, place)
+    skills = {need.skill.card.id: need.skill for need in needs}
+    free = Library(skills, pinned=frozenset(skills))
+    fits, against = _fits(bases, free, place)
     rows: list[tuple[tuple[int, bool, int, float, int], Wanted]] = []
-    for skill in skills:
-        if only and skill.card.id not in only:
-            continue
-        known = [row for row in heard(skill.card.evidence) if row.kind in {kind, "measured"}]
-        tried = {row.problem for row in known if row.problem}
-        kept = any(row.verdict == "accepted" for row in known)
-        own = fits.get(skill.card.id, ())
-        asked = every or (not kept and any(skill.card.id in b.state.cards for b in own))
-        if len(tried) >= each and (kept or place.index is not None) and not asked:
-            continue
-        # What was kept on a problem need not be tried there again.
-        done = tried if kept and not every else set()
-        most = each - len(done)
-        made = _made(skill, own, free, place, tried, done, most)
+    nowhere: dict[str, str] = {}
+    for need in needs:
+        card = need.skill.card
+        made = _made(need, fits.get(card.id, ()), free, place)
+        if not made and card.id not in fits:
+            nowhere[card.id] = against.get(card.id, "no kernel has a place for its edit")
         for turn, (moved, one) in enumerate(made):
-            rows.append(((turn, kept, len(tried), moved, skill.card.order), one))
-    return [one for _, one in sorted(rows, key=lambda row: row[0])]
+            rows.append(((turn, need.kept, len(need.tried), moved, card.order), one))
+    ordered = [one for _, one in sorted(rows, key=lambda row: row[0])]
+    return Chosen(wanted=tuple(ordered), nowhere=nowhere)
 
 
-def _freed(skill: Skill) -> Skill:
-    """A card without what it requires of earlier steps: a state has that, or no anchor."""
-    scope = structs.replace(skill.card.scope, after=())
-    return structs.replace(skill, card=structs.replace(skill.card, scope=scope, requires=()))
-
-
-def _fits(bases: Sequence[Base], free: Library, place: Place) -> dict[str, list[Base]]:
-    """Bases that each card fits, by the text and by the conditions."""
+def _fits(
+    bases: Sequence[Base], free: Library, place: Place
+) -> tuple[dict[str, list[Base]], dict[str, str]]:
+    """Bases that each card fits, by the text and by the conditions, and what is against others."""
     found: dict[str, list[Base]] = {}
+    against: dict[str, str] = {}
     for base in bases:
         state = _state(base, free, place)
         for kernel in consider(state, line_of(state.history, 0)):
             for ranked in kernel.ranked:
                 found.setdefault(ranked.choice.skill.card.id, []).append(base)
-    return found
+            for card, why in kernel.refused.items():
+                says = f"{base.problem.name}, {base.state.name}: {why}"
+                if card in base.state.cards:
+                    against[card] = says
+                else:
+                    against.setdefault(card, says)
+    return found, against
 
 
 def _made(
-    skill: Skill,
-    bases: Sequence[Base],
-    free: Library,
-    place: Place,
-    tried: set[str],
-    done: set[str],
-    most: int,
+    need: Need, bases: Sequence[Base], free: Library, place: Place
 ) -> list[tuple[float, Wanted]]:
-    """Candidates of a card on `most` problems at most, each with the bytes that its problem has to
-    move: first on states made for it, then where it was not `tried`, none where it is `done`."""
+    """Candidates of a card, one of a problem, each with the bytes that its problem has to move:
+    first on states made for it, then where it was not tried, none where it is done."""
     made: list[tuple[float, Wanted]] = []
-    here = set(done)
+    here = set(need.done)
 
     def place_of(base: Base) -> tuple[bool, bool]:
-        return skill.card.id not in base.state.cards, base.problem.name in tried
+        return need.skill.card.id not in base.state.cards, base.problem.name in need.tried
 
     for base in sorted(bases, key=place_of):
-        if base.problem.name in here or len(made) >= most:
+        if base.problem.name in here or len(made) >= need.most:
             continue
-        wanted = _proposed(skill, base, free, place)
+        wanted = _proposed(need.skill, base, free, place)
         if wanted is not None:
             here.add(base.problem.name)
             made.append((base.floor.bytes if base.floor else 0.0, wanted))

@@ -5,6 +5,7 @@ before them, so that the GPU's time goes to what nothing else can tell.
 """
 
 import os
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -13,15 +14,16 @@ from typing import TypeVar
 
 from msgspec import Struct, structs
 
-from workbench.bench.card_choice import Wanted, choose
+from workbench.bench.card_choice import Base, Chosen, Wanted, choose
 from workbench.bench.card_judge import Judge, Judged
+from workbench.bench.card_needs import Found, needs_of, worth_recording
 from workbench.bench.card_states import kept_in, states_of
 from workbench.bench.card_trials import Trial
 from workbench.engine.devices import Place
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
 from workbench.problems.load import load_problem, shipped_problems
-from workbench.skills.library import Library, load_library
+from workbench.skills.library import load_library
 
 Hear = Callable[[str], None]
 T = TypeVar("T")
@@ -50,7 +52,7 @@ class CardsAsk(Struct, frozen=True, kw_only=True):
     problems_each: int = 2
     """Problems that a card is tried on."""
     wall_seconds: float | None = None
-    """After so long nothing more is tried: no timing begins."""
+    """Nothing begins that would end after so long, by what such work took here so far."""
     part: tuple[int, int] = (1, 1)
     """Of what there is to try, every so-manieth from the first, counted from 1: so that several
     GPUs share it, each with a process of its own."""
@@ -65,35 +67,74 @@ def try_cards(ask: CardsAsk, place: Place, hear: Hear) -> Iterator[Trial]:
     requires of earlier steps is the state's to have. Raises WorkbenchError for a problem, card,
     session or device that cannot be used.
     """
-    began = time.monotonic()
-
-    def told(says: str) -> None:
-        hear(f"{time.monotonic() - began:.0f} s: {says}")
-
-    def over() -> bool:
-        return ask.wall_seconds is not None and time.monotonic() - began > ask.wall_seconds
-
-    library = load_library()
-    for card in ask.cards:
-        library.skill(card)
+    clock = _Clock(ask.wall_seconds, hear)
+    _known(ask.cards)
     with (
         Judge(place) as judge,
         ThreadPoolExecutor(beside()) as pool,
         ThreadPoolExecutor(ask.timers) as timers,
     ):
-        wanted = _repeated(ask) if ask.again else _chosen(ask, place, library, judge, told)
+        wanted = _repeated(ask) if ask.again else _chosen(ask, place, judge, clock).wanted
         wanted = shared(wanted, ask.part)
-        told(f"{len(wanted)} candidates to judge")
+        clock.told(f"{len(wanted)} candidates to judge")
         some = _SOME if place.index is not None else max(len(wanted), 1)
         for first in range(0, len(wanted), some):
-            if over():
-                told(f"{len(wanted) - first} were not tried")
+            if clock.over("comparing"):
+                clock.told(f"{len(wanted) - first} were not tried")
                 return
             right: list[Judged] = []
-            yield from _proven(wanted[first : first + some], judge, pool, right)
+            yield from _proven(wanted[first : first + some], judge, pool, clock, right)
             if right:
-                told(f"{len(right)} are right and wait for their pairs")
-            yield from _timed(right, judge, timers, over, told)
+                clock.told(f"{len(right)} are right and wait for their pairs")
+            yield from _timed(right, judge, timers, clock)
+
+
+def list_cards(ask: CardsAsk, place: Place, hear: Hear) -> Chosen:
+    """What `try_cards` would judge, in its order; kernels are recorded and nothing is judged.
+
+    Raises WorkbenchError as that does.
+    """
+    _known(ask.cards)
+    with Judge(place) as judge:
+        chosen = _chosen(ask, place, judge, _Clock(ask.wall_seconds, hear))
+    return structs.replace(chosen, wanted=tuple(shared(chosen.wanted, ask.part)))
+
+
+def _known(cards: Sequence[str]) -> None:
+    library = load_library()
+    for card in cards:
+        library.skill(card)
+
+
+class _Clock:
+    """What time is left, by what such work took so far. Safe for threads."""
+
+    def __init__(self, wall_seconds: float | None, hear: Hear) -> None:
+        self._began = time.monotonic()
+        self._wall = wall_seconds
+        self._hear = hear
+        self._took: dict[str, list[float]] = {}
+
+    def told(self, says: str) -> None:
+        """Tell it with the time."""
+        self._hear(f"{time.monotonic() - self._began:.0f} s: {says}")
+
+    def over(self, kind: str) -> bool:
+        """Whether work of a kind that begins now would usually end too late."""
+        if self._wall is None:
+            return False
+        usual = statistics.median(self._took.get(kind, [0.0]))
+        return time.monotonic() - self._began + usual > self._wall
+
+    def timed(self, kind: str, work: Callable[[], T]) -> T | None:
+        """What a piece of work gives; None where there is no time left for it."""
+        if self.over(kind):
+            return None
+        began = time.monotonic()
+        try:
+            return work()
+        finally:
+            self._took.setdefault(kind, []).append(time.monotonic() - began)
 
 
 def shared(wanted: Sequence[T], part: tuple[int, int]) -> list[T]:
@@ -113,25 +154,34 @@ def cores() -> int:
 
 
 def _proven(
-    some: Sequence[Wanted], judge: Judge, pool: ThreadPoolExecutor, right: list[Judged]
+    some: Sequence[Wanted],
+    judge: Judge,
+    pool: ThreadPoolExecutor,
+    clock: _Clock,
+    right: list[Judged],
 ) -> Iterator[Trial]:
     """Trials that are over without a timing; the others go to `right`, in the order of `some`."""
-    jobs = [pool.submit(judge.proven, one) for one in some]
+
+    def proven(one: Wanted) -> Judged | None:
+        return clock.timed("comparing", lambda: judge.proven(one))
+
+    jobs = [pool.submit(proven, one) for one in some]
+    left = 0
     for job in as_completed(jobs):
-        if not job.result().waits:
-            yield job.result().trial
-    right += [job.result() for job in jobs if job.result().waits]
+        judged = job.result()
+        left += judged is None
+        if judged is not None and not judged.waits:
+            yield judged.trial
+    right += [one for job in jobs if (one := job.result()) is not None and one.waits]
+    if left:
+        clock.told(f"{left} were not tried")
 
 
 def _timed(
-    right: Sequence[Judged],
-    judge: Judge,
-    timers: ThreadPoolExecutor,
-    over: Callable[[], bool],
-    told: Hear,
+    right: Sequence[Judged], judge: Judge, timers: ThreadPoolExecutor, clock: _Clock
 ) -> Iterator[Trial]:
     def timed(judged: Judged) -> Trial | None:
-        return None if over() else judge.timed(judged)
+        return clock.timed("timing", lambda: judge.timed(judged))
 
     left = 0
     for job in as_completed([timers.submit(timed, judged) for judged in right]):
@@ -140,7 +190,7 @@ def _timed(
         if trial is not None:
             yield trial
     if left:
-        told(f"{left} that are right were not timed")
+        clock.told(f"{left} that are right were not timed")
 
 
 def _repeated(ask: CardsAsk) -> list[Wanted]:
@@ -157,13 +207,7 @@ def _repeated(ask: CardsAsk) -> list[Wanted]:
     ]
 
 
-def _chosen(
-    ask: CardsAsk,
-    place: Place,
-    library: Library,
-    judge: Judge,
-    told: Hear,
-) -> list[Wanted]:
+def _chosen(ask: CardsAsk, place: Place, judge: Judge, clock: _Clock) -> Chosen:
     problems = [load_problem(n) for n in ask.problems or tuple(sorted(shipped_problems()))]
     kept = kept_in(ask.sessions)
     found = [(problem, state) for problem in problems for state in states_of(problem, kept)]
@@ -173,7 +217,21 @@ def _chosen(
             where=", ".join(str(problem.path) for problem in problems),
             todo=f"there are: {', '.join(sorted(shipped_problems()))}",
         )
-    told(f"{len(found)} kernels of {len(problems)} problems are recorded")
+    needs = needs_of(
+        load_library().skills.values(),
+        [state for _, state in found],
+        place,
+        only=ask.cards,
+        each=ask.problems_each,
+        every=ask.every,
+    )
+    worth = worth_recording(needs, found, place.target)
+    clock.told(f"{len(needs)} cards lack trials; {len(worth)} of {len(found)} kernels are recorded")
     with ThreadPoolExecutor(min(_RECORDED_BESIDE, cores())) as pool:
-        bases = [b for b in pool.map(lambda one: judge.base(*one), found) if b is not None]
-    return choose(bases, library, place, ask.cards, each=ask.problems_each, every=ask.every)
+        bases = pool.map(lambda one: _recorded(one, judge, clock), worth)
+        return choose([base for base in bases if base is not None], needs, place)
+
+
+def _recorded(one: Found, judge: Judge, clock: _Clock) -> Base | None:
+    problem, state = one
+    return clock.timed("recording", lambda: judge.base(problem, state))

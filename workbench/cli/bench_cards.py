@@ -12,6 +12,7 @@ from workbench.errors import WorkbenchError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from workbench.bench.card_choice import Chosen
     from workbench.bench.card_trials import Trial
 
 
@@ -52,6 +53,9 @@ def cards(
     part: Annotated[
         str, typer.Option(metavar="I/N", help="Only the I-th of N shares: one for each GPU.")
     ] = "1/1",
+    plan: Annotated[
+        bool, typer.Option("--list", help="Only say what would be tried where; judge nothing.")
+    ] = False,
     jsonl: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append every trial as it ends.")
     ] = None,
@@ -74,7 +78,7 @@ def cards(
     a modeled time where the model does not see the change or was not shown to rank such kernels.
     """
     from workbench.bench.card_trials import keep, read_trials, speed_kind
-    from workbench.bench.cards import CardsAsk, try_cards
+    from workbench.bench.cards import CardsAsk, list_cards, try_cards
     from workbench.engine.devices import choose_place
 
     trials: list[Trial] = []
@@ -94,7 +98,11 @@ def cards(
             part=_share(part),
             timers=timers,
         )
-        for trial in try_cards(ask, choose_place(device, target), note):
+        place = choose_place(device, target)
+        if plan:
+            _list(list_cards(ask, place, note), json=json)
+            return
+        for trial in try_cards(ask, place, note):
             trials.append(trial)
             if jsonl is not None:
                 keep(jsonl, trial)
@@ -106,6 +114,24 @@ def cards(
             note(line)
     if not json:
         emit.text(speed_kind(trials))
+
+
+def _list(chosen: "Chosen", *, json: bool) -> None:
+    """What would be tried, in that order, and what has nothing to do anywhere."""
+    rows = []
+    for number, one in enumerate(chosen.wanted, start=1):
+        trial = one.trial
+        values = ", ".join(f"{name} {value}" for name, value in trial.parameters.items())
+        if json:
+            said = {"card": trial.card, "problem": trial.problem, "state": trial.state}
+            emit.json({**said, "kernel": trial.kernel, "parameters": trial.parameters})
+        rows.append((str(number), trial.card, trial.problem, trial.state, values or "-"))
+    if json:
+        return
+    if rows:
+        emit.text(emit.table(("turn", "card", "problem", "kernel", "values"), rows))
+    for card, why in chosen.nowhere.items():
+        emit.text(f"{card}: nowhere to try it; {why}")
 
 
 def _share(text: str) -> tuple[int, int]:

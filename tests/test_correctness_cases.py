@@ -34,7 +34,7 @@ def test_a_plan_has_every_case_and_half_of_each_poison(seed):
     assert calls[0].case is Case.FRESH
     assert not calls[0].same_storage
     assert [call.case for call in calls[-3:]] == [Case.FRESH, Case.EDITED, Case.FRESH]
-    assert {call.case for call in calls} == set(Case) - {*FAR_OUT, *BESIDE, *SPECIAL}
+    assert {call.case for call in calls} == set(Case) - {*FAR_OUT, *BESIDE, *SPECIAL, Case.CROWDED}
     assert sum(call.poison is Poison.NAN for call in calls) in {5, 6}
     assert [call.perturb is not None for call in calls[-3:]].count(True) == 1
     assert len({call.seed for call in calls}) == 11
@@ -79,19 +79,6 @@ def test_a_case_keeps_layout_and_leaves_integers_alone(case):
         assert (rows <= 0).all()
         assert (rows.diff(dim=-1) >= 0).all()
         assert torch.equal(made[0].abs().sort(-1).values, inputs[0].abs().sort(-1).values)
-    if case in (Case.BELOW, Case.APART):
-        # Half of the digits of each dtype go to the offset: 2^12 spreads in fp32, 2^5 in fp16.
-        above = -1 if case is Case.BELOW else 1
-        moved = (made[0].double() - inputs[0].double()) / inputs[0].double().std(correction=0)
-        assert torch.allclose(moved, torch.tensor(above * 4096.0).double(), rtol=1e-3)
-        if case is Case.APART:  # the second tensor on the other side, the third as the first
-            assert made[1].max() < 0 < made[3].min()
-    if case in (Case.GROWING, Case.FADING):
-        size = (made[0].double() / inputs[0].double()).abs()
-        assert (made[0] >= 0).all()
-        assert float(size[0, 0]) == pytest.approx(1 / 16 if case is Case.GROWING else 16)
-        assert float(size[-1, -1]) == pytest.approx(16 if case is Case.GROWING else 1 / 16)
-        assert (made[1] <= 0).all() == (case is Case.GROWING)
     if case is Case.ONES:
         assert set(made[0].unique().tolist()) == {0.0, 1.0}
     if case in SPECIAL:
@@ -105,6 +92,24 @@ def test_a_case_keeps_layout_and_leaves_integers_alone(case):
         assert (made[0] == before[0]).sum() == 2
     if case is Case.EDITED:
         assert (made[0] != before[0]).sum() + (made[3] != before[3]).sum() <= 2
+
+
+@pytest.mark.parametrize("case", [Case.BELOW, Case.APART, Case.GROWING, Case.FADING])
+def test_a_straining_case_goes_far_from_zero_or_grows_along_both_dimensions(case):
+    inputs = [torch.randn(8, 6), torch.randn(6, 1).expand(6, 5), torch.randn(3).half()]
+    made = apply_case(case, inputs, None, seed=5)
+    if case in (Case.BELOW, Case.APART):
+        # Half of the digits of each dtype go to the offset: 2^12 spreads in fp32, 2^5 in fp16.
+        above = -1 if case is Case.BELOW else 1
+        moved = (made[0].double() - inputs[0].double()) / inputs[0].double().std(correction=0)
+        assert torch.allclose(moved, torch.tensor(above * 4096.0).double(), rtol=1e-3)
+        assert (made[1].max() < 0 < made[2].min()) == (case is Case.APART)
+        return
+    size = (made[0].double() / inputs[0].double()).abs()
+    assert (made[0] >= 0).all()
+    assert float(size[0, 0]) == pytest.approx(1 / 16 if case is Case.GROWING else 16)
+    assert float(size[-1, -1]) == pytest.approx(16 if case is Case.GROWING else 1 / 16)
+    assert (made[1] <= 0).all() == (case is Case.GROWING)
 
 
 @given(st.integers(0, 2**60))
@@ -134,3 +139,17 @@ def test_tied_weights_stay_tied():
     model[1].weight = model[0].weight
     perturb_state(model.state_dict(), 3)
     assert torch.equal(model[0].weight, model[1].weight)
+
+
+@given(st.integers(0, 2**60))
+@settings(max_examples=20, deadline=None)
+def test_a_crowd_is_of_one_number_that_was_there_and_keeps_ends_and_order(seed):
+    drawn = [torch.randint(0, 9, (40, 50)), torch.arange(50), torch.arange(100) // 4]
+    mixed, distinct, ordered = apply_case(Case.CROWDED, drawn, None, seed)
+    counts = mixed.unique(return_counts=True)[1]
+    assert 0.7 < int(counts.max()) / mixed.numel() < 0.85
+    assert torch.isin(mixed, drawn[0]).all()
+    assert (mixed[0, 0], mixed[-1, -1]) == (drawn[0][0, 0], drawn[0][-1, -1])
+    assert torch.equal(distinct, drawn[1])
+    assert (ordered.diff() >= 0).all()
+    assert (ordered[0], ordered[-1]) == (0, 24)

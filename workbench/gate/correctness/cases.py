@@ -57,6 +57,9 @@ class Case(StrEnum):
     last two dimensions; every second tensor negative. Blocks of all weights are among their
     products, also such as count little: a block that is left out is missed."""
     FADING = "positive, fading along rows and columns"
+    CROWDED = "most integers the same"
+    """Fresh, but where an integer tensor repeats numbers, three quarters of it are one of them:
+    what counts or collects by number gets far more of one. What was in order stays so."""
 
 
 ORDERED = (Case.RISING, Case.FALLING)
@@ -64,7 +67,7 @@ ORDERED = (Case.RISING, Case.FALLING)
 STRAINED = (Case.BELOW, Case.APART, Case.GROWING, Case.FADING)
 """Numbers that a reference need not be able to answer for: whether it is, is looked at."""
 BESIDE = (*ORDERED, *STRAINED)
-"""Value cases beside the plan."""
+"""Value cases of floating-point inputs beside the plan."""
 FAR_OUT = (Case.HUGE, Case.VAST, Case.NEGATED, Case.EQUAL)
 """Cases that only ask whether another way through a kernel is ever taken."""
 SPECIAL = (Case.NOT_A_NUMBER, Case.INFINITE)

@@ -6,13 +6,10 @@ from collections.abc import Callable, Sequence
 from msgspec import structs
 
 from workbench.gate.correctness.asking import Ended, blame
+from workbench.gate.correctness.beside import Beside
 from workbench.gate.correctness.cases import (
-    BESIDE,
-    FAR_OUT,
-    SPECIAL,
     Call,
     Case,
-    Effort,
     Poison,
     TrialSettings,
     derive,
@@ -38,9 +35,6 @@ from workbench.gate.correctness.verdicts import (
     cannot,
     check_operators,
     counts,
-    in_domain,
-    special,
-    turned,
 )
 from workbench.gate.records import Blame, Evidence, Finding
 from workbench.isolation.wire import Blob
@@ -83,7 +77,10 @@ class Trial:
         self._counting = ""
         self._undecided = False
         self._kept = ""
-        self._float_inputs = True
+        self.float_inputs = True
+        """Value cases mean something."""
+        self.whole_inputs = False
+        """Some inputs are integers."""
         self.notes: list[Finding] = []
         """What is told of a candidate, and not held against it."""
         self.ways: tuple[Way, ...] = ()
@@ -104,7 +101,7 @@ class Trial:
             raise Wrong(findings)
         self._dialogue.put_weights(self._number("weights"))
         calls = self._plan(floats=reference.float_inputs)
-        self._float_inputs = reference.float_inputs
+        self.float_inputs = reference.float_inputs
         repeats = self.settings.repeats
         total = self._planned = len(calls) + self.settings.ghost + repeats
         for call in calls:
@@ -115,14 +112,16 @@ class Trial:
             self._told(self.calls, total)
         self._repeated(calls[-1].number + 2, repeats)
         self._other_configs(calls[-1].number + 3)
-        self._beside(calls[-1].number + 4)
-        self._far_out(calls[-1].number + 4)
+        beside = Beside(self, calls[-1].number + 4)
+        beside.strained()
+        beside.crowded()
+        beside.far_out()
         self._called_on(calls[-1].number + 5)
         self._told(total, total)
         self._held_outputs()
         if self._counting:
             raise Wrong([self._with(counts(self._counting), {})])
-        self._specials(calls[-1].number + 6)
+        beside.specials()
 
     def _plan(self, *, floats: bool) -> tuple[Call, ...]:
         settings = self.settings
@@ -137,6 +136,7 @@ class Trial:
         made, inputs = self._dialogue.draw(call)
         if not self._held:
             self._check_size(made)
+            self.whole_inputs = any(e.dtype.lstrip("u").startswith("int") for e in made.entries)
         message = RunCall(
             inputs=made.inputs,
             same_storage=call.same_storage,
@@ -147,7 +147,7 @@ class Trial:
         returned, compared = self._judged(call, message, made, inputs, keep=True)
         if not self._held and not elements(compared):
             says = "the reference gives nothing finite to compare with on its own inputs"
-            raise Wrong([self._placed(cannot(says, Blame.PROBLEM), call)])
+            raise Wrong([self.placed(cannot(says, Blame.PROBLEM), call)])
         self._held.append((call.number, made, returned))
 
     def _check_size(self, made: Made) -> None:
@@ -204,23 +204,23 @@ class Trial:
         returned, blobs = self._run(message, inputs)
         self._note(returned)
         if returned.raised is not None:
-            raise Wrong([self._placed(self._explain(returned.raised, "forward"), call)])
+            raise Wrong([self.placed(self._explain(returned.raised, "forward"), call)])
         findings = check_structure(made, returned, blobs, self._device) + check_operators(
             returned.operators
         )
         if findings:
-            raise Wrong([self._placed(finding, call) for finding in findings])
+            raise Wrong([self.placed(finding, call) for finding in findings])
         compared = self._dialogue.compare(call.number, made, returned, blobs, keep=keep)
         self.worst = max(self.worst, margin(compared))
         self.compared += elements(compared)
         findings = check_numbers(compared)
         if findings:
-            raise Wrong([self._placed(finding, call) for finding in findings])
+            raise Wrong([self.placed(finding, call) for finding in findings])
         return returned, compared
 
     def _ghost(self, number: int) -> None:
         """Make the launches no-ops: if the answer is still right, the kernels do not make it."""
-        call = self._extra(number, "ghost", Poison.NAN)
+        call = self.further(number, "ghost", Poison.NAN)
         made, inputs = self._dialogue.draw(call)
         message = structs.replace(_unplanned(call, made), mode=Mode.GHOST)
         returned, blobs = self._run(message, inputs)
@@ -230,13 +230,13 @@ class Trial:
         if elements(compared) and not check_numbers(compared):
             says = "the answer is right although no kernel ran: the kernels do not compute it"
             finding = Finding(code="correctness.kernels-are-decoys", says=says)
-            raise Wrong([self._placed(finding, call)])
+            raise Wrong([self.placed(finding, call)])
 
     def _repeated(self, number: int, times: int) -> None:
         """Run on identical inputs; in the interpreter with the programs apart from each other."""
         if not times:
             return
-        call = self._extra(number, "repeats", Poison.PATTERN)
+        call = self.further(number, "repeats", Poison.PATTERN)
         made, inputs = self._dialogue.draw(call)
         for turn in range(times):
             message = structs.replace(
@@ -255,7 +255,7 @@ class Trial:
         if not self.settings.interpreted or self._configs == 1:
             return
         for config in range(1, min(self._configs, MOST_CONFIGS)):
-            call = self._extra(number, "configs", Poison.NAN)
+            call = self.further(number, "configs", Poison.NAN)
             made, inputs = self._dialogue.draw(call)
             message = structs.replace(_unplanned(call, made), config=config)
             try:
@@ -264,55 +264,14 @@ class Trial:
                 found = [self._with(f, {"configuration": config}) for f in wrong.findings]
                 raise Wrong(found) from wrong
 
-    def _beside(self, number: int) -> None:
-        """Numbers in order, on an offset, loud and quiet, where the reference has an answer."""
-        if not self._float_inputs or self.settings.effort is not Effort.ALL:
+    def plainly(self, call: Call) -> None:
+        """One call outside of the plan, compared with its answer, if the reference has one."""
+        try:
+            made, inputs = self._dialogue.draw(call)
+        except Ended as end:
+            if call.case is Case.FRESH or end.finding.blame is not Blame.PROBLEM:
+                raise
             return
-        for case in BESIDE:
-            call = structs.replace(self._extra(number, case, Poison.NAN), case=case)
-            try:
-                self._plainly(call)
-            except Wrong as wrong:
-                if in_domain(wrong):
-                    raise
-
-    def _far_out(self, number: int) -> None:
-        """Where a condition on loaded numbers was never met, or always: look for inputs that do.
-
-        A kernel may be right for no others than those it was tried with. What is wrong only there
-        may be the fault of numbers that no promise covers: it is a doubt.
-        """
-        for case in FAR_OUT if self.settings.interpreted else ():
-            # Of few calls a comparison says little: lanes are few, and honest guards many.
-            many = self.settings.effort is Effort.ALL
-            before = [way for way in self.ways if way.branch or many]
-            if not before:
-                return
-            call = structs.replace(self._extra(number, "far out", Poison.NAN), case=case)
-            try:
-                self._plainly(call)
-            except Wrong as wrong:
-                now = [way for way in before if way not in self.ways]
-                if now:
-                    raise Wrong([self._placed(turned(now[0], wrong), call)]) from wrong
-
-    def _specials(self, number: int) -> None:
-        """What a NaN and infinities among the inputs do: told, and held against no kernel.
-
-        `tl.maximum` drops NaN on a GPU, which honest kernels live with (gate protocol, section 7).
-        """
-        if not self._float_inputs or not self.settings.interpreted:
-            return
-        for case in SPECIAL:
-            call = structs.replace(self._extra(number, case, Poison.PATTERN), case=case)
-            try:
-                self._plainly(call)
-            except Wrong as wrong:
-                self.notes.append(self._placed(special(wrong), call))
-
-    def _plainly(self, call: Call) -> None:
-        """One call outside of the plan, compared with its answer."""
-        made, inputs = self._dialogue.draw(call)
         worst = self.worst
         self._judged(call, _unplanned(call, made), made, inputs, keep=False)
         self.worst = worst if call.case is not Case.FRESH else self.worst
@@ -321,7 +280,7 @@ class Trial:
         """Call on with the same tensors, so that addresses are no news, till a counter shows."""
         if not (self._undecided or self._kept):
             return
-        call = self._extra(number, "equal calls", Poison.PATTERN)
+        call = self.further(number, "equal calls", Poison.PATTERN)
         made, inputs = self._dialogue.draw(call)
         kept: list[str] = []
         counting = ""
@@ -359,7 +318,7 @@ class Trial:
                 finding = Finding(code="correctness.output-overwritten", says=says)
                 raise Wrong([self._with(finding, {"call": number})])
 
-    def _extra(self, number: int, what: str, poison: Poison) -> Call:
+    def further(self, number: int, what: str, poison: Poison) -> Call:
         """A fresh call outside of the plan."""
         return Call(
             number=number,
@@ -376,7 +335,8 @@ class Trial:
     def _explain(self, raised: Raised, doing: str) -> Finding:
         return explain(raised, doing, self._dialogue.device_use)
 
-    def _placed(self, finding: Finding, call: Call) -> Finding:
+    def placed(self, finding: Finding, call: Call) -> Finding:
+        """The finding with its case, shape and seed."""
         case = f"{call.case}, {call.layout}" if call.layout else str(call.case)
         evidence: Evidence = {"case": case, "call": call.number}
         return self._with(finding, evidence)

@@ -20,6 +20,8 @@ FACTORS = {
 _PUT = {Case.NOT_A_NUMBER: (math.nan,), Case.INFINITE: (math.inf, -math.inf)}
 EDIT = 64
 """An edited tensor has one stretch of this share of its elements drawn anew (ours)."""
+CROWD = 0.75
+"""Share of an integer tensor that is one number in a crowded case (ours)."""
 KEPT = 1
 """Elements kept at either end of a tensor where a fingerprint would look."""
 OCTAVES = 4.0
@@ -42,6 +44,8 @@ def apply_case(
         new = copied(x)
         if x.is_floating_point() and case in STRAINED:
             _strain(case, new, turn=floats.index(place))
+        elif case is Case.CROWDED:
+            crowd(new, generator)
         elif x.is_floating_point() and (place == surely or case not in SPECIAL):
             _change(case, new, generator)
         if before is not None and place < len(before):
@@ -105,6 +109,22 @@ def _put_in_order(x: torch.Tensor, flat: torch.Tensor, *, falling: bool) -> None
 def _shared(x: torch.Tensor) -> bool:
     """Whether elements share memory along a dimension."""
     return any(n > 1 and s == 0 for n, s in zip(x.shape, x.stride(), strict=True))
+
+
+def crowd(x: torch.Tensor, generator: torch.Generator) -> None:
+    """Make most of an integer tensor one of its numbers, if it repeats any; ends are kept, and the
+    order where there is one.
+    """
+    flat = window(x)
+    whole = not (x.is_floating_point() or x.is_complex() or x.dtype is torch.bool)
+    if not whole or torch.unique(flat).numel() == flat.numel():
+        return
+    steps = flat[1:].long() - flat[:-1].long()
+    lit = torch.rand(flat.shape, generator=generator) < CROWD
+    lit[:KEPT] = lit[-KEPT:] = False
+    flat[lit] = flat[_anywhere(x, generator)].clone()
+    if bool((steps >= 0).all()) or bool((steps <= 0).all()):
+        flat.copy_(flat.sort(descending=bool((steps < 0).any())).values)
 
 
 def _offset(flat: torch.Tensor) -> float:

@@ -44,6 +44,13 @@ def turned(way: Way, wrong: Wrong) -> Finding:
     )
 
 
+def crowded(found: Finding) -> Finding:
+    """What is wrong only where an integer input holds one number far more often than drawn."""
+    says = f"where most of an integer input is one of its numbers, {found.says}"
+    code = "correctness.wrong-where-rare"
+    return structs.replace(found, code=code, says=says, blame=Blame.MACHINE)
+
+
 def in_domain(wrong: Wrong) -> bool:
     """Whether a wrong call counts that is made on numbers of another kind than the problem draws.
 

@@ -30,6 +30,8 @@ class Prepare(Struct, frozen=True, kw_only=True):
     output_entries: tuple[TensorEntry, ...]
     flops: float
     """Flops of all matrix products of the reference."""
+    crowded: bool = False
+    """Integer inputs are to hold mostly one of their numbers, where they repeat any."""
 
 
 class Prepared(Struct, frozen=True, kw_only=True):

@@ -28,6 +28,7 @@ from workbench.gate.correctness.full.protocol import (
 from workbench.gate.correctness.gold import state_of
 from workbench.gate.correctness.oracle import Oracle
 from workbench.gate.correctness.protocol import Measured, TensorEntry, decode, encode
+from workbench.gate.correctness.values import crowd
 from workbench.isolation.context import JobContext
 from workbench.isolation.tensors import from_blob, to_blob
 from workbench.isolation.wire import Blob
@@ -332,6 +333,10 @@ def _input_chunks(
         if sum(entry.bytes for entry in message.input_entries) > _MOST_DRAWN:
             return None
         drawn = full.draw(message.seed)[1]
+    if message.crowded:
+        generator = torch.Generator().manual_seed(message.seed)
+        for tensor in drawn:
+            crowd(tensor, generator)
     chunks = []
     for place, entry in enumerate(message.input_entries):
         if small[place].is_floating_point():

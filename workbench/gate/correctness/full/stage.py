@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from workbench.errors import WorkbenchError
 from workbench.gate.correctness.asking import Ended, ask_reference
 from workbench.gate.correctness.cases import derive
 from workbench.gate.correctness.full.doubts import doubts, placed
+from workbench.gate.correctness.full.looks import FullLook, Setting
 from workbench.gate.correctness.full.protocol import (
     ComparedStored,
     CompareStored,
@@ -24,6 +25,13 @@ from workbench.gate.correctness.full.protocol import (
     Prepared,
     TracedFull,
     TraceFull,
+)
+from workbench.gate.correctness.full.whole import (
+    RUN_ALL,
+    affordable,
+    crowded_look,
+    whole_look,
+    whole_numbers,
 )
 from workbench.gate.correctness.numbers import check_numbers, margin
 from workbench.gate.correctness.protocol import (
@@ -35,7 +43,6 @@ from workbench.gate.correctness.protocol import (
     encode,
 )
 from workbench.gate.correctness.structure import check_structure
-from workbench.gate.correctness.trial import MOST_CONFIGS
 from workbench.gate.problem.records import ProblemReport, ShapeReport
 from workbench.gate.records import Blame, Evidence, Finding
 from workbench.gate.specs import NoSpec, init_specs, input_specs
@@ -44,9 +51,10 @@ from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.wire import Blob
 from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
-from workbench.kernels.records import Launch
-from workbench.kernels.requests import Traced, TraceRequest
+from workbench.kernels.requests import TraceRequest
 from workbench.problems.records import Problem
+
+__all__ = ["JOB_MODULES", "FullLook", "Setting", "look"]
 
 JOB_MODULES = (
     "workbench.gate.correctness.full.reference_job",
@@ -59,12 +67,8 @@ _CANDIDATE = "workbench.gate.correctness.full.candidate_job"
 _SECONDS = 90.0
 _LIMITS = Limits(wall_seconds=_SECONDS, memory_bytes=16 << 30)  # reserved memory counts too
 _REFERENCE_LIMITS = Limits(memory_bytes=16 << 30)
-_WHOLE = 24_000_000
-"""Work of a whole call that is run where a sample says nothing (ours): some 5 s of one core."""
 _FEW, _FEW_WORK = 3, 4_000_000
 """Programs of each launch in a further configuration, and their work (ours): about 1 s each."""
-_ACCESS_WORK, _BYTES_A_LANE, _FLOPS_A_LANE = 5000.0, 4.0, 100.0
-"""Of `TraceSettings.work`, as far as a trace tells."""
 _MOST_STATE = 1 << 30
 """Bytes of weights that the reference's worker makes for real (ours); twice that in fp64."""
 
@@ -75,41 +79,6 @@ class HasSource(Protocol):
     @property
     def source(self) -> str:
         """Text of the candidate's file."""
-
-
-class FullLook(Struct, frozen=True, kw_only=True):
-    """What a look at the full shape found."""
-
-    findings: tuple[Finding, ...] = ()
-    """Faults of the candidate, or doubts."""
-    says: str = ""
-    """How much was compared, for a person; empty where nothing had to be."""
-    evidence: Evidence = {}
-    traced: Traced | Finding | None = None
-    """The trace, which need not be made again, or why there is none; None: nobody looked."""
-
-
-class Setting(Struct, frozen=True, kw_only=True):
-    """How the full shape is looked at."""
-
-    target: str
-    launches: tuple[Launch, ...]
-    """Launches recorded at the full shape."""
-    seed: bytes
-
-    @property
-    def configs(self) -> dict[str, int]:
-        """Index of the recorded configuration of each autotuned kernel, by name."""
-        return {launch.kernel: launch.config for launch in self.launches if launch.configs}
-
-    def others(self) -> list[dict[str, int]]:
-        """The other configurations, each of every kernel once; at most `MOST_CONFIGS` in all."""
-        choices = {launch.kernel: len(launch.configs) for launch in self.launches}
-        most = min(max(choices.values(), default=0), MOST_CONFIGS)
-        return [
-            {kernel: (at + turn) % choices[kernel] for kernel, at in self.configs.items()}
-            for turn in range(1, most)
-        ]
 
 
 def look(
@@ -159,56 +128,62 @@ def _looked(
 
     The first is looked at in full, of the others few programs each: they are not what is traced.
     """
-    reply = ask_reference(reference, f"{_REFERENCE}:prepare", prepare)
-    prepared = decode(reply.body, Prepared)
-    if prepared.why_not:
-        return _not_compared(full, prepared.why_not)
+    comparing = _Comparing(reference, workshop, prepare, full, setting)
+    if comparing.why_not:
+        return _not_compared(full, comparing.why_not)
+    first = comparing.of(request)
+    few = structs.replace(request, sample=_FEW, work=_FEW_WORK)
+    others = [structs.replace(few, configs=c) for c in setting.others()]
+    all_of_it = structs.replace(request, **RUN_ALL)
+    whole = whole_look(first, comparing.of, all_of_it)
+    if whole is not None:
+        first = whole
+        count = affordable(first.traced)
+        others = [structs.replace(c, **RUN_ALL) for c in others[:count]]
+    if first.findings or not first.evidence.get("elements"):
+        return first
+    look = _likewise(first, others, comparing.of)
+    if whole is None or look.findings or not whole_numbers(full):
+        return look
+    prepare = structs.replace(prepare, crowded=True)
+    comparing = _Comparing(reference, workshop, prepare, full, setting)
+    return look if comparing.why_not else crowded_look(look, comparing.of, all_of_it)
 
-    def of(asked: TraceRequest) -> FullLook:
-        told = _told(workshop, asked, prepared, reply.blobs, full)
+
+class _Comparing:
+    """Contents of the full shape, and what a candidate makes of them."""
+
+    def __init__(
+        self,
+        reference: Worker,
+        workshop: Workshop,
+        prepare: Prepare,
+        full: ShapeReport,
+        setting: Setting,
+    ) -> None:
+        """Have the contents made. Raises Ended where the reference fails."""
+        self._reference, self._workshop = reference, workshop
+        self._full, self._seed = full, setting.seed
+        reply = ask_reference(reference, f"{_REFERENCE}:prepare", prepare)
+        self._prepared, self._chunks = decode(reply.body, Prepared), reply.blobs
+
+    @property
+    def why_not(self) -> str:
+        """Why nothing can be compared; empty where something can."""
+        return self._prepared.why_not
+
+    def of(self, asked: TraceRequest) -> FullLook:
+        """Run a candidate's programs and compare what they store."""
+        told = _told(self._workshop, asked, self._prepared, self._chunks, self._full)
         if isinstance(told, FullLook):
             return told
         answer, blobs = told
-        wrong = _wrong_structure(full, prepared, answer, setting.seed)
+        wrong = _wrong_structure(self._full, self._prepared, answer, self._seed)
         if wrong:
             return FullLook(findings=tuple(wrong[:1]), traced=answer.traced)
         stored = CompareStored(groups=answer.groups)
-        said = ask_reference(reference, f"{_REFERENCE}:compare", stored, blobs)
-        return _judged(full, answer, decode(said.body, ComparedStored), setting.seed)
-
-    first = of(request)
-    few = structs.replace(request, sample=_FEW, work=_FEW_WORK)
-    others = [structs.replace(few, configs=c) for c in setting.others()]
-    work = _whole_work(first)
-    if not first.evidence.get("elements") and work is not None and work <= _WHOLE:
-        # A sum of what all programs add cannot be told from a part of them.
-        whole = of(structs.replace(request, sample=None, work=None))
-        if whole.evidence.get("elements"):
-            first = structs.replace(whole, traced=_sampled(first, whole))
-            count = max(int(_WHOLE / max(work, 1.0)), 1)
-            others = [structs.replace(c, sample=None, work=None) for c in others[:count]]
-    if first.findings or not first.evidence.get("elements"):
-        return first
-    return _likewise(first, others, of)
-
-
-def _whole_work(look: FullLook) -> float | None:
-    """What running every program would take, in the unit of `TraceRequest.work`; None: unknown."""
-    if not isinstance(look.traced, Traced) or look.traced.fault is not None:
-        return None
-    return sum(
-        trace.programs * _ACCESS_WORK * (trace.loads + 1)
-        + sum(one.loaded + one.stored for one in trace.traffic.values()) / _BYTES_A_LANE
-        + sum(trace.dot_flops.values()) / _FLOPS_A_LANE
-        for trace in look.traced.traces
-    )
-
-
-def _sampled(first: FullLook, whole: FullLook) -> Traced | Finding | None:
-    """The trace of the sample, which is what other versions are traced by, held as compared."""
-    if isinstance(first.traced, Traced) and isinstance(whole.traced, Traced):
-        return structs.replace(first.traced, compared=whole.traced.compared)
-    return first.traced
+        said = ask_reference(self._reference, f"{_REFERENCE}:compare", stored, blobs)
+        return _judged(self._full, answer, decode(said.body, ComparedStored), self._seed)
 
 
 def _likewise(

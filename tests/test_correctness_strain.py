@@ -1,0 +1,114 @@
+"""Numbers that strain a reference: what may be asked of a kernel there, and what only moves."""
+
+import pytest
+import torch
+
+from workbench.gate.correctness.cases import Case
+from workbench.gate.correctness.compare import moved, rule_for
+from workbench.gate.correctness.comparing import Answered, Comparison, Kind
+from workbench.gate.correctness.nest import Branch, TensorLeaf
+from workbench.gate.correctness.oracle import Oracle
+from workbench.gate.correctness.values import apply_case
+from workbench.problems.records import Precision
+
+PROBLEM = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return {answer}
+
+def get_inputs():
+    return [torch.randn(8, 64)]
+
+def get_init_inputs():
+    return []
+"""
+NEST = Branch("list", (TensorLeaf(0),))
+
+
+def fp32(dtype):
+    return rule_for(dtype, {}, tf32=False)
+
+
+def compared(answer, case, candidate, kind=Kind.STRAINED):
+    """What the candidate's answer to such inputs measures."""
+    source = PROBLEM.format(answer=answer)
+    oracle = Oracle(source, {}, seed=1, precision=Precision.IEEE, device="cpu")
+    inputs = apply_case(case, oracle.draw(3)[1], None, 3)
+    native = oracle.native(NEST, inputs)
+    gold = oracle.gold(NEST, inputs, native)
+    case_of = Answered(NEST, inputs, native, gold, kind)
+    comparison = Comparison(case_of, rule=fp32, selections=(), oracle=oracle)
+    (found,) = comparison.measured([candidate(inputs[0])])
+    return found
+
+
+def one_pass(x):
+    return (x * x).mean(-1) - x.mean(-1) ** 2
+
+
+def two_passes(x):
+    total = torch.zeros(x.shape[0])
+    for column in x.unbind(-1):
+        total = total + column
+    centred = x - (total / x.shape[1])[:, None]
+    return (centred * centred).mean(-1)
+
+
+@pytest.mark.parametrize("case", [Case.BELOW, Case.APART])
+def test_a_variance_in_one_pass_is_noise_on_an_offset_and_two_passes_are_not(case):
+    stable = "x.var(-1, unbiased=False)"
+    assert not compared(stable, case, one_pass).right
+    found = compared(stable, case, two_passes)
+    assert found.right
+    assert found.elements == 8
+
+
+def test_of_an_unstable_reference_nothing_is_asked_on_an_offset():
+    unstable = "(x * x).mean(-1) - x.mean(-1) ** 2"
+    for candidate in (two_passes, one_pass, lambda x: x.mean(-1) * torch.nan):
+        assert compared(unstable, Case.BELOW, candidate).right
+
+
+def test_of_a_reference_that_is_not_finite_there_nothing_is_asked():
+    assert compared("x.exp()", Case.APART, lambda x: x * 0).right
+    assert compared("x.log()", Case.BELOW, lambda x: x * 0).right
+
+
+def test_a_maximum_that_begins_at_zero_has_no_softmax_far_below():
+    def from_zero(x):
+        e = (x - x.amax(-1, keepdim=True).clamp(min=0)).exp()
+        return e / e.sum(-1, keepdim=True)
+
+    assert compared("x.softmax(-1)", Case.BELOW, from_zero).wrong_finite
+    assert compared("x.softmax(-1)", Case.BELOW, lambda x: x.softmax(-1)).right
+
+
+@pytest.mark.parametrize(
+    ("moves", "function"),
+    [
+        (True, lambda x: x.sort(-1).values),
+        (True, lambda x: x.amax(-1)),
+        (True, torch.relu),
+        (True, lambda x: x.T.contiguous()),
+        (False, lambda x: x * 2),
+        (False, lambda x: x.softmax(-1)),
+        (False, lambda x: x.sum(-1)),
+        (False, torch.sign),
+        (False, torch.zeros_like),
+    ],
+)
+def test_what_only_moves_numbers_is_told_from_what_computes(moves, function):
+    x = torch.randn(30, 40)
+    assert moved(function(x.double()), function(x), [x]) is moves
+
+
+def test_numbers_that_are_moved_must_arrive_as_they_were():
+    def off(x):
+        return x.sort(-1).values * (1 + 2.0**-22)
+
+    sorted_ = "x.sort(-1).values"
+    assert compared(sorted_, Case.FRESH, off, Kind.DRAWN).wrong_exact
+    assert compared(sorted_, Case.FRESH, lambda x: x.sort(-1).values, Kind.DRAWN).right

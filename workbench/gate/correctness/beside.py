@@ -1,0 +1,110 @@
+"""Calls beside the plan: on inputs that a problem's own draws are not like.
+
+What is wrong there counts only where the reference has an answer; what no promise covers is a
+doubt, or told.
+"""
+
+from typing import Protocol
+
+from msgspec import structs
+
+from workbench.gate.correctness.cases import (
+    BESIDE,
+    FAR_OUT,
+    SPECIAL,
+    Call,
+    Case,
+    Effort,
+    Poison,
+    TrialSettings,
+)
+from workbench.gate.correctness.verdicts import Wrong, crowded, in_domain, special, turned
+from workbench.gate.records import Finding
+from workbench.kernels.records import Way
+
+
+class _Trial(Protocol):
+    """The trial that makes the calls."""
+
+    settings: TrialSettings
+    float_inputs: bool
+    whole_inputs: bool
+    ways: tuple[Way, ...]
+    notes: list[Finding]
+
+    def further(self, number: int, what: str, poison: Poison) -> Call:
+        """A fresh call outside of the plan."""
+
+    def plainly(self, call: Call) -> None:
+        """Make it and compare. Raises Wrong."""
+
+    def placed(self, finding: Finding, call: Call) -> Finding:
+        """The finding with its case, shape and seed."""
+
+
+class Beside:
+    """Makes the calls beside the plan of one trial."""
+
+    def __init__(self, trial: _Trial, number: int) -> None:
+        self._trial = trial
+        self._number = number
+        """Of the calls to come."""
+        self._many = trial.settings.effort is Effort.ALL
+
+    def _call(self, case: Case, what: str, poison: Poison) -> Call:
+        return structs.replace(self._trial.further(self._number, what, poison), case=case)
+
+    def strained(self) -> None:
+        """Numbers in order, on an offset, growing and fading. Raises Wrong."""
+        for case in BESIDE if self._many and self._trial.float_inputs else ():
+            try:
+                self._trial.plainly(self._call(case, case, Poison.NAN))
+            except Wrong as wrong:
+                if in_domain(wrong):
+                    raise
+
+    def crowded(self) -> None:
+        """Most of each integer input the same number: a problem may promise that none is.
+
+        Raises Wrong with a doubt.
+        """
+        if not (self._many and self._trial.whole_inputs):
+            return
+        call = self._call(Case.CROWDED, "crowded", Poison.NAN)
+        try:
+            self._trial.plainly(call)
+        except Wrong as wrong:
+            raise Wrong([self._trial.placed(crowded(wrong.findings[0]), call)]) from wrong
+
+    def far_out(self) -> None:
+        """Where a condition on loaded numbers was never met, or always: look for inputs that do.
+
+        A kernel may be right for no others than those it was tried with. What is wrong only there
+        may be the fault of numbers that no promise covers: Raises Wrong with a doubt.
+        """
+        for case in FAR_OUT if self._trial.settings.interpreted else ():
+            # Of few calls a comparison says little: lanes are few, and honest guards many.
+            before = [way for way in self._trial.ways if way.branch or self._many]
+            if not before:
+                return
+            call = self._call(case, "far out", Poison.NAN)
+            try:
+                self._trial.plainly(call)
+            except Wrong as wrong:
+                now = [way for way in before if way not in self._trial.ways]
+                if now:
+                    raise Wrong([self._trial.placed(turned(now[0], wrong), call)]) from wrong
+
+    def specials(self) -> None:
+        """What a NaN and infinities among the inputs do: told, and held against no kernel.
+
+        `tl.maximum` drops NaN on a GPU, which honest kernels live with (gate protocol, section 7).
+        """
+        if not self._trial.float_inputs or not self._trial.settings.interpreted:
+            return
+        for case in SPECIAL:
+            call = self._call(case, case, Poison.PATTERN)
+            try:
+                self._trial.plainly(call)
+            except Wrong as wrong:
+                self._trial.notes.append(self._trial.placed(special(wrong), call))

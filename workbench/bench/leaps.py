@@ -8,10 +8,10 @@ no recorded step is close.
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.engine.looking import Look
 from workbench.gate.records import Verdict
@@ -65,41 +65,50 @@ class Leap(Struct, frozen=True, kw_only=True):
     """Cards of the path that were not carried out: no place, or a condition that does not hold."""
 
 
-def leap(ground: Ground, naive: str, number: int, most: int) -> Leap:
+def _always(made: Leap) -> bool:
+    del made
+    return True
+
+
+def leap(
+    ground: Ground,
+    naive: str,
+    number: int,
+    most: int,
+    goes_on: Callable[[Leap], bool] = _always,
+) -> Leap:
     """Carry out the cards on a naive kernel with at most `most` edits in trial `number`.
 
     The first trial takes the cards in their lineage's order, every other one in a slightly
-    different order. A card that cannot be applied yet waits for later ones.
+    different order. A card that cannot be applied yet waits for later ones. `goes_on` is asked
+    after every step, with the leap so far.
     """
-    source, tried = naive, 0
-    taken: list[str] = []
-    refused: list[str] = []
-    away: set[tuple[str, str]] = set()
+    at, away = Leap(source=naive, taken=(), tried=0, refused=(), idle=()), set[tuple[str, str]]()
     waiting = ordered(ground, number)
-    while waiting and tried < most:
-        step = _step(ground, source, waiting, away)
+    while waiting and at.tried < most:
+        step = _step(ground, at.source, waiting, away)
         if step is None:
             break
         card, kernel, made = step
-        tried += len(made)
         waiting.remove(card)
         if not ground.way:
             # Without a path it is unknown how often: once in every kernel that has a place for it.
             away.add((card, kernel))
             waiting.append(card)
-        right = [s for s in made if ground.look(s).verdict is Verdict.ACCEPTED]
-        if not right:
-            refused.append(f"{card} on {kernel} ({ground.look(made[0]).code})")
-            continue
-        source = _fastest(right, ground.look)
-        taken.append(f"{card} on {kernel}")
-    return Leap(
-        source=source,
-        taken=tuple(taken),
-        tried=tried,
-        refused=tuple(refused),
-        idle=tuple(waiting) if ground.way else (),
-    )
+        at = _carried(ground, at, f"{card} on {kernel}", made)
+        if not goes_on(at):
+            break
+    return structs.replace(at, idle=tuple(waiting) if ground.way else ())
+
+
+def _carried(ground: Ground, at: Leap, what: str, made: Sequence[str]) -> Leap:
+    """The leap after the best of the sources that one card makes, if any of them is right."""
+    at = structs.replace(at, tried=at.tried + len(made))
+    right = [s for s in made if ground.look(s).verdict is Verdict.ACCEPTED]
+    if not right:
+        why = f"{what} ({ground.look(made[0]).code})"
+        return structs.replace(at, refused=(*at.refused, why))
+    return structs.replace(at, source=_fastest(right, ground.look), taken=(*at.taken, what))
 
 
 def _fastest(right: Sequence[str], look: Look) -> str:

@@ -4,7 +4,7 @@ KLineage's roundtrip over whole workloads, and its ablation: the same runs with
 cards that say only what to do, and neither where nor when.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Literal
@@ -43,6 +43,9 @@ class Trial(Struct, frozen=True, kw_only=True):
     cards: Cards
     way: Literal["steps", "leap"] = "steps"
     """`steps`: the gate was asked for each; `leap`: for the last kernel alone."""
+    state: Literal["ended", "limit", "cut"] = "ended"
+    """`limit`: of steps or seconds, and it was judged as far as it came; `cut`: as it was after one
+    of its steps, and nobody has judged it. A later line of the same trial stands in for it."""
     reached: bool
     """The best kernel passed the gate beside the expert, no slower than 0.99 of it."""
     ratio: float | None
@@ -90,6 +93,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     slower: int = 0
     refused: int = 0
     """Number of refused steps in all trials."""
+    cut: int = 0
+    """Trials that were cut, which count for nothing else."""
     until: tuple[int, int, float] | None = None
     """Trials, steps and GPU-seconds, one trial after another, until the first reached the expert's
     latency; None where none did."""
@@ -169,7 +174,8 @@ def summaries(trials: Sequence[Trial]) -> list[Summary]:
     return [_summary(workload, cards, group) for (workload, cards), group in groups.items()]
 
 
-def _summary(workload: str, cards: Cards, group: Sequence[Trial]) -> Summary:
+def _summary(workload: str, cards: Cards, every: Sequence[Trial]) -> Summary:
+    group = [one for one in every if one.state != "cut"]
     ratios = [one.ratio for one in group if one.ratio is not None]
     return Summary(
         workload=workload,
@@ -177,12 +183,13 @@ def _summary(workload: str, cards: Cards, group: Sequence[Trial]) -> Summary:
         trials=len(group),
         reached=sum(one.reached for one in group),
         ratio=median(ratios) if ratios else None,
-        steps=median(one.steps for one in group),
-        gpu_seconds=median(one.gpu_seconds for one in group),
+        steps=median(one.steps for one in group or every),
+        gpu_seconds=median(one.gpu_seconds for one in group or every),
         identical=sum(one.identical for one in group),
         wrong=sum(one.wrong for one in group),
         slower=sum(one.slower for one in group),
         refused=sum(one.refused for one in group),
+        cut=len(every) - len(group),
         until=_until(group),
     )
 
@@ -196,6 +203,18 @@ def _until(group: Sequence[Trial]) -> tuple[int, int, float] | None:
     return first, sum(one.steps for one in spent), sum(one.gpu_seconds for one in spent)
 
 
+def newest(trials: Iterable[Trial]) -> list[Trial]:
+    """Each trial as its last line has it, in the order in which trials began."""
+    found = {(one.workload, one.cards, one.way, one.number): one for one in trials}
+    return list(found.values())
+
+
 def read_trials(path: Path) -> list[Trial]:
-    """Trials that were kept. Raises WorkbenchError for what is no such file."""
-    return lines.read(path, Trial, what="no kept trial", command="workbench bench roundtrip --keep")
+    """Trials that were kept, those of a run that was killed as far as they came.
+
+    Raises WorkbenchError for what is no such file.
+    """
+    kept: list[Trial] = lines.read(
+        path, Trial, what="no kept trial", command="workbench bench roundtrip --keep"
+    )
+    return newest(kept)

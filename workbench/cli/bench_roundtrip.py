@@ -12,6 +12,7 @@ from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
     from workbench.bench.roundtrip import Summary, Trial
+    from workbench.bench.roundtrip_group import Ask
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +39,14 @@ def roundtrip(  # every choice of one experiment
     ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Workloads to run in parallel.")] = 1,
     wall_seconds: Annotated[
-        float | None, typer.Option(min=0, help="Seconds after which no trial starts.")
+        float | None,
+        typer.Option(
+            min=0, help="Seconds in all; a trial is then judged as far as it came, in some more."
+        ),
+    ] = None,
+    gpu_seconds: Annotated[
+        float | None,
+        typer.Option(min=0, help="GPU-seconds for each workload with each form of the cards."),
     ] = None,
     proposer: Annotated[
         str, typer.Option(help="both: a model for cards that are sketches; not with --leap.")
@@ -56,30 +64,14 @@ def roundtrip(  # every choice of one experiment
     """Run from the naive end of lineages with learned cards alone, and compare with the expert.
 
     Every trial that stays slower is explained. `--without all` is the ablation: what a plain list
-    of tricks reaches. Exits with 1 unless all reached it with whole cards.
+    of tricks reaches. `--keep` has every trial after each of its steps, so that a run that is
+    killed keeps what it has. Exits with 1 unless all reached it with whole cards.
     """
-    from workbench.bench.roundtrip import WITHOUT, Trial, read_trials
-    from workbench.bench.roundtrip_run import Ask, run_trials
+    from workbench.bench.roundtrip import WITHOUT, read_trials
+    from workbench.bench.roundtrip_group import Ask
     from workbench.engine.sessions import find_session, sessions_folder
-    from workbench.engine.telling import tell
 
-    if recorded is None and (not lineages or cards is None):
-        raise WorkbenchError(
-            "lineages and cards are needed",
-            todo="workbench bench roundtrip gemm-lineage-1 --cards DIR; or --from FILE",
-        )
-    unknown = [name for name in without or () if name not in WITHOUT]
-    if unknown:
-        raise WorkbenchError(
-            f"cards have no {unknown[0]}", where="--without", todo=f"one of {', '.join(WITHOUT)}"
-        )
-    if leap and proposer != "skills":
-        raise WorkbenchError(
-            "a leap is made of edits, and asks no model",
-            where="--leap --proposer",
-            todo="leave --leap out: every step is then asked for",
-        )
-    found: list[Trial] = []
+    _check(without or [], proposer, leap=leap)
     if recorded is not None:
         found = read_trials(recorded)
         for trial in found:
@@ -98,20 +90,58 @@ def roundtrip(  # every choice of one experiment
             leap=leap,
             jobs=jobs,
             seconds=wall_seconds,
+            gpu_seconds=gpu_seconds,
             device=device,
             target=target,
             sessions=folder,
             proposer=proposer,
             usd=usd,
         )
-        for trial in run_trials(ask, lambda event: _hear(tell(event), json=json)):
-            found.append(trial)
-            _keep(keep, trial, first=len(found) == 1)
-            _show(trial, json=json)
+        found = _tried(ask, keep, json=json)
+    else:
+        raise WorkbenchError(
+            "lineages and cards are needed",
+            todo="workbench bench roundtrip gemm-lineage-1 --cards DIR; or --from FILE",
+        )
     if not json:
         _foot(found)
     if not all(trial.reached for trial in found if trial.cards == "whole"):
         raise typer.Exit(Exit.NO)
+
+
+def _check(without: "list[str]", proposer: str, *, leap: bool) -> None:
+    from workbench.bench.roundtrip import WITHOUT
+
+    unknown = [name for name in without if name not in WITHOUT]
+    if unknown:
+        raise WorkbenchError(
+            f"cards have no {unknown[0]}", where="--without", todo=f"one of {', '.join(WITHOUT)}"
+        )
+    if leap and proposer != "skills":
+        raise WorkbenchError(
+            "a leap is made of edits, and asks no model",
+            where="--leap --proposer",
+            todo="leave --leap out: every step is then asked for",
+        )
+
+
+def _tried(ask: "Ask", keep: Path | None, *, json: bool) -> "list[Trial]":
+    """Every trial, shown at its end and kept after each step."""
+    from workbench.bench.roundtrip import newest
+    from workbench.bench.roundtrip_run import run_trials
+    from workbench.engine.telling import tell
+
+    every: list[Trial] = []
+    for trial in run_trials(ask, lambda event: _hear(tell(event), json=json)):
+        every.append(trial)
+        _keep(keep, trial, first=len(every) == 1)
+        if trial.state != "cut":
+            _show(trial, json=json)
+    found = newest(every)
+    for trial in found:
+        if trial.state == "cut":
+            _show(trial, json=json)
+    return found
 
 
 def _hear(line: object, *, json: bool) -> None:
@@ -121,11 +151,13 @@ def _hear(line: object, *, json: bool) -> None:
 
 
 def _keep(file: Path | None, trial: "Trial", *, first: bool) -> None:
-    import msgspec
+    from workbench.bench import lines
 
-    if file is not None:
-        with file.open("wb" if first else "ab") as out:
-            out.write(msgspec.json.encode(trial) + b"\n")
+    if file is None:
+        return
+    if first:
+        file.unlink(missing_ok=True)
+    lines.append(file, trial)
 
 
 def _show(trial: "Trial", *, json: bool) -> None:
@@ -135,7 +167,7 @@ def _show(trial: "Trial", *, json: bool) -> None:
     ratio = "not timed" if trial.ratio is None else f"{trial.ratio:.3f}x {trial.kind}"
     if trial.identical:
         ratio = "the very work"
-    word = "reached" if trial.reached else "slower"
+    word = "reached" if trial.reached else "cut" if trial.state == "cut" else "slower"
     emit.text(
         f"{trial.workload:<16} {trial.cards:<13} {trial.number:>3}  {word:<8} {ratio:<16} "
         f"{trial.steps} steps, {trial.gpu_seconds:.1f} GPU-s  {trial.session}"
@@ -150,7 +182,7 @@ def _foot(found: "list[Trial]") -> None:
 
     for one in summaries(found):
         emit.text(_line(one))
-    whole = [trial for trial in found if trial.cards == "whole"]
+    whole = [trial for trial in found if trial.cards == "whole" and trial.state != "cut"]
     reached = sum(trial.reached for trial in whole)
     reached_by = (one for one in whole if one.reached)
     ways = Counter("by identity" if one.identical else str(one.kind) for one in reached_by)
@@ -170,6 +202,8 @@ def _line(one: "Summary") -> str:
         trials, steps, seconds = one.until
         first = f"first after {trials} trials, {steps} edits and {seconds:.1f} GPU-s"
     by = f" ({one.identical} by identity)" if one.identical else ""
+    if one.cut:
+        by = f"{by}, {one.cut} cut"
     return (
         f"{one.workload:<16} {one.cards:<13} {one.reached} of {one.trials} reached{by}, median "
         f"{ratio} of the expert's speed after {one.steps:g} edits and {one.gpu_seconds:.1f} GPU-s; "

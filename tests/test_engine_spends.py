@@ -13,17 +13,20 @@ from session_kit import transition
 from test_engine_lastlook import CLEAN, found
 
 from workbench.cli.report import status_text
+from workbench.engine import create
 from workbench.engine import events as ev
-from workbench.engine.budget import no_look, reserve, room, too_little
+from workbench.engine.budget import exhausted, no_look, reserve, room, too_little
+from workbench.engine.devices import Place
 from workbench.engine.history import History
 from workbench.engine.opening import Opened
 from workbench.engine.parts import GivenUp, Judged
 from workbench.engine.serve import serve_session
+from workbench.errors import WorkbenchError
 from workbench.gate.records import Outcome, Verdict
 from workbench.search.proposer import NoProposal
 from workbench.session.bundle import export_bundle, import_bundle
 from workbench.session.check import check_session
-from workbench.session.records import Budget, Cost
+from workbench.session.records import Budget, Cost, Mode
 from workbench.session.spends import Spend, message, spend_number, spend_ref
 from workbench.session.store import SessionStore
 
@@ -212,6 +215,36 @@ def test_a_spend_is_read_as_it_was_written_and_nothing_else_is_one(tmp_path):
     assert spend_number(spend_ref(12)) == 12
     assert spend_number("refs/spends/00012") is None
     assert message(spend).startswith("last look at v0: rejected\n\n")
+
+
+@pytest.mark.parametrize(
+    ("limit", "says"), [(0.0, ""), (0.001, "2 of 0.001 GPU-seconds are spent"), (1e9, "")]
+)
+def test_a_limit_of_gpu_seconds_ends_nothing_that_uses_no_gpu(limit, says):
+    budget = Budget(gpu_seconds=limit)
+    assert exhausted(budget, 3, Cost(wall_seconds=50.0)) == ""
+    assert exhausted(budget, 3, Cost(gpu_seconds=2.0 if limit else 0.0)) == says
+
+
+@pytest.mark.parametrize(
+    ("budget", "where"),
+    [
+        (Budget(wall_seconds=0.0), "--wall-seconds 0"),
+        (Budget(gpu_seconds=0.0), "--gpu-seconds 0"),
+    ],
+)
+def test_no_time_at_all_is_refused_before_anything_is_made(tmp_path, monkeypatch, budget, where):
+    gpu = Place(device="NVIDIA H200", index=0, target="sm90")
+    monkeypatch.setattr(create, "choose_places", lambda *_asked: (gpu,))
+    ask = {"problem": "softmax", "kernel": None, "mode": Mode.AUTO, "device": "auto"}
+    with pytest.raises(WorkbenchError) as raised:
+        create.create_session(
+            create.RunRequest(
+                **ask, target="", budget=budget, proposer="skills", name="one", sessions=tmp_path
+            )
+        )
+    assert raised.value.where == where
+    assert not list(tmp_path.iterdir())
 
 
 LIMITED = Budget(gpu_seconds=100.0)

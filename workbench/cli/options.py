@@ -56,7 +56,9 @@ Target = Annotated[
 ]
 Steps = Annotated[int | None, typer.Option(min=0, help="Stop after this many gated candidates.")]
 Usd = Annotated[float | None, typer.Option(min=0, help="Stop after this many dollars.")]
-GpuSeconds = Annotated[float | None, typer.Option(min=0, help="Stop after a GPU was held for so many seconds.")]
+GpuSeconds = Annotated[
+    float | None, typer.Option(min=0, help="Stop after a GPU was held for so many seconds.")
+]
 WallSeconds = Annotated[
     float | None,
     typer.Option(

@@ -23,11 +23,16 @@ def exhausted(budget: Budget, steps: int, spent: Cost) -> str:
         return f"{steps} of {budget.steps} steps are done"
     if budget.usd is not None and spent.usd >= budget.usd:
         return f"${spent.usd:.2f} of ${budget.usd:.2f} are spent"
-    if budget.gpu_seconds is not None and spent.gpu_seconds >= budget.gpu_seconds:
-        return f"{spent.gpu_seconds:.0f} of {budget.gpu_seconds:.0f} GPU-seconds are spent"
-    if budget.wall_seconds is not None and spent.wall_seconds >= budget.wall_seconds:
-        return f"{spent.wall_seconds:.0f} of {budget.wall_seconds:.0f} seconds are spent"
+    for unit, limit, used, _ in _limits(budget, spent, _NOTHING):
+        # Where no GPU is used, a limit of its seconds ends nothing, however small it is.
+        if limit is not None and used >= limit and used > 0:
+            return f"{used:.0f} of {_words(limit)} {unit} are spent"
     return ""
+
+
+def _words(limit: float) -> str:
+    """`60`, `0.001`, `1000000000`."""
+    return f"{limit:g}" if limit < _MANY else f"{limit:.0f}"
 
 
 def price(steps: Sequence[Transition]) -> Cost:
@@ -78,7 +83,9 @@ def too_little(budget: Budget, spent: Cost, step: Cost, kept: Cost = _NOTHING) -
     ):
         if limit is not None and used + takes + back > limit:
             what = "a step and the last look" if back else "a step"
-            return f"{max(0.0, limit - used):.1f} of {limit:g} {unit} are left, less than {what}"
+            return (
+                f"{max(0.0, limit - used):.1f} of {_words(limit)} {unit} are left, less than {what}"
+            )
     return ""
 
 
@@ -87,7 +94,7 @@ def no_look(budget: Budget, spent: Cost, look: Cost) -> str:
     for unit, limit, used, takes in _limits(budget, spent, look):
         if limit is not None and used + takes > limit:
             left_ = max(0.0, limit - used)
-            return f"it takes about {takes:.0f} {unit}, and {left_:.1f} of {limit:g} are left"
+            return f"it takes about {takes:.0f} {unit}, and {left_:.1f} of {_words(limit)} are left"
     return ""
 
 

@@ -60,6 +60,7 @@ def create_session(request: RunRequest) -> Path:
     if request.kernel is not None:
         seed = read_candidate(request.kernel).source
     place, *others = choose_places(request.device, request.target)
+    _refuse_nothing(budget, place)
     settings = SessionSettings(
         name=request.name or problem.name,
         problem=problem.name,
@@ -82,6 +83,22 @@ def create_session(request: RunRequest) -> Path:
     if seed is not None:
         note_seed(store, seed, Path(str(request.kernel)))
     return store.folder
+
+
+def _refuse_nothing(budget: Budget, place: Place) -> None:
+    """Raise WorkbenchError for a limit of no time at all: the seed's own verdict takes some."""
+    if budget.wall_seconds == 0:
+        raise WorkbenchError(
+            "no seconds leave nothing for the seed's own verdict",
+            where="--wall-seconds 0",
+            todo="--steps 0 judges the seed and ends",
+        )
+    if budget.gpu_seconds == 0 and place.index is not None:
+        raise WorkbenchError(
+            "no GPU-seconds leave nothing for the seed's own verdict",
+            where="--gpu-seconds 0",
+            todo="--device cpu uses no GPU, and models times",
+        )
 
 
 def _indices(*places: Place) -> tuple[int, ...]:

@@ -3,8 +3,9 @@
 import difflib
 import tomllib
 from functools import cache
+from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -20,6 +21,14 @@ _MAY_STAND = ("needs_gpu", "use", "pairs_first")
 """Keys of a rung that have a default, so that the shipped file need not have them."""
 _ROUNDING = 1e-6
 """Rounding error allowed for shares that are written as decimals."""
+
+_COUNTS = {"pairs": 0, "lines": 1, "ahead": 1, "per_technique": 1, "plateau_rounds": 0}
+_COUNTS |= {"price_memory": 0, "price_prior": 0}
+"""Numbers that count something, with the least that each may be."""
+_LEAST = {"model_doubt": 1.0, "plateau_gain": 1.0}
+"""Ratios that mean nothing below this."""
+_ENDLESS = ("promote_above", "likely_above", "near_limit")
+"""Thresholds that may be `inf`, which nothing reaches."""
 
 T = TypeVar("T")
 _NotNegative = Annotated[float, Meta(ge=0)]
@@ -151,6 +160,11 @@ def _checked(tables: dict[str, Any], path: Path) -> LadderFile:
     file = LadderFile(
         format=1, rung=rungs, search=_converted(tables["search"], SearchSpec, "search", path)
     )
+    for name, rung in rungs.items():
+        _check_numbers(rung, f"rung.{name}", path)
+        if rung.gate and not rung.pairs.value:
+            raise _out_of_range(f"rung.{name}.pairs", rung.pairs.value, "at least 1", path)
+    _check_numbers(file.search, "search", path)
     shares = [rung.share.value for rung in rungs.values()]
     if abs(sum(shares) - 1) > _ROUNDING:
         says = " + ".join(f"{share:g}" for share in shares)
@@ -169,6 +183,26 @@ def _checked(tables: dict[str, Any], path: Path) -> LadderFile:
     return file
 
 
+def _check_numbers(record: Struct, at: str, path: Path) -> None:
+    """Raise WorkbenchError for a number that its key has no use for."""
+    for key in record.__struct_fields__:
+        number = getattr(record, key)
+        if not isinstance(number, Number):
+            continue
+        value, here = number.value, f"{at}.{key}"
+        if key in _COUNTS and not (value.is_integer() and value >= _COUNTS[key]):
+            expected = f"a whole number, at least {_COUNTS[key]}"
+            raise _out_of_range(here, value, expected, path)
+        if value < _LEAST.get(key, 0.0):
+            raise _out_of_range(here, value, f"at least {_LEAST[key]:g}", path)
+        if not isfinite(value) and key not in _ENDLESS:
+            raise _out_of_range(here, value, "a finite number", path)
+
+
+def _out_of_range(here: str, value: float, expected: str, path: Path) -> WorkbenchError:
+    return WorkbenchError(f"`{here} = {value:g}`: expected {expected}", where=str(path))
+
+
 def _converted(table: dict[str, Any], kind: type[T], at: str, path: Path) -> T:
     """A table as a record; the decoder's own path starts at `at`."""
     try:
@@ -180,4 +214,6 @@ def _converted(table: dict[str, Any], kind: type[T], at: str, path: Path) -> T:
         for key in keys:
             value = value.get(key) if isinstance(value, dict) else None
         key = ".".join([at, *keys]).removesuffix(".value")
+        if choices := get_args(get_type_hints(kind).get(keys[0])) if keys else ():
+            what = f"expected one of {', '.join(map(str, choices))}"
         raise WorkbenchError(f"`{key} = {value!r}`: {what}", where=str(path)) from fault

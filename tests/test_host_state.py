@@ -31,15 +31,15 @@ def bit_by_bit(flags, call):
 class Kept:
     """What a candidate keeps: `step(call)` changes it, `names` are its file's globals."""
 
-    def __init__(self, step, model=None, **names):
-        self.step, self.names = step, names
+    def __init__(self, step, model=None, own=(), **names):
+        self.step, self.names, self.own = step, names, frozenset(own)
         self.model = nn.Module() if model is None else model
 
     def counted(self) -> str:
         counter, found = CallCounter(), ""
         for call in range(CALLS):
             self.step(call)
-            found = counter.after_call(host_state(self.model, self.names, frozenset()))
+            found = counter.after_call(host_state(self.model, self.names, self.own))
         return found
 
 
@@ -174,6 +174,82 @@ def of_a_partial():
     return Kept(held.keywords["sep"].append, held=held)
 
 
+def in_a_box(make):
+    def of_what_is_made():
+        box = SimpleNamespace(held=make(0))
+
+        def step(call):
+            box.held = make(call)
+
+        return Kept(step, box=box)
+
+    return of_what_is_made
+
+
+def of_bound_methods():
+    hidden = []
+    push, copied_list = hidden.append, hidden.copy
+    return Kept(push, push=push, copied_list=copied_list)
+
+
+def behind_yield_from():
+    def inner():
+        turn = 0
+        while True:
+            turn += 1
+            yield 1
+
+    def outer():
+        yield from inner()
+
+    held = outer()
+    return Kept(lambda _: next(held), held=held)
+
+
+def of_a_nameless_iterator():
+    def countdown():
+        for _ in range(40):
+            _ = 0
+            yield 128
+
+    held = countdown()
+    return Kept(lambda _: next(held), held=held)
+
+
+def of_own_weights(change):
+    def of_each():
+        model = nn.Module()
+        for place in range(9):
+            model.register_parameter(f"p{place}", nn.Parameter(torch.zeros(4, 4)))
+
+        def step(call):
+            for place, weight in enumerate(model.parameters()):
+                change(weight, bool(call >> place & 1))
+
+        return Kept(step, model, own=model.state_dict())
+
+    return of_each
+
+
+def lay_anew(weight, across):
+    weight.data = weight.data.t().contiguous().t() if across else weight.data.contiguous()
+
+
+def of_names_of_arguments():
+    kernel = triton.jit(copied)
+    return Kept(lambda _: kernel.arg_names.append("x"), kernel=kernel)
+
+
+def of_the_order_of_a_dict():
+    turning = dict.fromkeys(range(60), 0)
+
+    def step(_):
+        first = next(iter(turning))
+        turning[first] = turning.pop(first)
+
+    return Kept(step, turning=turning)
+
+
 def of(value, step):
     return lambda: Kept(step(value), value=value)
 
@@ -206,6 +282,15 @@ COUNTERS = {
     "a partial": of_a_partial,
     "islice": of(itertools.islice(itertools.count(), 10**6), lambda it: lambda _: next(it)),
     "map": of(map(str, itertools.count()), lambda it: lambda _: next(it)),
+    "a number of numpy": in_a_box(np.int64),
+    "a device's number": in_a_box(lambda call: torch.device("cuda", call)),
+    "bound methods of a hidden list": of_bound_methods,
+    "behind yield from": behind_yield_from,
+    "a nameless iterator": of_a_nameless_iterator,
+    "gradients wanted of own weights": of_own_weights(nn.Parameter.requires_grad_),
+    "how own weights lie": of_own_weights(lay_anew),
+    "names of arguments": of_names_of_arguments,
+    "the order of a dict": of_the_order_of_a_dict,
     "a generator's seed": of(torch.Generator(), lambda g: g.manual_seed),
     "a name that begins with two lines": lambda: Kept((box := [0]).append, __turns=box),
 }

@@ -10,7 +10,15 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping
-from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
@@ -34,14 +42,17 @@ _SMALL = 64
 _LIBRARIES = ("torch", "triton", "builtins", "workbench", "numpy")
 """Packages whose objects change their own state, which is no memory of the candidate's."""
 _PLAIN = (bool, int, float, str, bytes, complex, range, slice)
+_SHOWN_BY_LIBRARIES = (np.generic, torch.device, torch.dtype, torch.layout, torch.memory_format)
+"""Plain values too: numbers of numpy, and what torch says of tensors."""
 _HIDING = ("builtins", "functools", "itertools", "collections", "contextlib", "types", "_thread")
 """Packages whose objects hold things that only the garbage collector can list."""
 
 _GIVEN = frozenset(
     {"base_fn", "configs", "early_config_prune", "fn", "kwargs", "launch_metadata", "perf_model"}
     | {"post_hook", "pre_hook", "pre_run_hooks", "user_defined_do_bench", "values"}
+    | {"arg_names", "do_not_specialize", "keys", "params", "reset_to_zero", "restore_value"}
 )
-"""Members of Triton's objects that hold what the candidate gave: functions, configurations."""
+"""Of Triton's objects: what the candidate gave, and lists that Triton only reads."""
 
 State = dict[str, str]
 """Representations of values, by the path that leads to each."""
@@ -53,8 +64,8 @@ def host_state(model: nn.Module, names: Mapping[str, object], own: frozenset[str
     """Every plain value that a model and its file's globals `names` hold.
 
     A tensor counts with its shape, dtype and layout, and a small integer tensor also with its
-    contents. Tensors of the model's state whose names are in `own` are left out: the judge put them
-    there.
+    contents. Contents of tensors of the model's state whose names are in `own` are left out: the
+    judge put them there.
     """
     return _looked(model, names, own).state()
 
@@ -114,7 +125,7 @@ class _Look:
                 self._found["more than can be looked at"] = str(time.monotonic_ns())
                 return
             path, value = waiting.pop()
-            if value is None or type(value) in _PLAIN:
+            if value is None or _is_plain(value):
                 self._note(path, _shown(value))
                 continue
             if id(value) in self._seen:
@@ -136,15 +147,20 @@ class _Look:
     def _tensor(self, path: str, tensor: torch.Tensor) -> None:
         strided = tensor.layout is torch.strided and tensor.device.type == "cpu"
         own = strided and bool(tensor.numel()) and tensor.data_ptr() in self._skipped
-        if own:
-            return
         self._note(f"{path}.kind", _kind(tensor))
-        if not strided or not tensor.numel():
+        if own or not strided or not tensor.numel():
             return
         if not tensor.is_floating_point() and tensor.numel() <= _SMALL:
             self._note(path, str(tensor.tolist()))
         else:
             self.tensors.append(tensor)
+
+
+def _is_plain(value: object) -> bool:
+    kind = type(value)
+    return kind in _PLAIN or (
+        isinstance(value, _SHOWN_BY_LIBRARIES) and kind.__module__ in ("numpy", "torch")
+    )
 
 
 def _shown(value: object) -> str:
@@ -171,8 +187,10 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
     """What a value holds, each with the path to it. Runs none of the candidate's code."""
     if isinstance(value, dict):
         yield ".len()", len(value)
-        for key, item in list(dict.items(value)):
-            yield f"[{repr(key)[:40] if type(key) in (str, int, tuple) else id(key)}]", item
+        names = [repr(k)[:40] if type(k) in (str, int, tuple) else id(k) for k in dict.keys(value)]
+        yield ".order", repr(names)
+        for name, item in zip(names, list(dict.values(value)), strict=True):
+            yield f"[{name}]", item
     elif isinstance(value, list | tuple | deque | set | frozenset):
         yield from _of_elements(list(value))
     elif isinstance(value, FunctionType | MethodType | GeneratorType):
@@ -185,7 +203,9 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
         yield ".bytes", value.tobytes()
     elif isinstance(value, torch.Generator):
         yield ".state", bytes(value.get_state().tolist())
-    elif not isinstance(value, ModuleType | BuiltinFunctionType):
+    elif isinstance(value, BuiltinFunctionType):
+        yield ".self", value.__self__
+    elif not isinstance(value, ModuleType | CodeType | FrameType):
         yield from _attributes(value)
 
 
@@ -218,6 +238,9 @@ def _of_code(
         frame = value.gi_frame
         yield ".at", frame.f_lasti if frame is not None else -1
         yield ".locals", dict(frame.f_locals) if frame is not None else None
+        # A loop's iterator and the generator behind `yield from` have no name.
+        held = [part for part in gc.get_referents(value) if not isinstance(part, FunctionType)]
+        yield from ((f".held[{place}]", part) for place, part in enumerate(held))
 
 
 def _attributes(value: object) -> Iterator[tuple[str, object]]:

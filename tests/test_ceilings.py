@@ -11,11 +11,11 @@ from workbench.gate.timing.roof import Roof
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.target import target
 from workbench.measure import ceilings, gpuwatch
+from workbench.measure.cache import read_cached, write_cached
 from workbench.measure.ceilings import Ceilings, Wanted, known_ceilings, measure_rates
 from workbench.measure.floor import limit
 from workbench.measure.gpus import Gpu
 from workbench.measure.gpuwatch import held_by, hot
-from workbench.measure.keeping import keep, kept
 from workbench.measure.raising import Shown, raised
 from workbench.measure.records import Kind, Time
 from workbench.problems.records import Precision, Problem, Shape, WorkFloor
@@ -160,7 +160,7 @@ def test_unknown_work_has_no_limit():
 def test_a_measurement_is_kept_per_gpu_driver_and_torch(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert known_ceilings(GPU) is None
-    keep(ceilings._file(GPU), REACHED)
+    write_cached(ceilings._file(GPU), REACHED)
     assert known_ceilings(GPU) == REACHED
     assert known_ceilings(structs.replace(GPU, driver="590")) is None
     assert known_ceilings(structs.replace(GPU, uuid="GPU-2")) is None
@@ -170,12 +170,12 @@ def test_a_measurement_is_kept_per_gpu_driver_and_torch(tmp_path, monkeypatch):
 def test_a_spoilt_file_counts_as_none(tmp_path, text):
     file = tmp_path / "one.json"
     file.write_bytes(text)
-    assert kept(file, Ceilings) is None
+    assert read_cached(file, Ceilings) is None
 
 
 def test_a_folder_that_takes_nothing_is_no_fault(tmp_path):
     (tmp_path / "cache").write_text("a file, where a folder would have to be")
-    assert not keep(tmp_path / "cache" / "one.json", REACHED)
+    assert not write_cached(tmp_path / "cache" / "one.json", REACHED)
 
 
 def test_rates_are_measured_in_a_worker():
@@ -198,7 +198,7 @@ def test_what_holds_clocks_down_is_said_in_words():
 
 def test_a_timing_above_its_limit_raises_what_is_kept_for_the_next_session(monkeypatch):
     monkeypatch.setattr(gpuwatch, "list_gpus", lambda: [GPU])
-    keep(ceilings._file(GPU), REACHED)
+    write_cached(ceilings._file(GPU), REACHED)
     square = TensorEntry(
         name="0", dtype="bfloat16", shape=(4096, 4096), strides=(4096, 1), bytes=1 << 25
     )

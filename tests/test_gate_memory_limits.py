@@ -9,7 +9,7 @@ from workbench.gate.correctness.protocol import Raised, Reference
 from workbench.gate.correctness.raising import explain
 from workbench.gate.memory import device_budget, over_limit
 from workbench.gate.records import Blame, Outcome
-from workbench.gate.timing.report import blamed
+from workbench.gate.timing.report import side_failed
 from workbench.gate.timing.turns import SideFault
 from workbench.isolation.gpumemory import CONTEXT_BYTES, DeviceUse, GpuMemory
 from workbench.isolation.outcome import WorkerDied
@@ -111,7 +111,7 @@ def test_an_allocation_refused_within_free_memory_is_the_candidates_fault():
     finding = explain(REFUSED, "forward", use)
     assert (finding.code, finding.blame) == ("correctness.gpu-memory", Blame.CANDIDATE)
     assert finding.evidence == {"held_bytes": 2 * GIB, "limit_bytes": 2 * GIB}
-    outcome, timed = blamed(SideFault("candidate", finding))
+    outcome, timed = side_failed(SideFault("candidate", finding))
     assert (outcome, timed.code) == (Outcome.FAILED, "profile.gpu-memory")
 
 
@@ -119,7 +119,7 @@ def test_an_allocation_refused_because_others_fill_the_gpu_is_the_machines():
     use = DeviceUse(held=1 * GIB, free=1 * GIB, limit=20 * GIB)
     finding = explain(REFUSED, "forward", use)
     assert (finding.code, finding.blame) == ("correctness.gpu-full", Blame.MACHINE)
-    outcome, _ = blamed(SideFault("candidate", finding))
+    outcome, _ = side_failed(SideFault("candidate", finding))
     assert outcome is Outcome.UNPROVEN
 
 

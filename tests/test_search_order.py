@@ -13,7 +13,7 @@ from workbench.search.ladder import shipped_ladder
 from workbench.search.line import line_of
 from workbench.search.phase import Phase, phase_of, rested
 from workbench.search.proposer import propose
-from workbench.search.stops import at_rest, near_limit
+from workbench.search.stops import near_limit, plateau_reached
 from workbench.skills.policy_table import shipped_policy
 
 SPEC = shipped_ladder().search
@@ -78,10 +78,10 @@ def test_a_seed_alone_is_not_at_rest() -> None:
 
 def test_small_gains_add_up_before_a_search_is_at_rest() -> None:
     """Five rounds below 0.1 % together, not each."""
-    assert at_rest([1.0] * 4, SPEC) == ""
-    assert at_rest([2.0, *[1.0] * 5], SPEC)
-    assert at_rest([1.0, 1.0, 1.0005, 1.0005, 1.0005], SPEC) == ""
-    assert "less than 0.1 % faster" in at_rest([1.0] * 5, SPEC)
+    assert plateau_reached([1.0] * 4, SPEC) == ""
+    assert plateau_reached([2.0, *[1.0] * 5], SPEC)
+    assert plateau_reached([1.0, 1.0, 1.0005, 1.0005, 1.0005], SPEC) == ""
+    assert "less than 0.1 % faster" in plateau_reached([1.0] * 5, SPEC)
 
 
 def test_a_search_ends_near_the_limit_and_nowhere_else() -> None:

@@ -15,7 +15,7 @@ from workbench.bench.search_stream import Candidate
 from workbench.measure.pairs import Answer, PairRule, answer
 from workbench.measure.records import Kind
 from workbench.search.beam import Waiting, beam
-from workbench.search.chain import together
+from workbench.search.chain import combined_gain
 from workbench.search.duplicates import same_as
 from workbench.search.paying import BENCH, SMOKE, worth
 from workbench.search.rungs import Action, Ladder, RungResult, Standing
@@ -70,6 +70,8 @@ def _gains(desk: Desk, one: Candidate, incumbent: Candidate, rung: str, *, alway
     first = answer(desk.paired(one, incumbent, _RULE), _RULE) is Answer.FASTER
     if not first and not always:
         return False
+    if not always:
+        desk.open_again(one)
     return (answer(desk.paired(one, incumbent, _RULE), _RULE) is Answer.FASTER) and first
 
 
@@ -216,7 +218,7 @@ class Beaming:
         for one in list(held):
             last, since = one.results[-1], walk.gains[one.base :]
             standing = walk.ladder.standing(
-                [last], incumbent=together(since, last) if since else None
+                [last], incumbent=combined_gain(since, last) if since else None
             )
             if standing.action is Action.PRUNE:
                 held.remove(one)

@@ -19,7 +19,7 @@ from workbench.engine.workclock import WorkClock, now
 from workbench.errors import WorkbenchError
 from workbench.search.ladder import load_ladder
 from workbench.search.records import NoProposal, Proposal
-from workbench.search.stops import at_rest
+from workbench.search.stops import plateau_reached
 from workbench.session.records import Answer, Cost, Decision, Transition
 from workbench.session.spends import Spend
 from workbench.skills.records import Plan
@@ -103,7 +103,7 @@ class Gating:
     def _stands_still(self, history: History) -> bool:
         """Whether the last steps gained nothing, by the ladder's plateau rule."""
         gains = [gain(t) for t in history.transitions if t.parent is not None]
-        return bool(at_rest(gains, load_ladder().search))
+        return bool(plateau_reached(gains, load_ladder().search))
 
     async def _put_aside(self, one: Opened, why: str) -> None:
         """Commit a candidate that goes no further now, with the results of its rungs."""

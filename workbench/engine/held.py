@@ -9,7 +9,7 @@ from msgspec import structs
 
 from workbench.engine.history import History
 from workbench.measure.records import Kind, Speed
-from workbench.search.chain import together
+from workbench.search.chain import combined_gain
 from workbench.search.records import Proposal
 from workbench.search.rungs import Action, Ladder, RungResult
 from workbench.session.records import Answer, RungVisit, Transition
@@ -43,7 +43,7 @@ def comes_back(history: History, ladder: Ladder, *, trusted: bool) -> tuple[Tran
         since = None if result is None else _since(one, result, history)
         if result is None or since is None:
             continue
-        incumbent = together(since, result) if since else None
+        incumbent = combined_gain(since, result) if since else None
         if since and incumbent is None:
             continue
         standing = ladder.standing([result], incumbent=incumbent, trusted=trusted)

@@ -7,7 +7,7 @@ from msgspec import structs
 from workbench.engine.history import History
 from workbench.measure.records import Kind
 from workbench.search.ladder import SearchSpec, load_ladder
-from workbench.search.stops import at_rest, gained, near_limit
+from workbench.search.stops import near_limit, plateau_reached, round_gain
 from workbench.session.records import Answer, Transition
 
 
@@ -28,7 +28,7 @@ class Stopping:
         if near and not behind(history):
             return near
         tried = [t for t in history.transitions if t.number >= self._first and t.parent is not None]
-        return at_rest([gain(t) for t in tried], self._twice)
+        return plateau_reached([gain(t) for t in tried], self._twice)
 
     @cached_property
     def _spec(self) -> SearchSpec:
@@ -48,7 +48,7 @@ def gain(step: Transition) -> float:
     """What a step made the accepted kernel faster by, as a ratio; 1 where it did not."""
     accepted = step.decision.answer is Answer.ACCEPTED
     speed = step.gate.speed
-    return gained(accepted=accepted, speed=None if speed is None else speed.ratio)
+    return round_gain(accepted=accepted, speed=None if speed is None else speed.ratio)
 
 
 def behind(history: History) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from workbench.gate.candidate import Candidate
-from workbench.gate.lateness import late
+from workbench.gate.lateness import timeout_finding
 from workbench.gate.problem.records import ShapeReport
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.gate.specs import NoSpec, init_specs, input_specs
@@ -149,7 +149,7 @@ def _lost(fault: WorkerFault) -> Finding:
         says = f"host code raises {fault.kind}: {fault.message}".rstrip(": ")
         return Finding(code="compile.raised", says=says[:600], line=fault.line)
     if isinstance(fault, WorkerTimedOut):
-        return late("compile", fault, "it did not compile")
+        return timeout_finding("compile", fault, "it did not compile")
     if isinstance(fault, WorkerDied):
         evidence: Evidence = {"how": fault.how, "stderr": fault.stderr[-400:]}
         return Finding(code="compile.crashed", says=fault.what, evidence=evidence)

@@ -16,8 +16,8 @@ from workbench.errors import WorkbenchError
 from workbench.isolation.grants import holds_home
 from workbench.isolation.records import Layer
 from workbench.isolation.sandbox import SECCOMP, in_force
+from workbench.measure.cache import read_cached, write_cached
 from workbench.measure.gpus import NvmlFault, list_gpus
-from workbench.measure.keeping import keep, kept
 
 _SHARED_PLACES = ("opt/nvidia/nsight-compute", "opt/nvidia/compute-sanitizer")
 """Where NVIDIA's installers put the tools that a toolkit's `bin` only links to."""
@@ -87,7 +87,7 @@ class _Remembered(Struct, frozen=True, kw_only=True):
 def remembered(tool: str, version: str) -> Level | None:
     """The level at which the tool worked before under this kernel and driver; None if unknown."""
     file = _file(tool, version)
-    found = None if file is None else kept(file, _Remembered)
+    found = None if file is None else read_cached(file, _Remembered)
     return None if found is None else found.level
 
 
@@ -95,7 +95,7 @@ def remember(tool: str, version: str, level: Level) -> None:
     """Cache the level; where the cache cannot be written it is tried again next time."""
     file = _file(tool, version)
     if file is not None:
-        keep(file, _Remembered(level=level, key=_key(tool, version)))
+        write_cached(file, _Remembered(level=level, key=_key(tool, version)))
 
 
 def _file(tool: str, version: str) -> Path | None:

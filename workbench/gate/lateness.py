@@ -4,7 +4,7 @@ from workbench.gate.records import Blame, Evidence, Finding
 from workbench.isolation.outcome import WorkerTimedOut
 
 
-def late(stage: str, fault: WorkerTimedOut, did: str) -> Finding:
+def timeout_finding(stage: str, fault: WorkerTimedOut, did: str) -> Finding:
     """The finding for a timeout. It blames the candidate only if its worker was computing
     throughout.
 

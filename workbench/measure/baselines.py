@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from workbench import paths
+from workbench.measure.cache import read_cached, write_cached
 from workbench.measure.gpus import Gpu
-from workbench.measure.keeping import keep, kept
 from workbench.measure.records import Limit, Time
 from workbench.problems.records import Problem
 
@@ -91,7 +91,7 @@ class Baselines(Struct, frozen=True, kw_only=True):
 
 def known_baselines(problem: Problem, gpu: Gpu, *, now: datetime | None = None) -> Baselines | None:
     """The cached baselines of this problem's full shape on this GPU; None if stale or missing."""
-    found = kept(_file(problem, gpu), Baselines)
+    found = read_cached(_file(problem, gpu), Baselines)
     if found is None or found.stale(now or datetime.now(UTC)):
         return None
     return found
@@ -99,7 +99,7 @@ def known_baselines(problem: Problem, gpu: Gpu, *, now: datetime | None = None) 
 
 def keep_baselines(problem: Problem, gpu: Gpu, baselines: Baselines) -> None:
     """Cache the baselines of this problem's full shape on this GPU."""
-    keep(_file(problem, gpu), baselines)
+    write_cached(_file(problem, gpu), baselines)
 
 
 def versions(gpu: Gpu) -> dict[str, str]:

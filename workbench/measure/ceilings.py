@@ -17,9 +17,9 @@ from workbench.isolation.outcome import WorkerFault
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.target import Target
+from workbench.measure.cache import read_cached, write_cached
 from workbench.measure.gpus import Gpu, list_gpus
 from workbench.measure.gpuwatch import gpu_behind, hot
-from workbench.measure.keeping import keep, kept
 
 JOB_MODULE = "workbench.measure.ceilings_job"
 """The worker's module; preload it in a workshop's forkservers to start faster."""
@@ -105,7 +105,7 @@ class Ceilings(Struct, frozen=True, kw_only=True):
 
 def known_ceilings(gpu: Gpu) -> Ceilings | None:
     """The cached ceilings of this GPU, driver and torch; None when there are none."""
-    return kept(_file(gpu), Ceilings)
+    return read_cached(_file(gpu), Ceilings)
 
 
 def known_or_measured(device_index: int, workshop: Workshop) -> Ceilings | None:
@@ -140,7 +140,7 @@ def measure_ceilings(gpu: Gpu, workshop: Workshop) -> Ceilings:
     )
     now = {one.uuid: one for one in list_gpus()}.get(gpu.uuid)
     if now is None or not hot(now.throttle_reasons):
-        keep(_file(gpu), ceilings)
+        write_cached(_file(gpu), ceilings)
     return ceilings
 
 
@@ -148,7 +148,7 @@ def keep_raised(device_index: int, ceilings: Ceilings) -> None:
     """Cache ceilings that a timing has raised, for later sessions."""
     gpu = gpu_behind(device_index)
     if gpu is not None:
-        keep(_file(gpu), ceilings)
+        write_cached(_file(gpu), ceilings)
 
 
 def measure_rates(workshop: Workshop, wanted: Wanted) -> Rates:

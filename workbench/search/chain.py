@@ -6,7 +6,7 @@ from math import prod
 from workbench.search.rungs import RungResult
 
 
-def together(gains: Sequence[RungResult], like: RungResult) -> RungResult | None:
+def combined_gain(gains: Sequence[RungResult], like: RungResult) -> RungResult | None:
     """The combined gain of several steps, as a result at the rung of `like`.
 
     None where a step has no ratio of that kind. Interval ends multiply: the product covers at least

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from workbench.search.ladder import SearchSpec
 from workbench.search.line import Line
-from workbench.search.stops import at_rest, gained
+from workbench.search.stops import plateau_reached, round_gain
 
 
 class Phase(StrEnum):
@@ -33,7 +33,7 @@ class Placed(Protocol):
 def gains_of(line: Line) -> tuple[float, ...]:
     """What each round of a session gained, the seed not among them; 1 where it gained nothing."""
     return tuple(
-        gained(accepted=one.accepted, speed=one.speed)
+        round_gain(accepted=one.accepted, speed=one.speed)
         for one in line.history
         if one.parent is not None
     )
@@ -41,7 +41,7 @@ def gains_of(line: Line) -> tuple[float, ...]:
 
 def rested(line: Line, spec: SearchSpec) -> str:
     """Why the coarse phase ends before its cards are used up; empty while it does not."""
-    return at_rest(gains_of(line), spec)
+    return plateau_reached(gains_of(line), spec)
 
 
 def phase_of(left: Sequence[Placed], rest: str) -> tuple[Phase, str]:

@@ -6,7 +6,7 @@ from math import prod
 from workbench.search.ladder import SearchSpec
 
 
-def gained(*, accepted: bool, speed: float | None) -> float:
+def round_gain(*, accepted: bool, speed: float | None) -> float:
     """By which factor a round made the best kernel faster; 1 where it did not.
 
     `speed` is the round's own against the kernel that it was to beat; None where it has none.
@@ -14,10 +14,10 @@ def gained(*, accepted: bool, speed: float | None) -> float:
     return speed if accepted and speed is not None and speed > 1 else 1.0
 
 
-def at_rest(gains: Sequence[float], spec: SearchSpec) -> str:
+def plateau_reached(gains: Sequence[float], spec: SearchSpec) -> str:
     """Why the search has stagnated; empty when it has not, or rounds are too few.
 
-    `gains` are the `gained` of each round. The rule is KernelAgent's.
+    `gains` are the `round_gain` of each round. The rule is KernelAgent's.
     """
     rounds, least = int(spec.plateau_rounds.value), spec.plateau_gain.value
     last = gains[-rounds:] if rounds else ()

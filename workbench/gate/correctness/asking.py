@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from workbench.errors import WorkbenchError
 from workbench.gate.correctness.protocol import OpenReference, decode, encode
-from workbench.gate.lateness import late
+from workbench.gate.lateness import timeout_finding
 from workbench.gate.memory import over_limit
 from workbench.gate.records import Blame, Finding
 from workbench.isolation.outcome import (
@@ -114,7 +114,7 @@ def _explain(fault: WorkerFault) -> Finding:
     """A worker's end as a finding about the candidate in it."""
     match fault:
         case WorkerTimedOut():
-            return late("correctness", fault, "the candidate gave no answer")
+            return timeout_finding("correctness", fault, "the candidate gave no answer")
         case WorkerDied():
             return _death(fault)
         case WorkerBroke():

@@ -22,7 +22,7 @@ _MEMORY = ("correctness.gpu-memory", "correctness.gpu-full")
 _SMALLER = "a smaller full [[shape]] in the problem's sidecar"
 
 
-def blamed(fault: SideFault) -> tuple[Outcome, Finding]:
+def side_failed(fault: SideFault) -> tuple[Outcome, Finding]:
     """What a side's fault means for the candidate: only its own counts against it."""
     finding = fault.finding
     if finding.code not in _MEMORY and "out of memory" in finding.says.lower():
@@ -83,7 +83,7 @@ def found_once(speed: Speed) -> Finding:
     return Finding(code=FOUND_ONCE, says=says, blame=Blame.MACHINE)
 
 
-def ended(profiled: Profiled, outcome: Outcome, finding: Finding) -> Profiled:
+def with_finding(profiled: Profiled, outcome: Outcome, finding: Finding) -> Profiled:
     """The numbers with a report that consists of one finding."""
     return structs.replace(profiled, report=timing_report(outcome, finding.says, [finding]))
 
@@ -105,7 +105,7 @@ def contradicted(side: str, found: Disagreement) -> tuple[Outcome, Finding]:
     return Outcome.FAILED if hides else Outcome.UNPROVEN, finding
 
 
-def around(watch: Watch) -> list[Finding]:
+def gpu_doubts(watch: Watch) -> list[Finding]:
     """Findings on other processes that compute on the GPU, and on clocks that cannot be read.
 
     Another workbench waits for the same lock; any other process does not, and makes a time
@@ -124,7 +124,7 @@ def around(watch: Watch) -> list[Finding]:
     return [Finding(code=f"profile.{code}", says=says, blame=Blame.MACHINE) for code, says in told]
 
 
-def large(versus: Speed) -> Finding | None:
+def large_speedup(versus: Speed) -> Finding | None:
     """The finding that a speedup over eager PyTorch is suspiciously large; None if it is not."""
     if versus.ratio <= LARGE_SPEEDUP:
         return None
@@ -132,7 +132,7 @@ def large(versus: Speed) -> Finding | None:
     return Finding(code="profile.large-speedup", says=says, blame=Blame.CANDIDATE)
 
 
-def unfit(met: Noisy | GpuBusy) -> Finding:
+def gpu_unfit(met: Noisy | GpuBusy) -> Finding:
     """Why the GPU was not in a state to be timed on."""
     if isinstance(met, GpuBusy):
         return Finding(code="profile.gpu-busy", says=met.what, blame=Blame.MACHINE)

@@ -18,15 +18,15 @@ from workbench.gate.profile import Listen, Profiled
 from workbench.gate.records import Finding, Outcome
 from workbench.gate.timing.paired_run import Noisy
 from workbench.gate.timing.report import (
-    blamed,
     eager_words,
-    ended,
     found_once,
-    large,
+    gpu_unfit,
+    large_speedup,
     no_gain,
+    side_failed,
     time_words,
     timing_report,
-    unfit,
+    with_finding,
 )
 from workbench.gate.timing.roof import Roof
 from workbench.gate.timing.settings import TimerSettings
@@ -124,9 +124,9 @@ class _Question:
         except Stopped as stop:
             profiled = self._stopped(stop.outcome, stop.finding)
         except SideFault as fault:
-            profiled = self._stopped(*blamed(fault))
+            profiled = self._stopped(*side_failed(fault))
         except (Noisy, GpuBusy) as met:
-            profiled = self._stopped(Outcome.UNPROVEN, unfit(met))
+            profiled = self._stopped(Outcome.UNPROVEN, gpu_unfit(met))
         report = structs.replace(
             profiled.report,
             findings=(*profiled.report.findings, *self._runs.notes),
@@ -180,7 +180,7 @@ class _Question:
         answer = pairs.answer(second.summary(over=PARENT), second.rule)
         if (finding := no_gain(speed, answer, second.rule)) is not None:
             says = f"{finding.says} (at first {found.in_full()})"
-            return ended(profiled, Outcome.FAILED, structs.replace(finding, says=says))
+            return with_finding(profiled, Outcome.FAILED, structs.replace(finding, says=says))
         says = f"{time_words(profiled.time, profiled.limit)}, {speed.in_full()} over its parent"
         return structs.replace(
             profiled,
@@ -192,8 +192,8 @@ class _Question:
         """The answer of a single run: no gain, or a gain that is not confirmed."""
         profiled, speed = self._stepped(first)
         if (finding := no_gain(speed, answer, first.rule)) is not None:
-            return ended(profiled, Outcome.FAILED, finding)
-        return ended(profiled, Outcome.UNPROVEN, found_once(speed))
+            return with_finding(profiled, Outcome.FAILED, finding)
+        return with_finding(profiled, Outcome.UNPROVEN, found_once(speed))
 
     def _stepped(self, played: TimedRun) -> tuple[Profiled, Speed]:
         profiled = self._timed(played)
@@ -230,7 +230,7 @@ class _Question:
         if REFERENCE in samples:
             reference = measured(samples[REFERENCE])
             versus = pairs.speed(played.summary(over=REFERENCE), rule, played.seconds)
-            if (flag := large(versus)) is not None:
+            if (flag := large_speedup(versus)) is not None:
                 self._runs.add(flag)
         if played.rival:
             speed = pairs.speed(played.summary(over=played.rival), rule, played.seconds)

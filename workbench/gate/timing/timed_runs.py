@@ -11,7 +11,7 @@ from workbench.gate.parts import Parts
 from workbench.gate.profile import Listen
 from workbench.gate.records import Blame, Evidence, Finding, Outcome
 from workbench.gate.timing.paired_run import PairedRun
-from workbench.gate.timing.report import around, contradicted
+from workbench.gate.timing.report import contradicted, gpu_doubts
 from workbench.gate.timing.roof import Roof
 from workbench.gate.timing.settings import TimerSettings
 from workbench.gate.timing.sides import Sides, SidesSpec
@@ -206,7 +206,7 @@ class TimedRuns:
 
     def _look_around(self, watch: Watch) -> None:
         """Note which other processes compute on the GPU, and whether its clocks can be read."""
-        for note in around(watch):
+        for note in gpu_doubts(watch):
             self.add(note)
 
     def note(self, code: str, says: str) -> None:

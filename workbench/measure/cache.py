@@ -12,7 +12,7 @@ from msgspec import Struct
 T = TypeVar("T", bound=Struct)
 
 
-def kept(file: Path, kind: type[T]) -> T | None:
+def read_cached(file: Path, kind: type[T]) -> T | None:
     """The record of type `kind` in `file`; None when the file is missing or cannot be decoded."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
@@ -20,7 +20,7 @@ def kept(file: Path, kind: type[T]) -> T | None:
         return None
 
 
-def keep(file: Path, record: Struct) -> bool:
+def write_cached(file: Path, record: Struct) -> bool:
     """Write a record atomically, so that no reader sees half of it; False when that fails.
 
     Cached records only save time, so a full disk or a read-only home is no error.

@@ -16,6 +16,7 @@ from workbench.agents.memory import remember
 from workbench.engine.history import History
 from workbench.engine.serve import serve_session
 from workbench.engine.talks import Talks
+from workbench.kernels.source import normalized_sha256
 from workbench.search.records import NoProposal
 
 
@@ -30,7 +31,9 @@ class TalkingWorkplace(ScriptedWorkplace):
     def propose(self, history: History):
         if history.incumbent is None:
             return NoProposal(reason="there is no kernel")
-        now = situation(self.store.state, memory=remember(history.transitions, {}))
+        sources = {t.number: self.store.source(t.number) for t in history.transitions}
+        hashes = {number: normalized_sha256(source) for number, source in sources.items()}
+        now = situation(self.store.state, memory=remember(history.transitions, hashes))
         state = structs.replace(now.state, number=history.incumbent.number)
         return self.talks.next(structs.replace(now, state=state), self.store.source)
 

@@ -42,6 +42,8 @@ class Answer:
     done: bool = True
     stream_error: Any = None
     """Sent as an event after the text."""
+    body: Callable[[], Iterable[bytes]] | None = None
+    """Bytes in place of all that, until the client hangs up; see `headers` for their type."""
 
 
 @dataclass
@@ -67,6 +69,8 @@ class ModelServer:
         """How often each prompt was answered to the end."""
         self.sent = 0
         """Events that went out."""
+        self.poured = 0
+        """Bytes of bodies that went out."""
         self._lock = threading.Condition()
         self.closing = threading.Event()
         server = self
@@ -108,10 +112,13 @@ class ModelServer:
         with self._lock:
             self.requests.append(request)
             answer = self._next(request)
-        if answer.status != 200 or answer.error is not None:
+        if answer.body is None and (answer.status != 200 or answer.error is not None):
             self._refuse(handler, answer)
             return
         try:
+            if answer.body is not None:
+                self._pour(handler, answer, answer.body())
+                return
             self._stream(handler, answer, request)
         except (BrokenPipeError, ConnectionResetError):
             handler.close_connection = True
@@ -132,6 +139,19 @@ class ModelServer:
         handler.send_header("Content-Length", str(len(data.encode())))
         handler.end_headers()
         handler.wfile.write(data.encode())
+
+    def _pour(self, handler: BaseHTTPRequestHandler, answer: Answer, body: Iterable[bytes]) -> None:
+        handler.close_connection = True
+        handler.send_response(answer.status)
+        for name, value in {"Content-Type": "text/event-stream", **answer.headers}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        for part in body:
+            if self.closing.is_set():
+                return
+            handler.wfile.write(part)
+            with self._lock:
+                self.poured += len(part)
 
     def _stream(self, handler: BaseHTTPRequestHandler, answer: Answer, request: Request) -> None:
         handler.send_response(200)

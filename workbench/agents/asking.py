@@ -4,6 +4,8 @@ import random
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from msgspec import structs
+
 from workbench.agents.exchange import Place
 from workbench.agents.ledger import Ledger, LedgerMeter
 from workbench.agents.model import Model
@@ -117,4 +119,16 @@ def in_two_turns(
 def _used(reply: Reply, read: Callable[[Reply], T | HandedBack]) -> T | HandedBack:
     if reply.ending is Ending.REFUSED:
         return HandedBack(code="refused", reason=reply.says)
-    return read(reply)
+    if not reply.text.strip():
+        return HandedBack(code="no-text", reason=f"the reply holds no text{_limited(reply)}")
+    found = read(reply)
+    if isinstance(found, HandedBack) and reply.ending is Ending.TRUNCATED:
+        return structs.replace(found, reason=f"{found.reason}{_limited(reply)}")
+    return found
+
+
+def _limited(reply: Reply) -> str:
+    """That the answer, or the thinking before it, was longer than it may be."""
+    if reply.ending is not Ending.TRUNCATED:
+        return ""
+    return "; it came to its limit of tokens (`reply_tokens`) before its end: answer shorter"

@@ -78,6 +78,11 @@ class Ledger:
         """Dollars that the session may spend."""
         self.committed = 0.0
         """Dollars of the transitions that git holds, which are not counted here again."""
+        self.wall_limit: float | None = None
+        """Seconds of work that the session may take."""
+        self.committed_seconds = 0.0
+        """Seconds of what git holds."""
+        self._waited = 0.0
         self.number = 0
         """Of the transition that is being worked on; earlier ones are in `committed`."""
         self._settle()
@@ -224,8 +229,9 @@ class Ledger:
             self._hear(line)
         self._warn_at(before, self.committed + self.open().usd)
 
-    def waits(self, says: str) -> None:
-        """Tell that a passing fault is waited out."""
+    def waits(self, seconds: float, says: str) -> None:
+        """Tell that a passing fault is waited out, and count the seconds."""
+        self._waited += seconds
         if self._warn is not None:
             self._warn(says)
 
@@ -245,9 +251,12 @@ class Ledger:
             self.lines.append(kept[-1])
 
     def _afford(self, least: float | None) -> None:
-        """A request is sent while its prompt alone fits: the last reply may pass the limit, and
-        none before it, whatever was not counted.
+        """A request is sent while its prompt alone fits and there is time: the last reply may pass
+        a limit, and none before it, whatever was not counted.
         """
+        seconds = self.committed_seconds + self.open().seconds + self._waited
+        if self.wall_limit is not None and seconds >= self.wall_limit:
+            raise BudgetEnds(f"{seconds:.0f} of {self.wall_limit:.0f} seconds are spent")
         if self.limit is None:
             return
         spent_by_now, unseen = self.committed + self.open().usd, self.unseen()
@@ -365,5 +374,6 @@ class LedgerMeter:
     def waiting(self, seconds: float, reply: Reply) -> None:
         """Say why nothing happens."""
         self._ledger.waits(
-            f"{self._settings.model}: {reply.ending} ({reply.says}); again in {seconds:.1f} s"
+            seconds,
+            f"{self._settings.model}: {reply.ending} ({reply.says}); again in {seconds:.1f} s",
         )

@@ -11,11 +11,13 @@ from msgspec import structs
 from workbench.agents.model_faults import Fault, fault_of, without_key
 from workbench.agents.model_settings import OWN_URL, ModelSettings, key_of
 from workbench.agents.model_stream import (
+    LOOK_EVERY,
     Gathered,
     Kind,
     Leaving,
     Silence,
     TooLong,
+    Unasked,
     ended,
     gather,
     within,
@@ -25,6 +27,10 @@ from workbench.agents.tokens import checked_usage
 
 _NO_KEY = "none"
 """What the client is given where no key is wanted: it refuses to be made without one."""
+
+
+_READ = {Ending.SLOW, Ending.LOST, Ending.TRUNCATED}
+"""Endings before whose first event an endpoint may have read the prompt, and may bill it."""
 
 
 class Meter(Protocol):
@@ -69,13 +75,15 @@ class Model:
         settings: ModelSettings,
         *,
         rng: random.Random,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] | None = None,
         leaving: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`leaving` says that the workbench ends: a reply is then not waited for any longer."""
+        """`leaving` says that the workbench ends: neither a reply nor a pause is then waited for
+        any longer. `sleep` takes the place of the pauses.
+        """
         self.settings = settings
         self._rng = rng
-        self._sleep = sleep
+        self._sleep = sleep or self._rest
         self._leaving = leaving
         self._refused: set[str] = set()
         """Optional parts of the request that the endpoint does not take."""
@@ -95,15 +103,23 @@ class Model:
                 self._refused.add(refused)
                 attempt += 1
                 continue
-            tries = 1 if self._leaving() else self.settings.retries.times + 1
-            if reply.ending not in WORTH_A_RETRY or attempt >= tries:
+            over = attempt > self.settings.retries.times or self._leaving()
+            if reply.ending not in WORTH_A_RETRY or over:
                 return reply
             pause = self._pause(attempt, reply)
             if pause is None:
                 return reply
             meter.waiting(pause, reply)
             self._sleep(pause)
+            if self._leaving():
+                return reply
             attempt += 1
+
+    def _rest(self, seconds: float) -> None:
+        """Sleep, but not once the workbench ends: a provider may ask for minutes."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0 and not self._leaving():
+            time.sleep(min(left, LOOK_EVERY))
 
     def _pause(self, attempt: int, reply: Reply) -> float | None:
         """Seconds before the next attempt, never less than the endpoint asks; None to give up.
@@ -133,6 +149,8 @@ class Model:
             fault = Fault(ending=Ending.LOST, says="the workbench ended while the reply came")
         except Silence as silence:
             fault = Fault(ending=Ending.SLOW, says=str(silence))
+        except Unasked as answer:
+            fault = Fault(ending=Ending.UNREADABLE, says=str(answer))
         except TooLong:
             fault = Fault(ending=Ending.TRUNCATED, says="the reply is longer than its token limit")
         except Exception as broken:  # noqa: BLE001 -- a foreign client's faults; each gets its name
@@ -143,6 +161,8 @@ class Model:
     async def _stream(self, messages: Sequence[Message], key: str, into: Gathered) -> None:
         import openai
 
+        from workbench.agents.model_wire import PLAIN, bounded_client
+
         limits = self.settings.timeouts
         began = asyncio.get_running_loop().time()
         async with openai.AsyncOpenAI(
@@ -150,6 +170,8 @@ class Model:
             base_url=self.settings.base_url,
             max_retries=0,
             timeout=openai.Timeout(limits.whole, connect=limits.connect),
+            default_headers=PLAIN,
+            http_client=bounded_client(self.settings.reply_tokens),
         ) as client:
             try:
                 stream = await within(
@@ -197,7 +219,7 @@ class Model:
     ) -> Reply:
         written = gathered.reasoning + gathered.text + gathered.refusal
         usage = checked_usage(gathered.usage, messages, written, self.settings.reply_tokens)
-        read = gathered.events or gathered.begun or fault.ending in {Ending.SLOW, Ending.LOST}
+        read = gathered.events or gathered.begun or fault.ending in _READ
         if not read:
             # Refused before any work was done: no provider bills that.
             usage = structs.replace(usage, prompt_tokens=0, reply_tokens=0, says="nothing was read")

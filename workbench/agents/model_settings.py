@@ -1,6 +1,7 @@
 """Which model answers which role: `[model]` of `config.toml`, and OPENAI_* of the environment."""
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct, structs
 
 from workbench.agents.records import Role
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, reason
 from workbench.paths import config_home
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -126,10 +127,18 @@ def _model_table(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
-        raise WorkbenchError(f"the settings cannot be read: {fault}", where=str(file)) from fault
+        raise WorkbenchError(
+            f"the settings cannot be read: {reason(fault)}",
+            where=str(file),
+            todo="mend that line (the file is TOML), or move the file away",
+        ) from fault
     table = tables.get("model", {})
     if not isinstance(table, dict):
-        raise WorkbenchError("`model` is no table", where=str(file), todo="write [model]")
+        raise WorkbenchError(
+            "`model` is no table",
+            where=str(file),
+            todo='write [model], and model = "NAME" below it',
+        )
     return table
 
 
@@ -144,9 +153,12 @@ def _decode(table: dict[str, Any], file: Path) -> _Table:
         return msgspec.convert(table, _Table)
     except msgspec.ValidationError as fault:
         says, _, at = str(fault).partition(" - at ")
-        at = at.strip("`").removeprefix("$").removeprefix(".")
-        where = f"{file}, [model] {at}".rstrip()
-        raise WorkbenchError(f"an entry cannot be used: {says}", where=where) from fault
+        place = re.sub(r"^key` in `|`|^\$\.?|\$\.", "", at.strip("`"))
+        raise WorkbenchError(
+            f"an entry cannot be used: {says}",
+            where=f"{file}, [model] {place}".rstrip(),
+            todo=f"entries: {', '.join(_Row.__struct_fields__)}; roles: {', '.join(Role)}",
+        ) from fault
 
 
 def _role_rows(table: dict[str, Any]) -> list[dict[str, Any]]:
@@ -169,7 +181,9 @@ def _checked(settings: ModelSettings, file: Path) -> ModelSettings:
     parts = urlsplit(settings.base_url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise WorkbenchError(
-            "the model's base_url is not an http address", where=f"{file} or OPENAI_BASE_URL"
+            "the model's base_url is not an http address",
+            where=f"{file} or OPENAI_BASE_URL",
+            todo="begin it with http:// or https://, as in http://127.0.0.1:8000/v1",
         )
     if parts.username or parts.password or parts.query:
         raise WorkbenchError(
@@ -182,6 +196,7 @@ def _checked(settings: ModelSettings, file: Path) -> ModelSettings:
             f"reply_tokens {settings.reply_tokens} leave no room for a prompt in"
             f" context_tokens {settings.context_tokens}",
             where=f"{file}, [model]",
+            todo="make reply_tokens smaller, or context_tokens what the model reads",
         )
     return settings
 

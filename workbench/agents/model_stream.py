@@ -9,7 +9,7 @@ from workbench.agents.model_settings import Timeouts
 from workbench.agents.records import Ending
 
 T = TypeVar("T")
-_LOOK_EVERY = 0.25
+LOOK_EVERY = 0.25
 """Seconds between two looks at whether the workbench ends."""
 
 Kind = Literal["text", "reasoning", "finish"]
@@ -39,6 +39,10 @@ class Silence(Exception):
 
 class TooLong(Exception):
     """More came than the limit on tokens can hold."""
+
+
+class Unasked(Exception):
+    """What came is nothing that we asked for; the text says what."""
 
 
 class Gathered:
@@ -81,7 +85,9 @@ class Gathered:
         if choice is None:
             return False
         delta = getattr(choice, "delta", None)
-        self.refusal += _text(delta, "refusal")
+        refusal = _text(delta, "refusal")
+        self.refusal += refusal
+        self._take_room(refusal)
         thought = next((t for name in _THINKING if (t := _text(delta, name))), "")
         heard = self.add("reasoning", thought)
         heard = self.add("text", _text(delta, "content")) or heard
@@ -94,10 +100,13 @@ class Gathered:
             return False
         self._pieces[kind].append(piece)
         self._hear(kind, piece)
+        self._take_room(piece)
+        return True
+
+    def _take_room(self, piece: str) -> None:
         self._room -= len(piece)
         if self._room < 0:
             raise TooLong
-        return True
 
 
 def _text(holder: object, name: str) -> str:
@@ -146,7 +155,7 @@ async def within(work: Awaitable[T], seconds: float, leaving: Callable[[], bool]
                 raise TimeoutError
             if leaving():
                 raise Leaving
-            await asyncio.wait({task}, timeout=min(left, _LOOK_EVERY))
+            await asyncio.wait({task}, timeout=min(left, LOOK_EVERY))
         return task.result()
     finally:
         task.cancel()

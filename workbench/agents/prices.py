@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from workbench.agents.records import Usage
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, reason
 from workbench.paths import config_home
 
 Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
@@ -72,11 +72,27 @@ def load_prices(path: Path | None = None) -> Prices:
     file = path or prices_path()
     try:
         rows = tomllib.loads(file.read_text(encoding="utf-8"))
-        return Prices(msgspec.convert(rows, dict[str, Price]))
     except FileNotFoundError:
         return Prices()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as fault:
-        raise WorkbenchError(f"the prices cannot be read: {fault}", where=str(file)) from fault
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        raise WorkbenchError(
+            f"the prices cannot be read: {reason(fault)}",
+            where=str(file),
+            todo="mend that line (the file is TOML), or move the file away",
+        ) from fault
+    return Prices({model: _price(row, f"{file}, [{model!r}]") for model, row in rows.items()})
+
+
+def _price(row: object, where: str) -> Price:
+    try:
+        return msgspec.convert(row, Price)
+    except msgspec.ValidationError as fault:
+        raise WorkbenchError(
+            f"a price cannot be used: {fault}",
+            where=where,
+            todo="write input and output, and cached_input if it differs: dollars for a million "
+            "tokens",
+        ) from fault
 
 
 def require_prices(prices: Prices, models: tuple[str, ...]) -> None:

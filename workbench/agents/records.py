@@ -113,4 +113,4 @@ class NoCandidate(Struct, frozen=True, kw_only=True):
 
 
 class BudgetEnds(Exception):
-    """The dollars are spent, or the next request would exceed them; nothing was sent."""
+    """Dollars or seconds are spent, or the next request would exceed them; nothing was sent."""

@@ -65,6 +65,7 @@ class Talks:
             state, load_prices(), hear=self._hear, piece=self._piece, warn=self._warn
         )
         self.ledger.limit = budget.usd
+        self.ledger.wall_limit = budget.wall_seconds
 
     @cached_property
     def _models(self) -> Models:
@@ -83,6 +84,7 @@ class Talks:
         self._history = history
         self.ledger.number = history.next_number
         self.ledger.committed = history.cost.usd
+        self.ledger.committed_seconds = history.cost.wall_seconds
 
     def open_cost(self) -> Cost:
         """What was spent since the last transition in git."""

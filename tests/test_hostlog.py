@@ -1,9 +1,11 @@
 """What host code computes or reads is seen while it runs, by whatever way it got there."""
 
+from pathlib import Path
 from textwrap import dedent, indent
 
 import pytest
 import torch
+import triton
 from gate_kit import ADD_RELU, ADD_RELU_KERNEL, judged, model, told, workshop  # noqa: F401
 
 from workbench.gate.correctness.hostlog import MOST_UPDATES, HostLog
@@ -55,6 +57,10 @@ COMPUTES = {
     "a buffer adds an input": "mean.add_(x[0])",
     "a buffer adds row by row": f"for _ in range({MOST_UPDATES + 1}):\n    mean += torch.ones(3)",
     "a conjugate": "torch.view_as_complex(torch.stack([x, y], -1)).mH.clone()",
+    "a buffer takes a copy of an input": "mean.add_(torch.clone(x[0]))",
+    "a buffer takes pieces of inputs": "mean.addcmul_(torch.cat([x[0]]), torch.stack([y[0]])[0])",
+    "a buffer that took an input is scaled": "mean.copy_(x[0])\nmean.mul_(2.0)",
+    "a buffer that took a padded input": "mean[:] = nn.functional.pad(x[0, :2], (0, 1))\nmean += 1",
     "a buffer of its own": "nn.Buffer(torch.ones(3)).add_(y[0] * 0)",
 }
 
@@ -68,6 +74,10 @@ HONEST = {
     "scratch and views": "torch.empty_like(x).copy_(x.t().contiguous().t())\nx[1:, ::2].shape",
     "settings": "eps.item()\nfloat(eps)",
     "statistics": "m = torch.ones(3)\nmean.mul_(0.9).add_(m, alpha=0.1)\nmean.lerp_(m, 0.1)",
+    "statistics where a copy of an input lay": (
+        "for _ in range(9):\n    x[0].clone()\n    mean.lerp_(torch.ones(3), 0.1)"
+    ),
+    "a cache that takes inputs": "mean.copy_(x[0])\nmean[1:] = y[0, 1:].float()\nmean.clone()",
     "casts": "x.to(torch.float16).float()\nx.data_ptr() % 16",
     "a cat of pieces": "torch.cat(x.chunk(2) + y.split(2))",
 }
@@ -76,6 +86,29 @@ HONEST = {
 @pytest.mark.parametrize("body", HONEST.values(), ids=HONEST)
 def test_what_host_code_may_do_is_let_alone(body):
     assert convicted(body) == []
+
+
+TUNING = """
+def do_bench(call):
+    times = torch.tensor([call(n) for n in (3.0, 1.0, 2.0)])
+    torch.quantile(times, torch.tensor([0.5]))
+    return (times * 2).tolist(), float(times.mean()), times.numpy()
+"""
+
+
+def test_what_triton_computes_for_itself_is_not_held_against_host_code():
+    names = {"torch": torch}
+    place = str(Path(triton.__file__).parent / "testing.py")
+    exec(compile(TUNING, place, "exec"), names)  # noqa: S102  # as triton's own benchmark
+    text = "def run(do_bench, x):\n    return do_bench(lambda n: n)\n"
+    text += "def peek(do_bench, x):\n    return do_bench(lambda n: float(x.sum()))\n"
+    exec(compile(text, FILE, "exec"), names)  # noqa: S102  # a candidate's file
+    x = torch.randn(4)
+    for function, guilty in ((names["run"], False), (names["peek"], True)):
+        log = HostLog(FILE, inputs=(x,))
+        with torch.no_grad(), log.watching():
+            function(names["do_bench"], x)
+        assert bool([op for op in log.operators() if not op.allowed]) is guilty
 
 
 @pytest.mark.parametrize("how", ["x.tolist()", "float(x[0, 0])"])

@@ -44,6 +44,12 @@ ALLOWED_OPERATORS = frozenset(
 BOOKKEEPING = frozenset({"add_", "addcmul_", "div_", "lerp_", "mul_", "sub_"})
 """Allowed in place on buffers of the reference's state: running statistics and counters."""
 
+_MOVES = frozenset(
+    {"_copy_from", "_to_copy", "cat", "clone", "constant_pad_nd", "contiguous", "copy", "copy_"}
+    | {"lift_fresh_copy", "repeat", "stack", "to"}
+)
+"""What an input is moved with: the copy is as much an input as it was."""
+
 MOST_UPDATES = 16
 """Of one buffer in one call (ours): a running statistic takes three, a sum over rows one a row."""
 
@@ -80,6 +86,8 @@ class HostLog(OperatorMode):
         self._buffers = frozenset(map(storage_address, buffers))
         self._inputs = frozenset(map(storage_address, inputs))
         self._updates: Counter[int] = Counter()
+        self._moved: set[int] = set()
+        """Storages that hold a copy of an input."""
         self._carrying: set[int] = set()
         """State that the host gave a tensor in this call: its values are data now."""
         self._read = 0
@@ -107,8 +115,21 @@ class HostLog(OperatorMode):
         kwargs: dict[str, object] | None = None,
     ) -> object:
         name = str(getattr(func, "overloadpacket", func))
-        self.note(name, allowed=self._allows(name.rsplit(".", maxsplit=1)[-1], args))
-        return func(*args, **(kwargs or {}))
+        operator = name.rsplit(".", maxsplit=1)[-1]
+        self.note(name, allowed=self._allows(operator, args) or not self.asks())
+        out = func(*args, **(kwargs or {}))
+        self._follow(operator, args, out)
+        return out
+
+    def _follow(self, operator: str, args: tuple[object, ...], out: object) -> None:
+        """Remember where copies of inputs lie. Memory that is given again holds none."""
+        held = set(map(storage_address, _tensors(args)))
+        moves = operator in _MOVES and not held.isdisjoint(self._inputs | self._moved)
+        for place in map(storage_address, _tensors((out,))):
+            if moves:
+                self._moved.add(place)
+            elif place not in held:
+                self._moved.discard(place)
 
     def _allows(self, operator: str, args: tuple[object, ...]) -> bool:
         tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
@@ -123,7 +144,7 @@ class HostLog(OperatorMode):
         return (
             target in self._buffers
             and self._updates[target] <= MOST_UPDATES
-            and not any(storage_address(tensor) in self._inputs for tensor in tensors[1:])
+            and (self._inputs | self._moved).isdisjoint(map(storage_address, tensors))
         )
 
     def _may_read(self, storage: int) -> bool:
@@ -161,6 +182,15 @@ class HostLog(OperatorMode):
         while frame is not None and frame.f_code.co_filename != self._filename:
             frame = frame.f_back
         return None if frame is None else frame.f_lineno
+
+
+def _tensors(values: Iterable[object]) -> list[torch.Tensor]:
+    """Tensors among arguments or results, and in the lists among those."""
+    found: list[torch.Tensor] = []
+    for value in values:
+        inner = value if isinstance(value, list | tuple) else (value,)
+        found += [one for one in inner if isinstance(one, torch.Tensor)]
+    return found
 
 
 def _reads(name: str) -> bool:

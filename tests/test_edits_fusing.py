@@ -39,6 +39,11 @@ def test_an_epilogue_in_place_leaves_the_tensor_where_it_is():
     assert "return y" in after
 
 
+def test_an_epilogue_in_place_is_refused_what_else_the_launch_reads_of_the_tensor():
+    text = changed(IN_PLACE, ("(a, y, y, n, BLOCK", "(a, y, y, int(y.sum()), BLOCK"))
+    assert "reads `y` too" in says(text, "fuse-epilogue")
+
+
 def test_a_second_tensor_made_apart_takes_the_place_of_the_first():
     text = changed(EPILOGUE, ("torch.empty_like(y)", "torch.empty((M, N), dtype=x.dtype)"))
     after = edited(text, "fuse-epilogue")
@@ -57,15 +62,14 @@ def test_a_second_tensor_made_apart_takes_the_place_of_the_first():
         ("        total = y", "        w.mul_(2.0)\n        total = y", "between the launches"),
         ("        total = y", "        K = 3\n        total = y", "first launch is given"),
         ("y * scale + r", "y * scale + tl.sum(r, axis=0)", "more than elementwise"),
-        ("total, N, 2.0", "total, N, y.sum()", ""),
+        ("total, N, 2.0", "total, N, y.sum()", "reads `y` too"),
         ("tl.load(y_ptr + places,", "tl.load(y_ptr + places + 1,", "block of places"),
         ("mask=inside, other=0.0).to", "mask=inside & (places > 3)).to", "more than the end"),
     ],
 )
 def test_work_that_is_more_than_an_epilogue_stays_apart(old, new, why):
     text = changed(EPILOGUE, (old, new))
-    if why:
-        assert why in says(text, "fuse-epilogue")
+    assert why in says(text, "fuse-epilogue")
 
 
 def test_a_kernel_that_is_launched_twice_keeps_its_launches():

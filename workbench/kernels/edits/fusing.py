@@ -126,13 +126,23 @@ def _check_tensors(source: Source, found: Pair) -> None:
     kinds = {_dtype(source, made, name) for name in made}
     if len(kinds) != 1:
         raise EditRefused(f"`{found.between}` and `{found.out}` may differ in type")
-    calls = {id(n) for s in (found.first, found.second) for n in ast.walk(s.call)}
-    for node in (n for s in found.body for n in ast.walk(s)):
-        if not isinstance(node, ast.Name) or node.id != found.between or id(node) in calls:
-            continue
-        if isinstance(node.ctx, ast.Load) and not _asked(found, node):
-            raise EditRefused(f"line {node.lineno} reads `{found.between}` too")
+    _check_reads(found)
     _check_given_once(found)
+
+
+def _check_reads(found: Pair) -> None:
+    """Refuse where anything but the launches themselves needs what the first one stores."""
+    launches = (found.first, found.second)
+    given = {id(argument) for launch in launches for argument in _arguments(launch)}
+    in_calls = {id(n) for launch in launches for n in ast.walk(launch.call)}
+    in_place = found.out == found.between
+    for node in (n for s in found.body for n in ast.walk(s)):
+        if not isinstance(node, ast.Name) or node.id != found.between or id(node) in given:
+            continue
+        if not isinstance(node.ctx, ast.Load) or (in_place and id(node) not in in_calls):
+            continue
+        if not _asks_shape(found, node):
+            raise EditRefused(f"line {node.lineno} reads `{found.between}` too")
 
 
 def _check_given_once(found: Pair) -> None:
@@ -151,10 +161,8 @@ def _arguments(launch: LaunchSite) -> list[ast.expr]:
     return [*launch.call.args, *(k.value for k in launch.call.keywords)]
 
 
-def _asked(found: Pair, node: ast.Name) -> bool:
-    """Whether only a tensor's shape or kind is read."""
-    if found.out == found.between:
-        return True
+def _asks_shape(found: Pair, node: ast.Name) -> bool:
+    """Whether only a tensor's shape or dtype is read."""
     for holder in (n for s in found.body for n in ast.walk(s)):
         match holder:
             case ast.Attribute(value=value, attr=attribute) if value is node:

@@ -1,11 +1,10 @@
-"""Interpreted programs that do not see each other's stores: the race that a GPU may show.
+"""Interprets the programs of a launch as if none saw another's stores, which exposes data races.
 
-Runs in candidate workers only. Programs of one launch run at the same time on a GPU, so a program
-may read memory as it was at launch although another, earlier in the interpreter's order, has
-written it. Only an atomic orders two programs. Running every program on the memory of the launch
-plus its own stores is therefore one lawful execution, and a kernel that is wrong under it has a
-data race (load, add, store in place of an atomic add), which no order of programs run one after
-the other can show.
+Runs in candidate workers only. Programs of one launch run concurrently on a GPU, so a program may
+read memory as it was at launch although another, earlier in the interpreter's order, has written
+it; only atomics order two programs. Running every program on the memory of the launch plus its own
+stores is therefore a legal execution, and a kernel that is wrong under it has a data race (load,
+add, store in place of an atomic add), which no sequential order of programs can show.
 """
 
 import ctypes
@@ -22,16 +21,18 @@ from workbench.kernels.trace_memory import region_of
 from workbench.kernels.untyped import Untyped
 
 _MOST_COPIED = 2 << 30
-"""Bytes copied for programs that use atomics (ours: a second); from there they run as always."""
+"""Bytes copied for programs that use atomics (ours: a second); beyond that they run in sequence."""
 
 _MOST_ATOMICS = 20_000
-"""Atomic operations of one program (ours): seconds of interpreting, far beyond any work."""
+"""Most atomic operations of one program (ours): seconds of interpreting, beyond any real use."""
 
 Bytes = NDArray[np.uint8]
 
 
 class _Memory:
-    """One storage: as it is, as it was at launch, and as all programs together leave it."""
+    """One storage: its present contents, those at launch, and those that all programs together
+    leave.
+    """
 
     def __init__(self, low: int, high: int) -> None:
         self.low, self.high = low, high
@@ -40,29 +41,29 @@ class _Memory:
         self.launch = self.live.copy()
         self.final = self.live.copy()
         self.own: list[NDArray[Any]] = []
-        """Places of bytes that the running program stored to."""
+        """Byte offsets that the running program has stored to."""
 
     def stored(self) -> NDArray[Any]:
-        """Those places, each once."""
+        """Those offsets, each once."""
         return np.unique(np.concatenate(self.own)) if self.own else np.empty(0, dtype=np.int64)
 
 
 class PatientWatch(LaunchWatch):
-    """The books of one launch; notices what a GPU does in an order that the interpreter has not.
+    """The watch of one launch, which detects dependencies on an order that a GPU does not keep.
 
-    It runs one program after the other, so a lock that a later program must open, or a barrier over
-    the grid, would hang; and all lanes of a program together, which on a GPU do not wait for each
-    other. Raises CannotJudge.
+    The interpreter runs one program after the other, so a lock that a later program must open, or a
+    grid-wide barrier, would hang; and it runs all lanes of a program together, which on a GPU do
+    not wait for each other. Raises CannotJudge.
     """
 
     def begin_program(self, program: Grid) -> None:
-        """A new program starts; it has waited for nobody."""
+        """A new program starts; it has not waited on memory yet."""
         super().begin_program(program)
         self._tries = 0
         self._meetings = Meetings()
 
     def waited(self) -> None:
-        """What lanes stored is there for all."""
+        """A barrier: stores of all lanes are visible to all."""
         self._meetings.wait()
 
     def access(self, kind: Access, pointers: Untyped, mask: NDArray[Any]) -> NDArray[Any]:
@@ -86,7 +87,7 @@ class PatientWatch(LaunchWatch):
 
 
 class ApartWatch(PatientWatch):
-    """The books of one launch whose programs run apart."""
+    """The watch of one launch whose programs do not see each other's stores."""
 
     def begin_program(self, program: Grid) -> None:
         """A new program starts on the memory of the launch."""
@@ -99,7 +100,9 @@ class ApartWatch(PatientWatch):
         self._met = False
 
     def access(self, kind: Access, pointers: Untyped, mask: NDArray[Any]) -> NDArray[Any]:
-        """Check an access; note what it stores to, and let an atomic meet the other programs."""
+        """Check an access; record what it stores to; from an atomic on, show other programs'
+        stores.
+        """
         allowed = super().access(kind, pointers, mask)
         if kind == "atomic":
             self._meet()
@@ -109,7 +112,7 @@ class ApartWatch(PatientWatch):
         return allowed
 
     def end_program(self) -> None:
-        """Its stores join those of all; the next one starts from the launch again."""
+        """Merge the program's stores; the next one starts from the memory of the launch again."""
         super().end_program()
         for memory in () if self._together else self._memories:
             if self._met:
@@ -135,7 +138,7 @@ class ApartWatch(PatientWatch):
                 memory.own.append((first[:, None] + np.arange(width)).reshape(-1))
 
     def _meet(self) -> None:
-        """From here on the program sees what programs before it did; once is enough."""
+        """From here on the program sees what earlier programs stored; done once a program."""
         if self._met or self._together:
             return
         self._met = True
@@ -145,5 +148,5 @@ class ApartWatch(PatientWatch):
             memory.live[:] = memory.final
             memory.live[places] = own
             self._copied += 3 * memory.live.size
-        # Copying whole storages for every program would take minutes: the rest runs in turn.
+        # Copying whole storages for every program would take minutes: the rest runs in sequence.
         self._together = self._copied > _MOST_COPIED

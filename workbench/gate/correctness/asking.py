@@ -1,4 +1,4 @@
-"""One question to a worker of the gate, and what it means when no good answer comes back."""
+"""One request to a worker of the gate, and the finding when no valid reply comes back."""
 
 import signal
 from collections.abc import Sequence
@@ -26,13 +26,14 @@ REFERENCE_SECONDS = 300.0
 """Deadline of one job of a reference worker, which runs our code and the person's problem."""
 
 _CLOCK_FAULT = "ClockFault"
-"""`workbench.gate.timing.clock`'s, by name: that module is for workers, it imports torch."""
+"""Name of `workbench.gate.timing.clock.ClockFault`: that module imports torch, so it is not
+imported here."""
 
 Message = TypeVar("Message")
 
 
 class Ended(Exception):
-    """The stage is over; `finding` says why, and whose fault it is."""
+    """The stage is over; `finding` says why and who is to blame."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.says)
@@ -40,7 +41,7 @@ class Ended(Exception):
 
 
 def ask_reference(worker: Worker, job: str, message: Struct, blobs: Sequence[Blob] = ()) -> Reply:
-    """A reference worker's answer to `job` (`module:function`). Raises Ended."""
+    """The reply of a reference worker to `job` (`module:function`). Raises Ended."""
     try:
         return worker.call(job, encode(message), blobs, deadline=REFERENCE_SECONDS)
     except WorkerFault as fault:
@@ -55,7 +56,7 @@ def ask_candidate(
     *,
     seconds: float | None = None,
 ) -> Reply:
-    """A candidate worker's answer to `job`, within `seconds` or its limits. Raises Ended."""
+    """The reply of a candidate's worker to `job`, within `seconds` or its limits. Raises Ended."""
     try:
         return worker.call(job, encode(message), blobs, deadline=seconds)
     except WorkerFault as fault:
@@ -63,7 +64,7 @@ def ask_candidate(
 
 
 def opening(problem: Problem, shape: Shape, build_seed: int, *, lends: bool) -> OpenReference:
-    """What the reference's worker is to build: a problem at one of its shapes."""
+    """The message with which a reference worker loads a problem at one of its shapes."""
     return OpenReference(
         source=problem.source,
         values=shape.values,
@@ -76,8 +77,9 @@ def opening(problem: Problem, shape: Shape, build_seed: int, *, lends: bool) -> 
 
 
 def cap_device(worker: Worker, size: int) -> None:
-    """Before a candidate is in it: cap its worker's GPU memory, bytes, and let it fill no shared
-    memory of the machine where that works (`Worker.layers` says so). Raises Ended.
+    """Cap a worker's GPU memory, bytes, before a candidate is in it. Raises Ended.
+
+    Also closes the machine's shared memory to it where that works (`Worker.layers` says so).
     """
     try:
         worker.allow_device_bytes(size)
@@ -87,7 +89,7 @@ def cap_device(worker: Worker, size: int) -> None:
 
 
 def decoded(reply: Reply, kind: type[Message]) -> Message:
-    """What a candidate's worker answered; anything else than `kind` is its fault: Ended."""
+    """The reply of a candidate's worker; raises Ended, blaming it, for anything but a `kind`."""
     try:
         return decode(reply.body, kind)
     except WorkbenchError as fault:
@@ -95,7 +97,7 @@ def decoded(reply: Reply, kind: type[Message]) -> Message:
 
 
 def _explain_reference(fault: WorkerFault) -> Finding:
-    """A reference worker's end: the problem's fault, or the machine's."""
+    """The finding for the end of a reference worker: the problem's fault, or the machine's."""
     if not isinstance(fault, JobFailed):
         says = f"the reference's process failed: {fault.what}"
     elif fault.kind == _CLOCK_FAULT:
@@ -111,7 +113,7 @@ def _no_clock(fault: JobFailed) -> Finding:
 
 
 def _explain(fault: WorkerFault) -> Finding:
-    """A worker's end as a finding about the candidate in it."""
+    """The finding for the end of a candidate's worker."""
     match fault:
         case WorkerTimedOut():
             return timeout_finding("correctness", fault, "the candidate gave no answer")

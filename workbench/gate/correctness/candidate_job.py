@@ -1,8 +1,8 @@
-"""What the candidate's worker does: build `ModelNew`, run calls, hand over bytes.
+"""The jobs of a candidate's worker: build `ModelNew`, run calls, hand over the results.
 
 The candidate's code runs in this very process and may have changed anything in it, this module
-included. So nothing here decides: the judge believes bytes, lengths and the worker's death, and
-reads the rest (aliasing, attributes, operators) as what a candidate could not be bothered to fake.
+included. So nothing here decides: the judge trusts bytes, lengths and the worker's death only, and
+the rest (aliasing, attributes, operators) as evidence against a candidate, never for it.
 """
 
 import importlib.util
@@ -67,9 +67,9 @@ class Loaded:
         self.device = device
         self.target = target
         self.interpreted = device == "cpu"
-        """Whether its kernels are, for want of a GPU."""
+        """Whether its kernels are interpreted, because there is no GPU."""
         self.pristine: dict[str, torch.Tensor] = {}
-        """The weights as the judge gave them."""
+        """The weights as the judge set them."""
         self.inputs: list[torch.Tensor] = []
         """The tensors of the last call: a same-storage call writes into these very objects."""
         self.guarded: list[torch.Tensor] = []
@@ -92,12 +92,12 @@ class Loaded:
         return self.counter.after_call(host_state(self.model, names, frozenset(self.pristine)))
 
     def _names(self) -> dict[str, Any] | None:
-        """What the candidate's module holds; a stand-in has no module."""
+        """The globals of the candidate's module; a stand-in has none."""
         module = sys.modules.get(self.file.stem)
         return None if module is None else vars(module)
 
     def state(self) -> dict[str, torch.Tensor]:
-        """The state_dict's tensors."""
+        """The tensors of the state_dict."""
         state = nn.Module.state_dict(self.model)
         return {name: t for name, t in state.items() if isinstance(t, torch.Tensor)}
 
@@ -107,16 +107,16 @@ class Loaded:
         return [tensor for name, tensor in mine.items() if name in self.pristine]
 
     def put_state(self) -> None:
-        """Write the judge's weights into the model without moving a version counter.
+        """Write the judge's weights into the model without changing a version counter.
 
-        Not `load_state_dict`: a candidate may hook that and fold its weights anew for the check.
+        Not by `load_state_dict`, which a candidate could hook to refold its weights for the check.
         """
         for name, tensor in self.state().items():
             if name in self.pristine:
                 tensor.data.copy_(self.pristine[name])
 
     def place(self, blobs: list[Blob], *, same_storage: bool) -> None:
-        """Put the inputs that came as bytes where the call finds them."""
+        """Put inputs that came as bytes where the call takes them from."""
         new = [from_blob(blob) for blob in blobs]
         if not same_storage or not alike(self.inputs, new):
             self.inputs = new
@@ -135,7 +135,7 @@ def open_candidate(
     init = rebuild(message.init, [from_blob(blob) for blob in blobs])
     clock = clock_of(bench)
     try:
-        # Inside: the interpreter's libdevice functions are bound when the file imports them.
+        # Inside the block: libdevice functions are bound when the file imports them.
         interpreted = bench.device == "cpu"
         with carried_out(interpreted=interpreted, target=message.target, source=str(file)):
             module = _load(file)
@@ -168,10 +168,10 @@ def lend(
     request: dict[str, Any],
     blobs: list[Blob],  # noqa: ARG001  # a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Make buffers on the GPU for the reference worker to write into; answer with handles.
+    """Allocate buffers on the GPU for the reference worker to write into; reply with IPC handles.
 
-    The judge's side never shares memory of its own. Each handle covers a buffer with guards
-    around the place of the tensor; the reference worker fills the guards and looks at them again.
+    The judge's side never shares memory of its own. Each handle covers a buffer with guards around
+    the tensor; the reference worker fills the guards and checks them after the call.
     """
     loaded = _loaded(bench)
     message = decode(request, Lend)
@@ -265,10 +265,10 @@ def hand_over(
     request: dict[str, Any],  # noqa: ARG001  # a job's shape
     blobs: list[Blob],  # noqa: ARG001
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """What the last call left: outputs, inputs (on a GPU those are lent) and the judge's state."""
+    """The results of the last call: outputs, inputs (unless they are lent), and the state."""
     loaded = _loaded(bench)
     if loaded.device != "cpu":
-        # Torch keeps what was shared until it is asked whether the other side has let go.
+        # Torch frees shared memory only when it is asked whether the other side has released it.
         torch.cuda.ipc_collect()  # type: ignore[no-untyped-call]  # untyped in torch
     found = [_out(t, loaded.device) for t in loaded.returned]
     if loaded.device == "cpu":
@@ -289,7 +289,7 @@ def held(
 
 
 def applied(function: Callable[..., Any], arguments: object) -> Any:  # noqa: ANN401  # its result
-    """`function` called as KernelBench calls: a list spread, a dict as keywords."""
+    """`function` called as KernelBench does: a list as arguments, a dict as keywords."""
     if isinstance(arguments, dict):
         return function(**arguments)
     return function(*arguments) if isinstance(arguments, list | tuple) else function(arguments)
@@ -303,7 +303,7 @@ def forward(model: nn.Module, arguments: object) -> object:
 
 
 def invoke(model: nn.Module, arguments: object) -> object:
-    """One call of a model, finished on the device when this returns."""
+    """One call of a model, synchronized."""
     out = forward(model, arguments)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # untyped in torch
         torch.cuda.synchronize()
@@ -318,7 +318,7 @@ def _forward_in(
 
 
 def clock_of(bench: JobContext) -> Clock:
-    """The worker's clock, made the first time, before any candidate is loaded."""
+    """The worker's clock, created on first use, before any candidate is loaded."""
     clock = bench.state.get("clock")
     if not isinstance(clock, Clock):
         clock = bench.state["clock"] = Clock(bench.device)
@@ -344,7 +344,7 @@ def _loaded(bench: JobContext) -> Loaded:
 
 
 def foreign(leaf: object) -> str:
-    """What is wrong with an output leaf. Looks before it touches: attributes may be overridden."""
+    """What is wrong with an output leaf. Checks types first: attributes may be overridden."""
     if type(leaf) is not torch.Tensor:
         return f"an object of type {type(leaf).__name__}"
     attributes = object.__getattribute__(leaf, "__dict__")

@@ -1,8 +1,8 @@
-"""Which integer outputs name places, and when another place is as right as the reference's.
+"""Which integer outputs are indices, and when another index is as right as the reference's.
 
-Runs in reference workers only. Equal values have no order of their own for `topk` and `sort`; for
-`argmax` and `max(dim)` PyTorch documents the first. So an index that differs from the reference's
-is asked what it picks, instead of being called wrong or being let through.
+Runs in reference workers only. `topk` and `sort` do not order equal values; for `argmax` and
+`max(dim)` PyTorch documents the first. So an index that differs from the reference's is judged by
+the value it selects, instead of being called wrong or being accepted.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,16 +14,16 @@ from workbench.kernels.operators import OperatorMode
 
 
 class Operator(Struct, frozen=True):
-    """What is known of one operator that returns places."""
+    """Properties of one operator that returns indices."""
 
     many: bool
-    """Several places along the dimension, which must then be distinct."""
+    """It selects several elements along the dimension, which must be distinct."""
     first: bool
-    """Of equal values the first is taken, by PyTorch's documentation."""
+    """It selects the first of equal values, by PyTorch's documentation."""
     values: int | None
-    """Which of its results holds what the places pick; None where it returns places alone."""
+    """Which of its results holds the selected values; None where it returns indices alone."""
     places: int
-    """Which of its results holds the places."""
+    """Which of its results holds the indices."""
 
 
 _OPERATORS = {
@@ -45,17 +45,17 @@ class Choice(Struct, frozen=True):
 
     operator: Operator
     source: torch.Tensor
-    """What it picked from, with the dimension it picked along last."""
+    """What it selected from, with the dimension of the selection last."""
     places: torch.Tensor
-    """As the operator returned them."""
+    """The indices that the operator returned."""
     values: torch.Tensor | None
     dim: int | None
-    """The dimension of the choice in `places`; None where it was reduced away."""
+    """The dimension of the selection in `places`; None where it was reduced away."""
     sorted: bool
-    """Its results have an order that the reference promises."""
+    """The order of its results is defined."""
 
     def arranged(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor of as many elements as `places`, with the dimension of the choice last."""
+        """A tensor with as many elements as `places`, with the dimension of the selection last."""
         shaped = tensor.reshape(self.places.shape)
         return shaped.unsqueeze(-1) if self.dim is None else shaped.movedim(self.dim, -1)
 
@@ -66,7 +66,7 @@ class Choice(Struct, frozen=True):
 
 
 class Choices(OperatorMode):
-    """Notes every use of an operator that returns places."""
+    """Records every use of an operator that returns indices."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class Choices(OperatorMode):
 def _named(
     func: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
 ) -> dict[str, object]:
-    """Arguments by name, defaults filled in."""
+    """Arguments by name, with defaults."""
     schema = getattr(func, "_schema", None)
     if schema is None:
         return dict(kwargs)
@@ -125,7 +125,10 @@ def _named(
 
 
 def choice_behind(made: Sequence[Choice], output: torch.Tensor, *, values: bool) -> int | None:
-    """Which choice an output of the reference is: its places, or its values; None when none."""
+    """The selection that an output of the reference comes from: its indices or its values.
+
+    None when there is none.
+    """
     flat = output.reshape(-1)
     for number in reversed(range(len(made))):
         result = made[number].values if values else made[number].places
@@ -143,10 +146,10 @@ def as_right(
     native: torch.Tensor,
     tolerance: float,
 ) -> torch.Tensor:
-    """Which elements of `got`, other places than those of `native`, pick just as well.
+    """Which elements of `got`, indices that differ from those of `native`, are equally right.
 
-    `exact` is the choice's source in fp64, `tolerance` how far two of its elements may be apart
-    and still trade places: 0 where the source is no computed value, so that only equal ones may.
+    `exact` is the selection's source in fp64, `tolerance` how far two of its elements may be apart
+    and still be exchanged: 0 where the source is not computed, so that only equal ones may be.
     """
     places, want = choice.arranged(got).long(), choice.arranged(native).long()
     inside = (places >= 0) & (places < exact.shape[-1])
@@ -165,7 +168,7 @@ def as_right(
 def in_falling_order(
     choice: Choice, values: torch.Tensor, places: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Results without a promised order, arranged by falling value; places go with their values."""
+    """Results without a defined order, sorted by descending value, with their indices."""
     arranged = choice.arranged(values)
     order = arranged.double().argsort(dim=-1, descending=True, stable=True)
     ordered = choice.restored(arranged.gather(-1, order), values.shape)
@@ -181,10 +184,10 @@ def with_its_values(
     got: Sequence[torch.Tensor],
     place: int,
 ) -> list[torch.Tensor]:
-    """Outputs in which what the places of output `place` pick stands beside them.
+    """Outputs extended by the values that the indices of output `place` select.
 
-    For places that were stored without their values: `got` then holds the reference's values, in
-    another order than theirs.
+    For indices that were stored without their values: `got` then holds the reference's values in
+    the order of the candidate's indices.
     """
     outputs = list(got)
     number = choice_behind(made, native[place], values=False)

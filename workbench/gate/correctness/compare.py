@@ -1,4 +1,4 @@
-"""How far a candidate's numbers are from the fp64 answer, in units of what rounding may cost.
+"""How far a candidate's numbers are from the fp64 answer, in units of the allowed rounding error.
 
 Runs in reference workers only. It measures; the judge decides.
 
@@ -7,8 +7,8 @@ The bound (gate protocol, section 8), for every element of a floating-point outp
     |out - gold| <= max(C * eps * (|gold| + rms(gold)), 4 * max|native - gold|)
 
 where gold is the reference in fp64, native the reference as it runs, eps the spacing of the
-output's dtype at 1 and C a constant per dtype (`BOUNDS`). rms lets sums that cancel keep the error
-of their terms; the second part lets a kernel be as inexact as the reference itself.
+output's dtype at 1 and C a constant per dtype (`BOUNDS`). The rms term allows sums that cancel the
+error of their terms; the second part allows a kernel the error that the reference itself has.
 """
 
 import math
@@ -43,7 +43,8 @@ EDGE = 0.02
 """Within 2 % of the dtype's largest value either side of overflow is right."""
 
 JUMP = 8.0
-"""An element whose value moves by so many bounds under another rounding is decided by rounding."""
+"""An element whose value changes by that many bounds under another rounding is decided by rounding.
+"""
 
 SPREAD_SHARE = 0.05
 """A low-variance output may be off by 5 % of its own standard deviation (gate protocol, 8.4)."""
@@ -65,15 +66,15 @@ class Rule(Struct, frozen=True):
 
 
 class Slack(Struct, frozen=True):
-    """What other runs of the reference allow beside the rule."""
+    """What further runs of the reference allow beyond the rule."""
 
     excused: torch.Tensor | None = None
     """Elements of an exact tensor that are right although they differ."""
     seen: tuple[torch.Tensor, torch.Tensor] | None = None
-    """The least and the largest value that it gave when it was rounded otherwise: where it jumps,
-    anything between them is right."""
+    """The least and the largest value under other roundings: where an element jumps, anything
+    between them is right."""
     spread: float = 0.0
-    """The largest error of further runs, where each gives other bits."""
+    """The largest error over further runs of a reference that is not bitwise reproducible."""
     nothing: bool = False
     """The reference is no measure for such inputs: nothing is compared."""
 
@@ -92,10 +93,10 @@ def rule_for(dtype: torch.dtype, own: dict[str, Tolerance], *, tf32: bool) -> Ru
 
 
 def exact(gold: torch.Tensor, native: torch.Tensor) -> bool:
-    """Whether the answer is one that no order of exact operations can miss.
+    """Whether the answer is the same in any order of summation.
 
-    On inputs of zeros and ones: whole numbers that the dtype holds, in fp64 and as the reference
-    runs, and not all the same.
+    For inputs of zeros and ones: integers that the dtype represents, in fp64 and as the reference
+    runs, and not all equal.
     """
     top = EXACT.get(str(native.dtype).removeprefix("torch."))
     if top is None or native.numel() < 2:
@@ -259,9 +260,9 @@ def _finite_masks(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Where elements are compared within the bound, and where their finiteness is wrong.
 
-    Only what the reference itself can deliver is asked for: where it overflows on the way to a
-    finite answer, or gives NaN, anything goes. NaN is never matched against NaN: `tl.maximum` drops
-    it on a GPU and keeps it in the interpreter.
+    Only what the reference itself can compute is required: where it overflows on the way to a
+    finite answer, or gives NaN, anything is accepted. NaN is never required: `tl.maximum` drops it
+    on a GPU and keeps it in the interpreter.
     """
     size = gold.abs()
     own_finite = torch.isfinite(native)
@@ -275,9 +276,9 @@ def _finite_masks(
 
 
 def _least(dtype: torch.dtype) -> float:
-    """Below this an error is the end of the dtype's range, not of its precision.
+    """An error below this is due to the dtype's range, not to its precision.
 
-    GPUs may flush fp32 and bf16 numbers below the smallest normal one to zero; fp16 keeps them.
+    GPUs may flush fp32 and bf16 subnormals to zero; fp16 keeps them.
     """
     info = torch.finfo(dtype)
     return info.tiny * info.eps if dtype is torch.float16 else info.tiny
@@ -291,11 +292,12 @@ def _low_variance(
     eps: float,
     own_error: float,
 ) -> float:
-    """Worst error over 5 % of the output's standard deviation, where the signal rides on an offset.
+    """Worst error over 5 % of the output's standard deviation, for a signal on a large offset.
 
     The main bound scales with the offset, so a constant could pass for a signal that is small
-    beside it. Applies when 32 eps |mean| < std < |mean| (below, rounding hides the signal; above,
-    there is no offset). One spacing of the value and the reference's own error stay allowed.
+    relative to it. Applies when 32 eps |mean| < std < |mean|: below, rounding hides the signal;
+    above, there is no offset. One spacing of the value and the reference's own error are always
+    allowed.
     """
     values = gold[finite]
     if values.numel() < 2:

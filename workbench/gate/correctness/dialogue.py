@@ -1,7 +1,7 @@
-"""The judge's conversation with its two workers: who is asked what.
+"""The judge's requests to its two workers in one trial.
 
-Hides where tensors travel: as bytes through the judge on the CPU, as handles on the candidate's
-buffers on a GPU. Never the other way round: memory that is shared is the candidate's to overwrite.
+Hides how tensors travel: as bytes through the judge on the CPU, as handles on the candidate's
+buffers on a GPU. The reference's memory is never shared: a candidate could overwrite it.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ Message = TypeVar("Message")
 
 
 class Dialogue:
-    """Asks both workers. Every method raises Ended where a worker does not answer as it should."""
+    """Requests to both workers. Every method raises Ended where a worker does not reply."""
 
     def __init__(
         self, reference: Worker, candidate: Worker, *, lends: bool, open_seconds: float
@@ -99,7 +99,9 @@ class Dialogue:
             self._candidate_call("put_weights", put, blobs)
 
     def draw(self, call: Call) -> tuple[Made, Sequence[Blob]]:
-        """Have inputs and answers of a call made; the inputs lie in the candidate when lent."""
+        """Have the inputs and answers of a call made; lent inputs are already in the candidate's
+        buffers.
+        """
         message = Draw(number=call.number, case=call.case, seed=call.seed, layout=call.layout)
         made, blobs = self._ask_reference("draw", message, Made)
         if self.lends:
@@ -109,7 +111,7 @@ class Dialogue:
     def run(
         self, message: RunCall, inputs: Sequence[Blob], *, seconds: float | None = None
     ) -> tuple[Returned, Sequence[Blob]]:
-        """Run the candidate once, then have what it left handed over; nothing where it raised.
+        """Run the candidate once and fetch its results; nothing where it raised.
 
         `seconds` is the call's deadline, by default its worker's.
         """
@@ -122,14 +124,14 @@ class Dialogue:
     def compare(
         self, number: int, made: Made, returned: Returned, blobs: Sequence[Blob], *, keep: bool
     ) -> Compared:
-        """Measure what a call left; its structure must have been checked."""
+        """Measure the results of a call; their structure must have been checked."""
         ordered = outputs_in_order(made, returned, blobs)
         message = Compare(number=number, keep=keep)
         compared, _ = self._ask_reference("compare", message, Compared, ordered)
         return compared
 
     def recheck(self, number: int, held: int, made: Made, returned: Returned) -> Rechecked:
-        """Whether the outputs of call `number`, the candidate's `held`-th, are as they were."""
+        """Whether the outputs of call `number`, the candidate's `held`-th, have changed since."""
         blobs = self._candidate_call("held", Held(call=held)).blobs
         if len(blobs) != len(made.expected):
             raise Ended(blame("exited-early", "the candidate no longer holds its outputs"))

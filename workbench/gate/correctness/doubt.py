@@ -1,9 +1,9 @@
-"""Where an output is decided by rounding or by what is not finite, shown by running again.
+"""Which outputs are decided by rounding or by non-finite values, shown by further runs.
 
 Runs in reference workers only. Monte Carlo arithmetic (Parker, 1997): the reference is run again
-with every rounding result moved by a random part of a spacing. An output that jumps between such
-runs (a threshold, a rounding to integers, a near tie) is decided by rounding, and any value between
-those seen is as right as the reference's.
+with every result perturbed by a random part of a spacing. An output that jumps between such runs (a
+threshold, a rounding to integers, a near tie) is decided by rounding, and any value between those
+seen is as right as the reference's.
 """
 
 from collections.abc import Callable
@@ -28,11 +28,11 @@ _EXACT = frozenset(
         "zeros_like", "_unsafe_view",
     }
 )  # fmt: skip
-"""Operators that only move, choose or round their inputs: they add no error of their own."""
+"""Operators that only move, select or round their inputs: they add no error of their own."""
 
 
 class Doubt(OperatorMode):
-    """Moves every rounded result by up to `spacings` of its dtype, drawn from `seed`."""
+    """Perturbs every rounded result by up to `spacings` of its dtype, drawn from `seed`."""
 
     def __init__(self, seed: int, spacings: float) -> None:
         super().__init__()
@@ -71,7 +71,9 @@ class Doubt(OperatorMode):
 
 
 class Sense(OperatorMode):
-    """Whether the body's results mean something: no NaN, no integer made of what is not finite."""
+    """Whether the body's results are meaningful: no NaN, no integer converted from a non-finite
+    value.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """Warms up a worker before its first use: runs our own code on dummy numbers.
 
-On a GPU each kernel of torch's is loaded when it is first launched, and what compares outputs
-launches some dozens: half of the time of a first answer. Nothing is known of a candidate here, and
-nothing is kept but what the driver keeps.
+On a GPU torch loads each kernel when it is first launched, and comparing outputs launches some
+dozens: half of the time of a first reply. No candidate is involved, and only the driver's caches
+remain.
 """
 
 import sys
@@ -59,7 +59,7 @@ def candidate(
     request: dict[str, Any],  # noqa: ARG001  # a job's shape
     blobs: list[Blob],  # noqa: ARG001
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Make the clock, and read a call of nothing in memory that was left full."""
+    """Create the clock, and time an empty call in memory that was left full."""
     with uninitialised(Poison.PATTERN, bench.device):
         clock_of(bench).read(lambda: None)
     with uninitialised(Poison.NAN, bench.device):
@@ -72,7 +72,7 @@ def reference(
     request: dict[str, Any],  # noqa: ARG001  # a job's shape
     blobs: list[Blob],  # noqa: ARG001
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Build a reference of ours, make its answers, and compare them with themselves."""
+    """Build a reference of our own, compute its answers, and compare them with themselves."""
     opening = OpenReference(
         source=_PROBLEM,
         values={},

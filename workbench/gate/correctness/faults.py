@@ -1,4 +1,4 @@
-"""What a candidate raised, as data: the root cause, and the line of its own file that led there."""
+"""A candidate's exception as data: the root cause, and the responsible line of its own file."""
 
 import traceback
 from pathlib import Path
@@ -11,9 +11,9 @@ _LONGEST = 600
 
 
 def raised_by(fault: BaseException, file: Path) -> Raised:
-    """Describe what came out of the candidate's code.
+    """Describe an exception from the candidate's code.
 
-    The interpreter's own faults say what they are; of anything else the innermost cause is told.
+    The interpreter's own faults describe themselves; of any other the innermost cause is reported.
     """
     if isinstance(fault, KernelFault):
         return Raised(

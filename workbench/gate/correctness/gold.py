@@ -1,4 +1,4 @@
-"""What the answer is: the reference in fp64, and as it runs. Runs in reference workers only."""
+"""The expected answer: the reference in fp64, and as it runs. Runs in reference workers only."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
 
 class Answer(Struct, frozen=True):
-    """One run of the reference: its outputs, and what it left in its inputs and its state."""
+    """One run of the reference: its outputs, and its inputs and state afterwards."""
 
     nest: Nest
     outputs: list[torch.Tensor]
@@ -32,14 +32,14 @@ class Answer(Struct, frozen=True):
     beside: list[tuple[int, ...]]
     """Per output: the outputs before it with which it shares an element."""
     choices: list[Choice]
-    """Operators of the run that returned places."""
+    """Uses of operators that returned indices."""
 
 
 class Widen(OperatorMode):
-    """Turns casts to, and tensors made in, a narrower float into float64.
+    """Turns casts to a narrower float, and tensors created in one, into float64.
 
     A reference that casts inside (`x.half()`, `softmax(..., dtype=torch.float32)`) would otherwise
-    carry its own rounding into the answer that its rounding is to be measured against.
+    carry its own rounding into the answer that its rounding is measured against.
     """
 
     def __torch_dispatch__(
@@ -108,7 +108,7 @@ def widened(model: nn.Module) -> nn.Module:
 
 @contextmanager
 def in_fp64() -> Iterator[None]:
-    """Run the body so that whatever it makes or casts in a narrower float is float64."""
+    """Run the body so that whatever it creates in or casts to a narrower float is float64."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -119,7 +119,7 @@ def in_fp64() -> Iterator[None]:
 
 
 def nudged(inputs: list[torch.Tensor], eps: float, seed: int) -> list[torch.Tensor]:
-    """The inputs in float64, floating-point numbers moved by up to `eps` of themselves."""
+    """The inputs in float64, floating-point values perturbed by up to a relative `eps`."""
     made = []
     for number, tensor in enumerate(inputs):
         if tensor.is_floating_point():

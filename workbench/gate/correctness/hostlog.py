@@ -1,7 +1,7 @@
-"""Which torch operators a candidate's host code really dispatched. Runs in candidate workers only.
+"""Which torch operators a candidate's host code dispatched. Runs in candidate workers only.
 
-Backs the static policy up: whatever name a call went by, the dispatcher sees the operator. What
-this log says is the worker's own word, so it can only convict, never clear.
+Backs up the static policy: whatever name a call went by, the dispatcher sees the operator. The log
+is a claim by the worker itself, so it can only convict a candidate, never clear it.
 """
 
 import sys
@@ -39,7 +39,7 @@ ALLOWED_OPERATORS = frozenset(
         "record_stream", "size", "storage_offset", "stride", "sym_numel", "sym_size", "sym_stride",
     }
 )  # fmt: skip
-"""By the operator's name without namespace and overload. Everything else is compute."""
+"""By the operator's name without namespace and overload. Every other operator computes."""
 
 BOOKKEEPING = frozenset({"add_", "addcmul_", "div_", "lerp_", "mul_", "sub_"})
 """Allowed in place on buffers of the reference's state: running statistics and counters."""
@@ -48,28 +48,29 @@ _MOVES = frozenset(
     {"_copy_from", "_to_copy", "cat", "clone", "constant_pad_nd", "contiguous", "copy", "copy_"}
     | {"lift_fresh_copy", "repeat", "stack", "to"}
 )
-"""What an input is moved with: the copy is as much an input as it was."""
+"""Copies: the result counts as an input too."""
 
 MOST_UPDATES = 16
-"""Of one buffer in one call (ours): a running statistic takes three, a sum over rows one a row."""
+"""In-place updates of one buffer in one call (ours): a running statistic takes three, a sum over
+rows one per row."""
 
 MOST_READ = 64
-"""Single values that the host may read in one call (ours): settings, not a tensor's contents."""
+"""Scalars that the host may read in one call (ours): settings, not a tensor's contents."""
 
 _SCALARS = frozenset({"_local_scalar_dense", "is_nonzero", "item"})
 _READERS = frozenset(
     {"__array__", "__dlpack__", "_typed_storage", "numpy", "storage", "tolist", "untyped_storage"}
 )
-"""Methods by which a tensor's contents leave torch, past its dispatcher."""
+"""Methods by which a tensor's contents leave torch without a dispatched operator."""
 _OTHERS = (str(Path(triton.__file__).parent), str(Path(__file__).parents[2]))
-"""Of triton and of ours: what they read is not read by the candidate."""
+"""Modules of triton and of ours, whose reads are not the candidate's."""
 
 
 class HostLog(OperatorMode):
-    """Counts the operators of one call and where in the candidate's file they came from.
+    """Counts the operators of one call, with the candidate's lines that they came from.
 
-    `state` are the tensors of its module, whose single values it may read; of them `buffers`, which
-    the reference has too, may be updated in place. `inputs` are the call's.
+    `state` are the tensors of its module, whose scalars it may read; of them `buffers`, which the
+    reference has too, may be updated in place. `inputs` are the call's.
     """
 
     def __init__(
@@ -89,14 +90,14 @@ class HostLog(OperatorMode):
         self._moved: set[int] = set()
         """Storages that hold a copy of an input."""
         self._carrying: set[int] = set()
-        """State that the host gave a tensor in this call: its values are data now."""
+        """State into which host code wrote a tensor in this call: its values are data now."""
         self._read = 0
         self._counts: Counter[tuple[str, bool]] = Counter()
         self._lines: dict[tuple[str, bool], int | None] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Note what the body dispatches, and what it reads past the dispatcher."""
+        """Record what the body dispatches, and what it reads without a dispatched operator."""
         with _Readers(self), self:
             yield
 
@@ -122,7 +123,7 @@ class HostLog(OperatorMode):
         return out
 
     def _follow(self, operator: str, args: tuple[object, ...], out: object) -> None:
-        """Remember where copies of inputs lie. Memory that is given again holds none."""
+        """Track where copies of inputs lie. Memory that is allocated anew holds none."""
         held = set(map(storage_address, _tensors(args)))
         moves = operator in _MOVES and not held.isdisjoint(self._inputs | self._moved)
         for place in map(storage_address, _tensors((out,))):
@@ -158,7 +159,7 @@ class HostLog(OperatorMode):
         )
 
     def asks(self) -> bool:
-        """Whether the candidate's own file wants this, and neither Triton nor we for it."""
+        """Whether the candidate's own file asks for this, and not Triton or we for it."""
         frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  # as below
         while frame is not None:
             name, mode = frame.f_code.co_filename, frame.f_code.co_name.startswith("__torch_")
@@ -177,7 +178,7 @@ class HostLog(OperatorMode):
         ]
 
     def _line(self) -> int | None:
-        # The way to a caller's line without a traceback.
+        # Walk to the caller's line without a traceback.
         frame: FrameType | None = sys._getframe(2)  # noqa: SLF001
         while frame is not None and frame.f_code.co_filename != self._filename:
             frame = frame.f_back
@@ -198,7 +199,7 @@ def _reads(name: str) -> bool:
 
 
 class _Readers(TorchFunctionMode):
-    """Tells a log which methods are called that the dispatcher does not see."""
+    """Reports calls of methods that the dispatcher does not see."""
 
     def __init__(self, log: HostLog) -> None:
         super().__init__()

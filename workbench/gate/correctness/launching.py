@@ -1,7 +1,4 @@
-"""How a candidate's launches are carried out: as they are, in another order, or not at all.
-
-Runs in candidate workers only.
-"""
+"""How a candidate's launches are executed: normally, in another order, or not at all."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -24,7 +21,7 @@ class Launched(Struct):
 
 
 def ways_taken() -> "Ways":
-    """A new book of what conditions on loaded numbers come out as."""
+    """A new record of the outcomes of branches on loaded values."""
     from workbench.kernels.interpret_branches import Ways
 
     return Ways()
@@ -43,9 +40,9 @@ def carried_out(
 ) -> Iterator[Launched]:
     """Run the body's launches in `mode`, autotuned kernels in configuration `config`.
 
-    The interpreter checks every access against the tensor that its pointer came from and raises
-    the faults of `workbench.kernels.faults`; `target` is the GPU that host code believes in, and
-    `source` the candidate's file. `ways` notes what conditions on loaded numbers come out as.
+    The interpreter checks every access against the tensor that its pointer came from and raises the
+    faults of `workbench.kernels.faults`; `target` is the GPU that host code is shown, and `source`
+    the candidate's file. `ways` records the outcomes of branches on loaded values.
     """
     how: AbstractContextManager[Launched]
     if interpreted:
@@ -100,4 +97,4 @@ def _nothing_runs() -> Iterator[Launched]:
 
 
 def _skip(*_arguments: object, **_options: object) -> None:
-    """Stand in for a launch."""
+    """Replaces a launch."""

@@ -1,4 +1,4 @@
-"""Where a tensor's bytes lie: windows, exact copies, guards around them. Runs in workers only."""
+"""Where a tensor's bytes lie: windows, exact copies, guard bytes. Runs in workers only."""
 
 from collections.abc import Sequence
 
@@ -11,17 +11,17 @@ GUARD_BYTES = 4096
 """Before and after a guarded buffer; keeps the 256-byte alignment of the allocator."""
 
 PAD = 3
-"""Elements between rows of a padded tensor: few vectors of any width divide it (ours)."""
+"""Elements between rows of a padded tensor: few vector widths divide it (ours)."""
 
 _MOST_COMPARED = 1 << 22
 """Elements of two outputs whose addresses are compared (ours)."""
 
 _GUARD = 0xA5
-"""Fills the guards; as fp32 -2.9e-16, as an index out of everything."""
+"""Byte that fills the guards; as fp32 it reads -2.9e-16, as an index it is far out of bounds."""
 
 
 def window(x: torch.Tensor) -> torch.Tensor:
-    """The elements from the first to the last that `x` reaches, gaps included, as one 1-D view."""
+    """The elements from the first to the last that `x` reaches, gaps included, as a 1-D view."""
     if x.numel() == 0:
         return x.detach().as_strided((0,), (1,), x.storage_offset())
     reach = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True))
@@ -34,9 +34,9 @@ def copied(x: torch.Tensor) -> torch.Tensor:
 
 
 def laid_out(x: torch.Tensor, layout: Layout) -> torch.Tensor:
-    """A copy that lies otherwise; of one dimension or none as it was.
+    """A copy in another layout; tensors of one dimension or none stay as they were.
 
-    It has the same values, but for one that is expanded.
+    The values are the same, except for an expanded tensor.
     """
     if x.dim() < 2 or not x.numel():
         return copied(x)
@@ -53,7 +53,7 @@ def laid_out(x: torch.Tensor, layout: Layout) -> torch.Tensor:
 
 
 def write_over(old: torch.Tensor, new: torch.Tensor) -> None:
-    """Give `old` the contents of `new`, laid out alike, without moving its version counter."""
+    """Copy `new` into `old`, which has the same layout, without changing its version counter."""
     window(old.data).copy_(window(new))
 
 
@@ -75,7 +75,7 @@ def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def shared_before(tensors: Sequence[torch.Tensor]) -> list[tuple[int, ...]]:
-    """Of each tensor, which before it hold one of its elements; interleaved ones do not."""
+    """For each tensor, the earlier ones that share an element; interleaved ones do not."""
     if any(t.is_meta for t in tensors):  # nobody's memory
         return [() for _ in tensors]
     return [
@@ -85,7 +85,7 @@ def shared_before(tensors: Sequence[torch.Tensor]) -> list[tuple[int, ...]]:
 
 
 def _meet(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors have an element's address in common; no where there are too many."""
+    """Whether two tensors share the address of an element; False where there are too many."""
     if max(a.numel(), b.numel()) > _MOST_COMPARED:
         return a.data_ptr() == b.data_ptr()
     places = (_addresses(a), _addresses(b))
@@ -102,7 +102,7 @@ def _addresses(x: torch.Tensor) -> torch.Tensor:
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors of one shape and dtype hold the same bits, NaNs and zeros' signs too."""
+    """Whether two tensors of one shape and dtype are bitwise equal, NaNs included."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     x, y = a.contiguous().reshape(-1), b.contiguous().reshape(-1)
@@ -110,7 +110,7 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def entry(name: str, tensor: torch.Tensor) -> TensorEntry:
-    """A tensor without its contents."""
+    """The description of a tensor, without its contents."""
     return TensorEntry(
         name=name,
         dtype=str(tensor.dtype).removeprefix("torch."),
@@ -138,6 +138,6 @@ def raise_guards(guarded: torch.Tensor) -> None:
 
 
 def guards_hold(guarded: torch.Tensor) -> bool:
-    """Whether nothing has written to either guard."""
+    """Whether neither guard was overwritten."""
     ends = torch.cat((guarded[:GUARD_BYTES], guarded[-GUARD_BYTES:]))
     return bool((ends == _GUARD).all())

@@ -11,16 +11,16 @@ from workbench.gate.correctness.cases import Poison
 _M_PERTURB = -6
 """mallopt(3): new blocks are filled with the complement of this byte."""
 _PATTERN = 0x7F
-"""Read as fp32 or bf16: 3.4e38. Read as an index: far outside of everything."""
+"""Read as fp32 or bf16: 3.4e38. Read as an index: far out of bounds."""
 _DIRTY_BLOCKS = tuple(1 << power for power in range(9, 26))
-"""Bytes. The caching allocator's size classes up to 32 MiB, a block of each."""
+"""Bytes: one block for each size class of the caching allocator up to 32 MiB."""
 
 
 @contextmanager
 def uninitialised(poison: Poison, device: str) -> Iterator[None]:
-    """Run the body with `torch.empty` returning NaN, or memory left full of a large number.
+    """Run the body with `torch.empty` returning NaN, or memory full of a large number.
 
-    A kernel that reads what it never wrote is right by luck under one, never under both.
+    A kernel that reads what it never wrote may be right by luck under one of them, not under both.
     """
     if poison is Poison.NAN:
         with _filled():
@@ -36,7 +36,7 @@ def uninitialised(poison: Poison, device: str) -> Iterator[None]:
 @contextmanager
 def _filled() -> Iterator[None]:
     """Have torch fill what it allocates: `torch.utils.deterministic.fill_uninitialized_memory`."""
-    # The public setter imports torch._inductor to tell it: two seconds, for nothing here.
+    # The public setter imports torch._inductor, which takes two seconds and is not needed here.
     switch = torch._C._set_deterministic_algorithms  # noqa: SLF001
     before = torch.are_deterministic_algorithms_enabled()
     warned = torch.is_deterministic_algorithms_warn_only_enabled()
@@ -49,7 +49,7 @@ def _filled() -> Iterator[None]:
 
 @contextmanager
 def _perturbed() -> Iterator[None]:
-    """Have glibc fill every block it hands out (torch's CPU allocator takes its memory there)."""
+    """Have glibc fill every block it hands out; torch's CPU allocator uses it."""
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallopt"):  # another libc: such calls run on whatever memory holds
         yield

@@ -1,4 +1,4 @@
-"""How nested tuples, lists and dicts of tensors cross a process border: flat, with a plan.
+"""Flattens nested tuples, lists and dicts of tensors, so that they can cross a process border.
 
 A problem's inputs and outputs may be any nesting of tensors and plain values. Tensors travel as
 blobs beside the message, everything else inside it; nothing is ever pickled.
@@ -13,26 +13,26 @@ Plain = None | bool | int | float | str
 
 
 class TensorLeaf(Struct, frozen=True, tag="tensor"):
-    """The tensor with that place in the flat list."""
+    """The tensor at that position of the flat list."""
 
     index: int
 
 
 class PlainLeaf(Struct, frozen=True, tag="plain"):
-    """A value that is no tensor. `kind` tells apart what msgpack would merge."""
+    """A value that is no tensor. `kind` distinguishes types that msgpack would merge."""
 
     kind: Literal["none", "bool", "int", "float", "str", "dtype", "device"]
     value: Plain
 
 
 class ForeignLeaf(Struct, frozen=True, tag="foreign"):
-    """Something that cannot cross: only its description does."""
+    """A value that cannot be sent: only its description is."""
 
     says: str
 
 
 class Branch(Struct, frozen=True, tag="branch"):
-    """A tuple, list or dict; `keys` is empty but for a dict."""
+    """A tuple, list or dict; `keys` is empty except for a dict."""
 
     kind: Literal["tuple", "list", "dict"]
     items: tuple["Nest", ...]
@@ -43,10 +43,10 @@ Nest = TensorLeaf | PlainLeaf | ForeignLeaf | Branch
 
 
 def flatten(value: object, foreign: Callable[[Any], str]) -> tuple[Nest, list[Any]]:
-    """The nesting of `value` and its tensors in order.
+    """The nesting of `value`, and its tensors in order.
 
-    `foreign` looks at every leaf that is not plain: it returns a description of what is wrong with
-    it, or an empty text when the leaf is a tensor that may travel.
+    `foreign` checks every leaf that is not plain: it returns a description of what is wrong with
+    it, or an empty text when the leaf is a tensor that can be sent.
     """
     tensors: list[Any] = []
     return _visit(value, foreign, tensors), tensors
@@ -57,7 +57,7 @@ def flatten(value: object, foreign: Callable[[Any], str]) -> tuple[Nest, list[An
 
 
 def _visit(item: object, foreign: Callable[[Any], str], tensors: list[Any]) -> Nest:
-    # Unbound methods: a subclass may lie about its own items.
+    # Unbound methods: a subclass may override its own.
     if isinstance(item, dict):
         keys = tuple(dict.keys(item))
         if not all(type(key) is str for key in keys):
@@ -102,7 +102,7 @@ def rebuild(nest: Nest, tensors: list[Any]) -> object:
 def leaves(
     nest: Nest, path: str = ""
 ) -> Iterator[tuple[str, TensorLeaf | PlainLeaf | ForeignLeaf]]:
-    """Every leaf with its path (`0`, `1.scale`; empty for a value that is no nesting), in order."""
+    """Every leaf with its path (`0`, `1.scale`; empty for a value without nesting), in order."""
     if not isinstance(nest, Branch):
         yield path, nest
         return
@@ -117,7 +117,7 @@ def tensor_paths(nest: Nest) -> tuple[str, ...]:
 
 
 def difference(want: Nest, got: Nest, path: str = "") -> str:
-    """How `got` is nested otherwise than `want`, or nothing. A list may stand for a tuple.
+    """How the nesting of `got` differs from `want`; empty if not. A list may replace a tuple.
 
     Plain values are not compared here, only that there is one.
     """
@@ -140,7 +140,7 @@ def difference(want: Nest, got: Nest, path: str = "") -> str:
 
 
 def aligned(want: Nest, got: Nest) -> list[int]:
-    """For each tensor of `want`, its place in the flat list of `got`; nesting must not differ."""
+    """For each tensor of `want`, its position in the flat list of `got`, nested alike."""
     theirs = dict(leaves(got))
     found = []
     for path, leaf in leaves(want):

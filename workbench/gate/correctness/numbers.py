@@ -1,4 +1,4 @@
-"""What measurements mean: findings of one compared call. Pure."""
+"""Turns the measurements of one compared call into findings. Pure."""
 
 import math
 
@@ -10,7 +10,7 @@ FLAG = 0.5
 
 
 def check_numbers(compared: Compared) -> list[Finding]:
-    """What is wrong with the numbers of one call; nothing when every rule holds."""
+    """What is wrong with the numbers of one call; empty when every rule holds."""
     findings = [
         Finding(
             code="correctness.out-of-bounds",
@@ -23,19 +23,19 @@ def check_numbers(compared: Compared) -> list[Finding]:
 
 
 def margin(compared: Compared) -> float:
-    """The worst error of a call over its bound."""
+    """The worst error of a call, divided by its bound."""
     return max((max(m.ratio, m.low_variance) for m in compared.measured), default=0.0)
 
 
 def elements(compared: Compared) -> int:
-    """How many elements were held to a bound or to equality."""
+    """How many elements were compared within a bound or for equality."""
     return sum(m.elements for m in compared.measured)
 
 
 def _check_one(m: Measured) -> list[Finding]:
     name = m.what.removesuffix(" after the call")
     if m.kept:
-        # Told only where the reference leaves the tensor alone and the candidate does not.
+        # Only where the reference leaves the tensor unchanged and the candidate does not.
         code = "input-modified" if m.what.startswith("input") else "state-modified"
         return [_finding(code, m, f"the call changes {name}, which the reference leaves alone")]
     if m.right:
@@ -47,7 +47,7 @@ def _check_one(m: Measured) -> list[Finding]:
 
 
 def _off(m: Measured) -> Finding:
-    """What a wrong tensor's worst element says."""
+    """A sentence on the worst element of a wrong tensor."""
     at = f" at {list(m.index)}" if m.index else ""
     if m.wrong_finite:
         says = (
@@ -86,5 +86,5 @@ def _finding(code: str, m: Measured, says: str) -> Finding:
 
 
 def _number(value: float) -> float | str:
-    """JSON has no word for what is not finite."""
+    """The number as JSON can hold it, which has no non-finite ones."""
     return value if math.isfinite(value) else str(value)

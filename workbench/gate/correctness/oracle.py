@@ -1,4 +1,4 @@
-"""The reference at one shape: its weights, its native answers and its answers in fp64."""
+"""The reference at one shape: its weights, its native answers, and its answers in fp64."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -27,7 +27,7 @@ from workbench.problems.records import Constant, Precision
 
 
 class Oracle:
-    """Answers from the reference. Every answer starts from `weights`, whatever calls did to them.
+    """Computes answers. Each starts from `weights`, whatever earlier calls did to them.
 
     Raises `problem_code.ProblemRaised` for whatever the problem file raises.
     """
@@ -49,14 +49,14 @@ class Oracle:
         self.weights = {name: t.clone() for name, t in self._initial.items()}
         self._wide: nn.Module | None = None
         self.why_not_fp64 = ""
-        """Why the native answer stands in for the fp64 one; empty when it does not have to."""
+        """Why the native answer replaces the fp64 one; empty when it does not."""
 
     def draw(self, seed: int) -> tuple[Nest, list[torch.Tensor]]:
         """`get_inputs()` from `seed`."""
         return draw(self.module, seed, self.device)
 
     def perturb(self, seed: int) -> None:
-        """Move the weights off their initial values."""
+        """Move the weights away from their initial values."""
         _put(self.model, self._initial)
         state = state_of(self.model)
         perturb_state(state, seed)
@@ -73,7 +73,9 @@ class Oracle:
             )
 
     def memory(self, nest: Nest, inputs: list[torch.Tensor]) -> tuple[int, int]:
-        """GPU memory of one native call: its peak with inputs and weights, its outputs; bytes."""
+        """GPU memory of one native call: its peak including inputs and weights, and its outputs;
+        bytes.
+        """
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
@@ -82,14 +84,14 @@ class Oracle:
         return peak + _bytes(self.weights.values()), _bytes(answer.outputs)
 
     def timed(self, nest: Nest, inputs: list[torch.Tensor], clock: Clock, *, bare: bool) -> Reading:
-        """The native run on the clock; `inputs` stay untouched."""
+        """One native call, timed; `inputs` stay unchanged."""
         _put(self.model, self.weights)
         given = rebuild(nest, [copied(t) for t in inputs])
         with telling("the reference"), reference_flags(self.precision):
             return clock.read(partial(forward, self.model, given), bare=bare)[1]
 
     def doubtful(self, nest: Nest, inputs: list[torch.Tensor], spacings: float) -> list[Answer]:
-        """Native answers with every result moved by up to so many spacings of its dtype."""
+        """Native answers with every result perturbed by up to that many spacings of its dtype."""
         answers = []
         for turn in range(RUNS):
             with Doubt(turn, spacings):
@@ -97,14 +99,14 @@ class Oracle:
         return answers
 
     def makes_sense(self, nest: Nest, inputs: list[torch.Tensor]) -> bool:
-        """Whether the native run meets no NaN and makes no integer of what is not finite."""
+        """Whether the native run meets no NaN and converts no non-finite value to an integer."""
         sense = Sense()
         with sense:
             self.native(nest, inputs)
         return bool(sense.made)
 
     def gold(self, nest: Nest, inputs: list[torch.Tensor], native: Answer) -> Answer:
-        """The reference in fp64; `native`, and a reason, where it cannot run so."""
+        """The reference in fp64; `native`, with a reason, where it cannot run in fp64."""
         if self.why_not_fp64:
             return native
         try:

@@ -1,4 +1,4 @@
-"""What it means that a candidate raised: its fault, a bad address, or a missing feature. Pure."""
+"""What a candidate's exception means: its fault, a bad address, or a missing feature. Pure."""
 
 from workbench.gate.correctness.protocol import Raised
 from workbench.gate.memory import too_much
@@ -7,13 +7,13 @@ from workbench.isolation.gpumemory import DeviceUse
 from workbench.kernels.records import OutOfBounds
 
 _BAD_ADDRESS = ("illegal memory access", "misaligned address", "device-side assert")
-"""How CUDA tells it."""
+"""CUDA's messages for it."""
 
 
 def explain(raised: Raised, doing: str, use: DeviceUse | None = None) -> Finding:
-    """The finding for what came out of the candidate while it was `doing` something.
+    """The finding for an exception of the candidate while it was `doing` something.
 
-    `use`: its GPU memory just then, where it runs on one.
+    `use` is its GPU memory at that moment, where it runs on one.
     """
     if (memory := too_much(raised, doing, use)) is not None:
         return memory

@@ -46,11 +46,11 @@ JOB_MODULES = (
 def usual_shapes(
     problem: Problem, *, device_index: int | None, rung: int, facts: ProblemReport | None = None
 ) -> tuple[ShapeEffort, ...]:
-    """The calls that each rung asks for (ours).
+    """The calls of each rung (ours).
 
     In the interpreter the smallest shape gets all of them; a rung above 1 adds a few calls at the
-    next shape if `facts` say that it is cheap. On a GPU all shapes but the full one get all calls,
-    the full one a few, and rung 0 asks for the smallest alone.
+    next shape if `facts` say that it is cheap. On a GPU all shapes except the full one get all
+    calls, the full one a few; rung 0 uses the smallest alone.
     """
     names = [shape.name for shape in problem.shapes]
     first = ShapeEffort(shape=names[0], effort=Effort.ALL)
@@ -64,7 +64,7 @@ def usual_shapes(
 
 
 def _cheap(facts: ProblemReport | None, name: str) -> bool:
-    """Whether the interpreter needs seconds for a shape: 1 MiB and 100 MFLOP (ours)."""
+    """Whether a shape takes the interpreter seconds only: 1 MiB and 100 MFLOP (ours)."""
     work = None if facts is None else facts.shape(name).work
     return work is not None and work.bytes <= 1 << 20 and work.flops <= 1e8
 
@@ -98,7 +98,7 @@ def run(
 
 
 _Sat = tuple["Findings", Parts, str]
-"""What was found, where the time went, and what confined the candidate."""
+"""What was found, how the time was spent, and what confined the candidate."""
 
 
 def _in_the_interpreter(
@@ -126,7 +126,7 @@ def _on_the_gpu(
     workshop: Workshop,
     listen: Listen,
 ) -> _Sat:
-    """The calls on the GPU, and beside them the interpreter's look with a reference of its own."""
+    """The calls on the GPU, and in parallel the interpreter's check with a reference of its own."""
     judge, parts = Findings(candidate, problem, settings, listen), Parts()
 
     def look(workers: Sequence[Worker]) -> Findings:
@@ -140,14 +140,14 @@ def _on_the_gpu(
         beside = stack.enter_context(Aside(workshop, looking, look))
         with parts.of("starting workers"):
             reference, tried = stack.enter_context(workshop.workers(*asked))
-        # Beside the calls, for the timing.
+        # During the calls, for the timing that follows.
         spare(workshop)
         judge.try_all(reference, tried)
         if not judge.findings:
             with parts.of("waiting for the interpreter"):
                 looked = _looked(beside)
             if looked is None:
-                # Two references may be more than the GPU holds: again, with the one that is there.
+                # The GPU may not hold two references: again, with the existing one.
                 looked = look((reference, stack.enter_context(workshop.worker(*looking[1]))))
             judge.take_over(looked)
             parts.add("interpreter, beside", beside.seconds)
@@ -157,11 +157,11 @@ def _on_the_gpu(
 
 
 def _looked(beside: Aside[Findings]) -> Findings | None:
-    """What a look found; None where the reference was not there for it."""
+    """The result of the interpreter's check; None where it had no reference."""
     try:
         looked = beside.result()
     except WorkbenchError:
-        # No worker started. Where that is no passing want, the next one to be asked says so.
+        # No worker started. If that persists, the next stage reports it.
         return None
     return None if looked.no_reference else looked
 
@@ -171,7 +171,7 @@ def _limits(settings: CorrectnessSettings) -> Limits:
 
 
 def with_full(report: StageReport, looked: FullLook) -> StageReport:
-    """A report with what a look at the full shape added to it."""
+    """A report extended by the result at the full shape."""
     if not looked.says and not looked.findings:
         return report
     if looked.findings:

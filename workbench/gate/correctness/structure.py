@@ -1,8 +1,8 @@
-"""Whether what a candidate returned has the reference's structure. Pure: the judge's own rules.
+"""Whether a candidate's results have the reference's structure. Pure: rules of the judge.
 
 Nesting, dtypes, shapes and lengths are read from the blobs that arrived. Overlaps, storage and
-device are the worker's word: enough against a kernel that is careless, and backed by the outputs
-being held and compared again at the end.
+device are claims by the worker: enough against a careless kernel, and backed by comparing held
+outputs again at the end.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from workbench.isolation.wire import Blob
 def check_structure(
     made: Made, returned: Returned, blobs: Sequence[Blob], device: str
 ) -> list[Finding]:
-    """What is wrong with the outputs' structure; nothing when it is the reference's.
+    """What is wrong with the outputs' structure; empty when it is the reference's.
 
-    `blobs` begin with the outputs in the candidate's order; `device` is where they belong.
+    `blobs` begin with the outputs in the candidate's order; `device` is the expected device.
     """
     if returned.outputs is None:
         return [blame("wrong-structure", "the candidate returned nothing")]
@@ -44,10 +44,10 @@ def check_structure(
 
 
 def check_state(want: Sequence[TensorEntry], got: Sequence[TensorEntry]) -> list[Finding]:
-    """Whether the candidate's state_dict can take the reference's weights.
+    """Why the candidate's state_dict cannot take the reference's weights; empty if it can.
 
-    Every name of the reference must be there with its shape and dtype; the candidate may keep more
-    (workspaces registered as buffers), which is not touched.
+    Every name of the reference must exist with its shape and dtype; the candidate may have more,
+    such as workspaces registered as buffers, which are left alone.
     """
     theirs = {entry.name: entry for entry in got}
     missing = [entry.name for entry in want if entry.name not in theirs]
@@ -75,7 +75,7 @@ def outputs_in_order(made: Made, returned: Returned, blobs: Sequence[Blob]) -> l
 
 
 def _check_plain(made: Made, returned: Returned) -> list[Finding]:
-    """Outputs that are plain values must be the reference's; floats to one part in 10^6 (ours)."""
+    """Plain outputs must equal the reference's; floats to a relative 1e-6 (ours)."""
     theirs = {} if returned.outputs is None else dict(leaves(returned.outputs))
     findings = []
     for path, leaf in leaves(made.outputs):
@@ -121,7 +121,7 @@ def _check_overlaps(output: str, expected: Expected, facts: OutputFacts) -> list
 
 
 def _check_beside(number: int, others: set[int], expected: Sequence[Expected]) -> list[Finding]:
-    """Outputs of one call that lie in each other's memory, where the reference's do not."""
+    """Outputs of one call that share memory where the reference's do not."""
     return [
         blame("aliases-output", f"output {number} lies in the memory of output {other}")
         for other in sorted(others)

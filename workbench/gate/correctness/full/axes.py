@@ -1,9 +1,9 @@
 """Along which axes a reference can be evaluated in parts, tested by doing so.
 
-Runs in reference workers only. An axis is a dimension of the outputs along which the reference does
-the same for every index, with the inputs' dimensions that go with it: rows of a softmax, images of
-a batch, rows of one factor and of the product. Sizes that agree at two shapes propose one; that
-slicing the inputs slices the outputs proves it.
+Runs in reference workers only. An axis is a dimension of the outputs whose indices are computed
+independently, with the inputs' dimensions that belong to it: rows of a softmax, images of a batch,
+rows of a factor and of the product. Sizes that agree at two shapes propose an axis; it is proven by
+slicing the inputs and getting the sliced outputs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,14 +15,14 @@ from msgspec import Struct
 from workbench.gate.correctness.protocol import TensorEntry
 
 _MOST_TRIED = 32
-"""Ways in which one dimension of an output may go with the inputs' (ours)."""
+"""Combinations of input dimensions tried for one dimension of an output (ours)."""
 
 Call = Callable[[list[torch.Tensor]], list[torch.Tensor]]
 """The reference: outputs of inputs, which stay untouched."""
 
 
 class Axis(Struct, frozen=True):
-    """A dimension that can be sliced: by input and by output, which of theirs it is."""
+    """A dimension that can be sliced: for each input and output, which of its dimensions it is."""
 
     inputs: dict[int, int]
     outputs: dict[int, int]
@@ -57,7 +57,7 @@ def find_axes(
 def _ways(
     inputs: list[torch.Tensor], full: Sizes, size: int, at_full: int, *, taken: list[Axis]
 ) -> Iterator[dict[int, int]]:
-    """Which dimension of which inputs may go with one of an output; those with most first."""
+    """Which dimension of which inputs may belong to one of an output; those with most first."""
     options: list[list[int | None]] = []
     for place, tensor in enumerate(inputs):
         used = {axis.inputs.get(place) for axis in taken}
@@ -83,7 +83,9 @@ def _proven(
     chosen: dict[int, int],
     size: int,
 ) -> dict[int, int] | None:
-    """The outputs' dimensions that slicing the chosen ones of the inputs slices; None: it fails."""
+    """The outputs' dimensions that are sliced along with the chosen ones of the inputs; None: it
+    fails.
+    """
     try:
         if size == 1:
             return _joined(call, inputs, others, whole, chosen)
@@ -122,7 +124,7 @@ def _joined(
     whole: list[torch.Tensor],
     chosen: dict[int, int],
 ) -> dict[int, int] | None:
-    """As `_sliced`, for a dimension of one: two draws beside each other."""
+    """As `_sliced`, for a dimension of size one: two draws concatenated."""
     both = [
         torch.cat([t, others[i]], chosen[i]) if i in chosen else t for i, t in enumerate(inputs)
     ]
@@ -138,14 +140,14 @@ def _joined(
 
 
 def _certain(possible: list[set[int]]) -> dict[int, int] | None:
-    """Per output the dimension that is sliced, -1 for one that is not; None where neither holds."""
+    """For each output the sliced dimension, -1 for none; None where neither holds."""
     if not all(possible):
         return None
     return {place: max(dims) for place, dims in enumerate(possible) if max(dims) >= 0}
 
 
 def _close(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors agree but for the order in which sums are made."""
+    """Whether two tensors agree up to the order of summation."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if not a.is_floating_point():

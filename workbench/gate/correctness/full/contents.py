@@ -1,8 +1,8 @@
-"""What the tensors of the full shape hold: chunks of numbers that repeat, known to both sides.
+"""The contents of the tensors at the full shape: repeated chunks of numbers, known to both sides.
 
 Runs in reference workers only. The numbers are those that the problem draws at its smallest shape,
-in any order, so that they are of its kind. How often they repeat is a secret prime number of pages:
-rows that look alike to one who knew it would hide a kernel that works out a few of them only.
+in random order, so they have its distribution. The period is a secret prime number of pages: with a
+known period a kernel could compute a few rows only and repeat them.
 """
 
 import math
@@ -21,12 +21,13 @@ _PAGES = (257, 263, 269, 271, 277, 281, 283, 293, 307, 311, 313, 317, 331, 337, 
 
 
 _APART = 2.0**-8
-"""Relative; larger than any bound, far smaller than what a domain of numbers notices (ours)."""
+"""Relative difference; larger than any bound, far smaller than a problem's domain can notice
+(ours)."""
 _DISTINCT = 0.9
 
 
 def chunk_for(entry: TensorEntry, like: torch.Tensor, seed: int, scale: float) -> torch.Tensor:
-    """Numbers for a floating-point tensor of the full shape, drawn out of `like`, times `scale`."""
+    """Numbers for a floating-point tensor of the full shape, drawn from `like`, times `scale`."""
     item = like.element_size()
     count = entry.bytes // item
     if entry.bytes > COPIED:
@@ -38,13 +39,13 @@ def chunk_for(entry: TensorEntry, like: torch.Tensor, seed: int, scale: float) -
     generator = torch.Generator().manual_seed(seed)
     drawn = pool[torch.randint(pool.numel(), (count,), generator=generator)]
     if not tied(like):
-        # Drawn twice, a number is another one: equal ones have no order of their own.
+        # Numbers drawn twice are made different: equal ones have no defined order.
         drawn = drawn * (1 + _APART * torch.rand(count, generator=generator, dtype=drawn.dtype))
     return drawn if scale == 1.0 else (drawn.double() * scale).to(drawn.dtype)
 
 
 def tied(like: torch.Tensor) -> bool:
-    """Whether numbers like these are often equal, so that they must stay what they are."""
+    """Whether such numbers are often equal, so that they must not be changed."""
     if like.dtype not in (torch.float32, torch.float64):
         return True
     pool = window(like)
@@ -54,7 +55,8 @@ def tied(like: torch.Tensor) -> bool:
 def part_of(
     entry: TensorEntry, chunk: torch.Tensor, picks: Mapping[int, torch.Tensor]
 ) -> torch.Tensor:
-    """The picked indices of some dimensions, all of the others, of a tensor that holds the chunk.
+    """The given indices of some dimensions, and all of the others, of a tensor that holds the
+    chunk.
 
     Its dimensions lie in memory in the order of the entry's, without gaps.
     """

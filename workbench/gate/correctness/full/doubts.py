@@ -1,4 +1,4 @@
-"""Finds what is doubtful at the full shape although nothing that was compared is wrong."""
+"""Doubts about the full shape that remain although nothing that was compared is wrong."""
 
 from msgspec import structs
 
@@ -10,18 +10,18 @@ from workbench.gate.records import Blame, Evidence, Finding
 
 _WRITTEN = 0.4
 _WRITTEN_OR_FILLED = 0.6
-"""Least share of an output that kernels must write; second, the same with zeros that are right,
-where host code filled it (ours)."""
+"""Least share of an output that kernels must write; second, the same including correct zeros, where
+host code filled it (ours)."""
 _WRITTEN_SURELY = 0.999
-"""The same where every drawn program takes the same way as one that ran (ours)."""
+"""The same where every drawn program takes the same path as one that ran (ours)."""
 _WRITTEN_EXACTLY = 1.0 - 1e-9
-"""The same where all programs were followed, or all drawn ones do the same: counts are exact."""
+"""The same where counts are exact: all programs were tracked, or all drawn ones take one path."""
 
 
 def doubts(
     full: ShapeReport, answer: TracedFull, compared: ComparedStored, seed: bytes
 ) -> list[Finding]:
-    """Reasons not to call the full shape right; empty in most cases."""
+    """Reasons not to call the full shape right; mostly none."""
     found = _unwritten(full, answer, compared, seed)
     if compared.tentative and not sum(compared.elements) and not found:
         found = _flagged(full, compared, seed)
@@ -31,7 +31,7 @@ def doubts(
 
 
 def placed(finding: Finding, full: ShapeReport, seed: bytes) -> Finding:
-    """The finding with the evidence needed to repeat it: case, shape and seed."""
+    """The finding with what is needed to reproduce it: case, shape and seed."""
     place: Evidence = {"case": "a sample of programs", "shape": full.shape, "seed": seed.hex()}
     return structs.replace(finding, evidence={**finding.evidence, **place})
 
@@ -44,7 +44,7 @@ def _percent(share: float) -> str:
 
 
 def _flagged(full: ShapeReport, compared: ComparedStored, seed: bytes) -> list[Finding]:
-    """A doubt if stores depend on a flag, so that nothing could be compared, and look wrong."""
+    """The doubt about stores that depend on a flag, so were not compared, and look wrong."""
     wrong = check_numbers(Compared(measured=compared.tentative))
     if not wrong:
         return []
@@ -60,7 +60,7 @@ def _flagged(full: ShapeReport, compared: ComparedStored, seed: bytes) -> list[F
 def _unwritten(
     full: ShapeReport, answer: TracedFull, compared: ComparedStored, seed: bytes
 ) -> list[Finding]:
-    """A doubt if the kernels of a call leave parts of an output unwritten.
+    """The doubt about an output that the kernels of a call leave partly unwritten.
 
     Zeros from host code count as written where the reference has zeros.
     """

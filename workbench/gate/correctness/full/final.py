@@ -18,26 +18,28 @@ from workbench.kernels.storages import storage_address
 from workbench.kernels.trace_launch import Grid
 
 _MOST = 1 << 18
-"""Elements of one output that one program may tell of (ours)."""
+"""Elements of one output that are reported for one program (ours)."""
 _DEEPEST = 4
-"""Copies of copies that are followed (ours)."""
+"""Depth to which copies of copies are followed (ours)."""
 
 Index = tuple[NDArray[np.int64], ...]
 
 
 class Final(Struct, frozen=True):
-    """What one program left in one output."""
+    """The final values that one program left in one output."""
 
     program: Grid
     places: torch.Tensor
-    """Flat, in row-major order."""
+    """Flat indices, row-major."""
     values: torch.Tensor
 
 
 def final_values(
     called: Called, tensor: torch.Tensor, seed: int, tentative: bool
 ) -> Iterator[Final]:
-    """What programs left in a tensor; with `tentative`, what rests on flags beside."""
+    """The final values that programs left in a tensor; with `tentative`, those that depend on flags
+    too.
+    """
     rng = random.Random(seed)  # noqa: S311  # keyed by the judge's secret seed
     tensor = _in_one_dimension(tensor)
     for program, addresses, values in _left(called, tensor, rng, tentative, 0):
@@ -49,7 +51,7 @@ def final_values(
 
 
 def source_of(called: Called, tensor: torch.Tensor) -> torch.Tensor:
-    """What a tensor is a whole copy or a cast of; else the tensor itself."""
+    """The tensor of which this one is a complete copy or cast; else the tensor itself."""
     for _ in range(_DEEPEST):
         found = called.host.pieces(tensor)
         if found is None or len(found[1]) > 1 or found[1][0].stacked:
@@ -62,7 +64,7 @@ def source_of(called: Called, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def count_in(tensor: torch.Tensor, offsets: NDArray[Any]) -> int:
-    """How many of the places in a tensor's storage, in bytes, are elements of the tensor."""
+    """How many of these byte offsets in a tensor's storage are elements of the tensor."""
     addresses = offsets.astype(np.int64) + storage_address(tensor)
     lit, _ = _indices(tensor, addresses, random.Random(0))  # noqa: S311 - only counted
     return int(lit.sum())
@@ -71,7 +73,7 @@ def count_in(tensor: torch.Tensor, offsets: NDArray[Any]) -> int:
 def _left(
     called: Called, tensor: torch.Tensor, rng: random.Random, tentative: bool, depth: int
 ) -> Iterator[tuple[Grid, NDArray[Any], torch.Tensor]]:
-    """By program: addresses in a tensor's storage with the values there."""
+    """For each program: addresses in a tensor's storage with the values there."""
     if called.book is None or not tensor.numel():
         return
     tensor = _in_one_dimension(tensor)
@@ -101,7 +103,7 @@ def _through(
     tentative: bool,
     depth: int,
 ) -> Iterator[tuple[Grid, NDArray[Any], torch.Tensor]]:
-    """The same for a copy, by what programs left in a piece of it."""
+    """The same for a copy, from what programs left in a piece of it."""
     copy, source = _in_one_dimension(copy), _in_one_dimension(piece.source)
     strides = [step * copy.element_size() for step in copy.stride()]
     for program, addresses, values in _left(called, source, rng, tentative, depth + 1):
@@ -118,16 +120,16 @@ def _through(
 
 
 def _in_one_dimension(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor; a single number as a row of one."""
+    """The tensor; a scalar as a row of one element."""
     return tensor if tensor.dim() else tensor.reshape(1)
 
 
 def _indices(
     tensor: torch.Tensor, addresses: NDArray[Any], rng: random.Random
 ) -> tuple[NDArray[np.bool_], Index]:
-    """Which of the addresses are elements of the tensor, and the index of each that is.
+    """Which of the addresses are elements of the tensor, and their indices.
 
-    An index along a dimension that repeats its elements is drawn.
+    Along a dimension of stride 0 the index is drawn.
     """
     offsets = addresses.astype(np.int64) - tensor.data_ptr()
     lit = (offsets >= 0) & (offsets % tensor.element_size() == 0)

@@ -1,4 +1,4 @@
-"""How the full shape is looked at without a GPU, and what a look found."""
+"""How the full shape is checked without a GPU, and the result of such a check."""
 
 from msgspec import Struct
 

@@ -1,7 +1,7 @@
-"""Calls beside the plan: on inputs that a problem's own draws are not like.
+"""Calls in addition to the plan, on inputs that a problem's own draws do not resemble.
 
-What is wrong there counts only where the reference has an answer; what no promise covers is a
-doubt, or told.
+What is wrong there counts only where the reference has an answer; elsewhere it is a doubt, or only
+reported.
 """
 
 from typing import Protocol
@@ -33,17 +33,17 @@ class _Trial(Protocol):
     notes: list[Finding]
 
     def further(self, number: int, what: str, poison: Poison) -> Call:
-        """A fresh call outside of the plan."""
+        """A fresh call that is not in the plan."""
 
     def plainly(self, call: Call) -> None:
-        """Make it and compare. Raises Wrong."""
+        """Make the call and compare its outputs. Raises Wrong."""
 
     def placed(self, finding: Finding, call: Call) -> Finding:
         """The finding with its case, shape and seed."""
 
 
 class Beside:
-    """Makes the calls beside the plan of one trial."""
+    """Makes the calls of one trial that are not in the plan."""
 
     def __init__(self, trial: _Trial, number: int) -> None:
         self._trial = trial
@@ -55,7 +55,7 @@ class Beside:
         return structs.replace(self._trial.further(self._number, what, poison), case=case)
 
     def strained(self) -> None:
-        """Numbers in order, on an offset, growing and fading. Raises Wrong."""
+        """Inputs that are sorted, on a large offset, growing or fading. Raises Wrong."""
         for case in BESIDE if self._many and self._trial.float_inputs else ():
             try:
                 self._trial.plainly(self._call(case, case, Poison.NAN))
@@ -64,7 +64,7 @@ class Beside:
                     raise
 
     def crowded(self) -> None:
-        """Most of each integer input the same number: a problem may promise that none is.
+        """Most of each integer input is one value, which a problem may rule out.
 
         Raises Wrong with a doubt.
         """
@@ -77,10 +77,10 @@ class Beside:
             raise Wrong([self._trial.placed(crowded(wrong.findings[0]), call)]) from wrong
 
     def far_out(self) -> None:
-        """Where a condition on loaded numbers was never met, or always: look for inputs that do.
+        """Search for inputs that turn a branch on loaded values that never, or always, was taken.
 
-        A kernel may be right for no others than those it was tried with. What is wrong only there
-        may be the fault of numbers that no promise covers: Raises Wrong with a doubt.
+        A kernel may be right only for inputs like those it was tried with. What is wrong only there
+        may be due to values that no promise covers: Raises Wrong with a doubt.
         """
         for case in FAR_OUT if self._trial.settings.interpreted else ():
             # Of few calls a comparison says little: lanes are few, and honest guards many.
@@ -96,9 +96,10 @@ class Beside:
                     raise Wrong([self._trial.placed(turned(now[0], wrong), call)]) from wrong
 
     def specials(self) -> None:
-        """What a NaN and infinities among the inputs do: told, and held against no kernel.
+        """The effect of a NaN and of infinities among the inputs: reported, never held against a
+        kernel.
 
-        `tl.maximum` drops NaN on a GPU, which honest kernels live with (gate protocol, section 7).
+        `tl.maximum` drops NaN on a GPU, which honest kernels rely on (gate protocol, section 7).
         """
         if not self._trial.float_inputs or not self._trial.settings.interpreted:
             return

@@ -22,23 +22,24 @@ class Case(StrEnum):
     FRESH = "fresh"
     """Inputs as the problem's own `get_inputs()` draws them."""
     KEPT_ENDS = "same storage, new contents"
-    """Fresh contents at the addresses of the call before; the first and last element of each tensor
-    keep their value and no version counter moves, so that a cheap fingerprint sees no change."""
+    """Fresh contents at the addresses of the previous call; the first and last element of each
+    tensor and all version counters are unchanged, so that a cheap fingerprint sees no change."""
     EDITED = "a part drawn anew"
-    """The contents of the call before, but for one short stretch of at least one floating-point
-    tensor: a fingerprint of samples sees no change."""
+    """The contents of the previous call, except for one short stretch of at least one
+    floating-point tensor: a fingerprint of samples sees no change."""
     CENTRED = "centred"
-    """Fresh minus 0.37: takes the mean out of U(0, 1) inputs."""
+    """Fresh minus 0.37, which takes the mean out of U(0, 1) inputs."""
     LARGE = "magnitude x64"
     TINY = "magnitude x2^-20"
     ZEROS = "zeros"
     ONES = "zeros and ones"
-    """Drawn anew: sums of products of them are exact, whatever their order; see `compare.exact`."""
+    """Drawn anew: sums of products of them are exact in any order; see `compare.exact`."""
     OUTLIER = "one outlier"
-    """Fresh, one element of each tensor at a random place is 300."""
+    """Fresh, with 300 at one random element of each tensor."""
     NOT_A_NUMBER = "one NaN"
     INFINITE = "an infinity of either sign"
-    """Fresh, but for one or two elements of one tensor; told, never held against a kernel."""
+    """Fresh, except for one or two elements of one tensor; reported, never held against a kernel.
+    """
     HUGE = "magnitude x2^14"
     VAST = "magnitude x2^40"
     NEGATED = "the opposite"
@@ -99,36 +100,36 @@ class Call(Struct, frozen=True, kw_only=True):
     seed: int
     """Seed of its inputs."""
     same_storage: bool
-    """Written into the tensors of the call before, instead of into new ones."""
+    """Written into the tensors of the previous call, instead of into new ones."""
     poison: Poison
     watched: bool
-    """Run under a log of the torch operators that the candidate's host code dispatches."""
+    """Run with a log of the torch operators that the candidate's host code dispatches."""
     perturb: int | None = None
     """Seed of new weights that are put in before this call."""
     layout: Layout | None = None
-    """Otherwise than drawn, where the problem promises that."""
+    """Other than drawn, where the problem allows that."""
 
 
 class TrialSettings(Struct, frozen=True, kw_only=True):
-    """What one shape is tried with."""
+    """How one shape is tried."""
 
     shape: str
     effort: Effort
     seed: bytes
     interpreted: bool
     repeats: int
-    """Calls on identical inputs; in the interpreter with the programs apart."""
+    """Calls on identical inputs; in the interpreter without seeing each other's stores."""
     target: str
     layouts: Sequence[Layout] = ()
-    """In which the problem promises inputs, beside its own."""
+    """Layouts of inputs that the problem allows besides its own."""
     ghost: bool = True
-    """Make a call whose launches are no-ops, too."""
+    """Also make a call whose launches are no-ops."""
     patience: float | None = None
     """Seconds for all calls together; None: each has the worker's own deadline."""
 
 
 def derive(seed: bytes, *labels: str | int) -> int:
-    """A 63-bit number for one purpose; numbers for different labels tell nothing of each other."""
+    """A 63-bit number for one purpose; numbers for different labels are independent."""
     text = "/".join(str(label) for label in labels).encode()
     digest = hashlib.blake2b(text, key=seed, digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1

@@ -1,8 +1,8 @@
-"""How the outputs of one call are compared: plainly, and once more where that calls them wrong.
+"""How the outputs of one call are compared: directly, and once more where that finds a fault.
 
-Runs in reference workers only. The second look costs runs of the reference, so it is taken only
-when the first one finds a fault: integers that name places are asked what they pick, and outputs
-that rounding decides may be whatever other roundings of the reference make them.
+Runs in reference workers only. The second comparison costs runs of the reference, so it is made
+only when the first one finds a fault: indices are judged by the values they select, and outputs
+that rounding decides may have any value that other roundings of the reference give.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,15 +31,15 @@ from workbench.gate.correctness.protocol import Measured
 from workbench.problems.records import Selection
 
 _RUNS_AGAIN = 4
-"""Further runs of a reference that is not the same twice (ours)."""
+"""Further runs of a reference that is not bitwise reproducible (ours)."""
 _FLOAT_SHARE = 1 / 16
 _EXACT_SHARE = 1 / 4
-"""Of C, in spacings: how far each result is moved in the second look (ours). An integer is right
-or wrong by the last bit, so more is allowed for the order in which a kernel may add."""
+"""Share of C, in spacings, by which each result is perturbed in the second comparison (ours). An
+integer is right or wrong by the last bit, so more is allowed for a kernel's order of summation."""
 
 
 _NUDGES = 2
-"""Runs in fp64 on inputs that are a spacing off (ours)."""
+"""Runs in fp64 on inputs perturbed by a spacing (ours)."""
 
 
 class Kind(Enum):
@@ -154,7 +154,7 @@ class Comparison:
         return slack
 
     def _senseless(self) -> bool:
-        """Integers made of NaN or infinity: no language says what they are."""
+        """Integers converted from NaN or infinity, whose value is undefined."""
         if self._case.kind is Kind.DRAWN:
             return False
         return not self._oracle.makes_sense(self._case.nest, self._case.inputs)
@@ -167,7 +167,7 @@ class Comparison:
         native: torch.Tensor,
         known: Slack,
     ) -> Slack:
-        """What other runs of the reference allow, rounded otherwise or only made again."""
+        """What further runs of the reference allow, with other roundings or simply repeated."""
         spread = max(known.spread, self._spread(place, gold, native))
         answers = [gold.double()]
         share = _FLOAT_SHARE if native.is_floating_point() else _EXACT_SHARE
@@ -184,7 +184,7 @@ class Comparison:
         )
 
     def _spread(self, place: int, gold: torch.Tensor, native: torch.Tensor) -> float:
-        """The largest error of further runs of the reference; 0 where they give the same bits.
+        """The largest error over further runs of the reference; 0 where they are bitwise equal.
 
         Atomic updates come in any order: a kernel may be as far off as any run of the reference.
         """
@@ -199,7 +199,9 @@ class Comparison:
         return worst
 
     def _as_right(self, place: int, got: torch.Tensor, native: torch.Tensor) -> torch.Tensor | None:
-        """Which places that differ from the reference's pick just as well; None: they are none."""
+        """Which indices that differ from the reference's are equally right; None: there are no
+        indices.
+        """
         if place in self._selections:
             selection = self._selections[place]
             source = self._case.inputs[selection.input].movedim(selection.dim, -1)
@@ -215,7 +217,7 @@ class Comparison:
         return as_right(choice, exact, got, native, tolerance)
 
     def _exact_source(self, number: int) -> tuple[torch.Tensor, float]:
-        """What a choice picked from in fp64, and how far rounding may move its elements."""
+        """What a selection selected from in fp64, and how far rounding may move its elements."""
         own, gold = self._case.native.choices, self._case.gold.choices
         source = own[number].source
         exact = source.double()
@@ -229,7 +231,7 @@ class Comparison:
         return exact, max(rule.factor * rule.eps * 2 * rms, 4 * apart)
 
     def _arranged(self, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """A run's outputs, those that the reference promises no order for in falling order."""
+        """A run's outputs, with those without a defined order in descending order."""
         arranged = list(outputs)
         for choice, at, named in self._unordered:
             if arranged[at].numel() != choice.places.numel():
@@ -242,7 +244,7 @@ class Comparison:
 
     @cached_property
     def _unordered(self) -> list[tuple[Choice, int, int | None]]:
-        """Choices without a promised order: the output of their values, and of their places."""
+        """Selections without a defined order: the output of their values, and of their indices."""
         native, found = self._case.native, []
         for number, choice in enumerate(native.choices):
             if choice.sorted:

@@ -1,4 +1,4 @@
-"""What one candidate was asked in the correctness stage, and what was found."""
+"""The correctness stage of one candidate: what was checked, and what was found."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -18,7 +18,7 @@ from workbench.isolation.worker import Worker
 from workbench.problems.records import Problem, Shape
 
 _ORDERS = 2
-"""Calls with the programs apart and in other orders, in the interpreter (ours)."""
+"""Calls without visible stores of other programs and in other orders, in the interpreter (ours)."""
 
 _LEAST_PATIENCE, _TIMES = 5.0, 100.0
 """Seconds, and times an average call at the smallest shape, for a larger shape (ours)."""
@@ -38,7 +38,7 @@ Listen = Callable[[int, int, str], None]
 
 
 def nobody(done: int, total: int, shape: str) -> None:
-    """Listens to nothing."""
+    """A listener that ignores everything."""
 
 
 class HasSource(Protocol):
@@ -61,23 +61,24 @@ class CorrectnessSettings(Struct, frozen=True, kw_only=True):
 
     shapes: tuple[ShapeEffort, ...]
     seed: bytes = b""
-    """Of everything that is drawn; empty: from the system, told in every finding for replay."""
+    """Seed of everything that is drawn; empty: from the system, reported in every finding for
+    replay."""
     device_index: int | None = None
     """None: the candidate runs in Triton's interpreter."""
     target: str = "sm90"
-    """The GPU that host code believes in, where there is none."""
+    """The GPU that host code is shown, where there is none."""
     call_seconds: float = CALL_SECONDS
     """Deadline of one call of the candidate."""
     open_seconds: float = 60.0
     """Deadline for loading and building it."""
     repeats: int = 20
-    """Calls on identical inputs on a GPU, to see races (gate protocol, section 8)."""
+    """Calls on identical inputs on a GPU, to expose races (gate protocol, section 8)."""
     memory_bytes: int = CANDIDATE_BYTES
     """Host memory of the candidate's worker."""
 
 
 class Findings:
-    """One candidate's stage: what has been asked, and what was found."""
+    """The stage of one candidate: what was checked, and what was found."""
 
     def __init__(
         self,
@@ -94,10 +95,10 @@ class Findings:
         self.notes: list[Finding] = []
         self.findings: list[Finding] = []
         self.no_reference = False
-        """Nothing was looked at, because the reference did not answer."""
+        """Nothing was checked, because the reference did not reply."""
 
     def try_all(self, reference: Worker, tried: Worker) -> None:
-        """Ask about every shape, until something is wrong."""
+        """Try every shape until something is wrong."""
         settings = self._settings
         interpreted = settings.device_index is None
         dialogue = Dialogue(
@@ -126,17 +127,18 @@ class Findings:
     def _patience(self) -> float | None:
         """Seconds for a shape beyond the first one in the interpreter.
 
-        What a shape costs there hangs on the candidate: one that compares all with all takes
-        minutes where the reference takes a moment. So its calls at the smallest shape tell, whose
-        pace is also that of a busy machine.
+        The time there depends on the candidate: one that compares all pairs takes minutes where the
+        reference takes a moment. So it is estimated from the calls at the smallest shape, whose
+        pace also includes the load of the machine.
         """
         if not self.trials:
             return None
         return min(self._settings.call_seconds, max(_LEAST_PATIENCE, _TIMES * self.trials[0].pace))
 
     def _too_slow_there(self) -> bool:
-        """Whether a shape beyond the first one only took the interpreter too long: then it says
-        nothing of the kernel, which was right at the smallest.
+        """Whether a shape beyond the first was only too slow to interpret.
+
+        Then it says nothing about the kernel, which was right at the smallest.
         """
         late_codes = (["correctness.timed-out"], ["correctness.no-answer"])
         if [finding.code for finding in self.findings] not in late_codes:
@@ -152,9 +154,9 @@ class Findings:
         return True
 
     def look_for_bad_accesses(self, reference: Worker, tried: Worker) -> None:
-        """Run a few calls in the interpreter, which sees every address and every race.
+        """Run a few calls in the interpreter, which checks every address and race.
 
-        What else goes wrong there is the interpreter's: the GPU has already answered.
+        Any other error there is the interpreter's: the GPU has already answered.
         """
         dialogue = Dialogue(reference, tried, lends=False, open_seconds=self._settings.open_seconds)
         self._try(
@@ -179,7 +181,7 @@ class Findings:
             )
 
     def take_over(self, other: "Findings") -> None:
-        """Add what another found."""
+        """Add another's findings."""
         self.findings += other.findings
         self.notes += other.notes
         self.trials += other.trials
@@ -207,7 +209,7 @@ class Findings:
         return opening(self._problem, shape, seed, lends=lends)
 
     def report(self, seconds: float, isolation: str) -> StageReport:
-        """The stage's answer."""
+        """The report of the stage."""
         worst = max((trial.worst for trial in self.trials), default=0.0)
         if self.findings:
             blames = {finding.blame for finding in self.findings}
@@ -245,7 +247,7 @@ class Findings:
         return [Finding(code=code, says=says, blame=Blame.MACHINE, evidence=evidence)]
 
     def _ways_not_taken(self) -> list[Finding]:
-        """Conditions on what tensors hold that no call has turned."""
+        """Branches on loaded values that had one outcome in all calls."""
         ways = next((t.ways for t in self.trials if t.settings.effort is Effort.ALL), ())
         if not ways:
             return []

@@ -1,8 +1,8 @@
-"""What the judge of the correctness stage and its two workers tell each other, beside the tensors.
+"""Messages between the judge of the correctness stage and its two workers, beside the tensors.
 
-The reference worker's words are trusted as far as the problem file is. The candidate worker's are
-claims: they can convict a candidate or leave it unproven, but nothing in them can make it pass;
-shapes, dtypes and values are read from the blobs that the judge received.
+The reference worker is trusted as far as the problem file is. The candidate worker's replies are
+claims: they can convict a candidate or leave it unproven, but never make it pass; shapes, dtypes
+and values are read from the blobs that the judge received.
 """
 
 from enum import StrEnum
@@ -48,9 +48,9 @@ class OpenReference(Struct, frozen=True, kw_only=True):
     tolerance: dict[str, Tolerance]
     selections: tuple[Selection, ...]
     lends: bool = False
-    """The candidate lends buffers on the GPU; else inputs and weights travel as bytes."""
+    """The candidate lends buffers on the GPU; otherwise inputs and weights travel as bytes."""
     threads: int = 1
-    """Torch's threads, for answers on the CPU."""
+    """Number of torch threads, for answers on the CPU."""
 
 
 class Reference(Struct, frozen=True, kw_only=True):
@@ -60,9 +60,9 @@ class Reference(Struct, frozen=True, kw_only=True):
     """`get_init_inputs()`."""
     state: tuple[TensorEntry, ...]
     float_inputs: bool
-    """Whether any input is a floating-point tensor: value cases mean something."""
+    """Whether any input is a floating-point tensor, so that value cases apply."""
     peak_bytes: int = 0
-    """Most GPU memory that one native call takes, inputs and weights included; 0 on the CPU."""
+    """Peak GPU memory of one native call, inputs and weights included; 0 on the CPU."""
     output_bytes: int = 0
     """Bytes of all its outputs; 0 on the CPU."""
 
@@ -99,27 +99,27 @@ class Expected(Struct, frozen=True, kw_only=True):
 
     entry: TensorEntry
     aliased: bool
-    """The reference returns an input, parameter or buffer, or a view of one, here."""
+    """The reference returns an input, parameter or buffer, or a view of one."""
     beside: tuple[int, ...] = ()
-    """Outputs before it with which the reference's shares memory."""
+    """Earlier outputs with which this one shares memory in the reference."""
 
 
 class Made(Struct, frozen=True, kw_only=True):
-    """The inputs and answers of one call are there."""
+    """The inputs and answers of one call are ready."""
 
     inputs: Nest
     entries: tuple[TensorEntry, ...]
     outputs: Nest
     expected: tuple[Expected, ...]
     changes_state: bool
-    """The reference's call changes its state: it has to be put back before the next one."""
+    """The reference's call changes its state, which is restored before the next one."""
     fp64: bool
-    """The answer is the reference in float64; where that cannot run it is the native one."""
+    """The answer is the reference in float64; otherwise the native one."""
     why_not_fp64: str = ""
 
 
 class Compare(Struct, frozen=True, kw_only=True):
-    """Compare what a call left with its answer; answered by `Compared`.
+    """Compare the results of a call with its answer; answered by `Compared`.
 
     Blobs: the outputs in the reference's order, the inputs after the call, the state after it.
     """
@@ -134,11 +134,11 @@ class Compared(Struct, frozen=True, kw_only=True):
 
     measured: tuple["Measured", ...]
     overrun: tuple[int, ...] = ()
-    """Inputs around which bytes were written that are no tensor's (on a GPU)."""
+    """Inputs outside of whose tensors bytes were written (on a GPU)."""
 
 
 class Recheck(Struct, frozen=True, kw_only=True):
-    """Compare outputs that the candidate still holds with what they were when they were returned.
+    """Compare outputs that the candidate still holds with their bits when they were returned.
 
     Blobs: the outputs of call `number`. Answered by `Rechecked`.
     """
@@ -153,13 +153,16 @@ class Rechecked(Struct, frozen=True, kw_only=True):
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """What one tensor of one call measured. Ratios are error over bound: right means at most 1."""
+    """The measurement of one tensor of one call. Ratios are error over bound: right means at most
+    1.
+    """
 
     what: str
     """`output 0`, `input 1 after the call`, `running_mean after the call`."""
     dtype: str
     elements: int = 0
-    """Compared within the bound, or exactly; the others are not finite in the reference either."""
+    """Elements compared within the bound, or exactly; the others are not finite in the reference
+    either."""
     ratio: float = 0.0
     low_variance: float = 0.0
     """Worst error over 5 % of the output's own spread; 0 where that rule does not apply."""
@@ -174,9 +177,9 @@ class Measured(Struct, frozen=True, kw_only=True):
     native: float = 0.0
     bound: float = 0.0
     untouched: bool = False
-    """The candidate left this tensor bit for bit as it was before the call."""
+    """The candidate left this tensor bitwise unchanged."""
     kept: bool = False
-    """The reference left this tensor bit for bit as it was before the call."""
+    """The reference left this tensor bitwise unchanged."""
 
     @property
     def right(self) -> bool:
@@ -195,7 +198,7 @@ class OpenCandidate(Struct, frozen=True, kw_only=True):
     init: Nest
     build_seed: int
     target: str
-    """Name of the GPU that host code believes in, where there is none."""
+    """Name of the GPU that host code is shown, where there is none."""
 
 
 class PutWeights(Struct, frozen=True, kw_only=True):
@@ -205,7 +208,9 @@ class PutWeights(Struct, frozen=True, kw_only=True):
 
 
 class Lend(Struct, frozen=True, kw_only=True):
-    """Make buffers for inputs or state on the GPU; answered by handles on them, guards included."""
+    """Allocate buffers for inputs or state on the GPU; answered by handles on them, guards
+    included.
+    """
 
     what: What
     entries: tuple[TensorEntry, ...]
@@ -213,13 +218,13 @@ class Lend(Struct, frozen=True, kw_only=True):
 
 
 class Mode(StrEnum):
-    """How the candidate's launches are carried out."""
+    """How the candidate's launches are executed."""
 
     PLAIN = "plain"
     GHOST = "ghost"
-    """Not at all: `torch.empty` stays as it was."""
+    """Not at all: memory from `torch.empty` stays as it was."""
     APART = "apart"
-    """In the interpreter: programs in another order, none seeing what others store."""
+    """In the interpreter: in another order, no program seeing another's stores."""
 
 
 class RunCall(Struct, frozen=True, kw_only=True):
@@ -237,7 +242,7 @@ class RunCall(Struct, frozen=True, kw_only=True):
     hold: bool = True
     """Keep the outputs alive until the worker ends."""
     bare: bool = False
-    """Let the GPU run dry before the call, instead of holding it until the call is queued."""
+    """Let the GPU become idle before the call, instead of holding it until the call is queued."""
 
 
 class Operator(Struct, frozen=True):
@@ -264,9 +269,9 @@ class Raised(Struct, frozen=True, kw_only=True):
     """The jit function that was running; empty for host code."""
     out_of_bounds: OutOfBounds | None = None
     not_judged: str = ""
-    """What the interpreter says it would get wrong, so that it did not try."""
+    """What the interpreter would get wrong, so that it did not run it."""
     doubt: str = ""
-    """The end of the reason code, where no GPU would show it either."""
+    """The end of the reason code, where a GPU would not show it either."""
 
 
 class Opened(Struct, frozen=True, kw_only=True):
@@ -277,7 +282,7 @@ class Opened(Struct, frozen=True, kw_only=True):
 
 
 class OutputFacts(Struct, frozen=True, kw_only=True):
-    """What an output is beside its bytes."""
+    """Properties of an output besides its bytes."""
 
     entry: TensorEntry
     device: str
@@ -286,7 +291,7 @@ class OutputFacts(Struct, frozen=True, kw_only=True):
     overlaps: tuple[str, ...]
     """Tensors with which it shares bytes: `input 0`, `output 1 of an earlier call`."""
     beside: tuple[int, ...] = ()
-    """Outputs of the same call before it whose bytes it shares."""
+    """Earlier outputs of the same call whose bytes it shares."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -295,11 +300,11 @@ class Reading(Struct, frozen=True, kw_only=True):
     device_us: float | None = None
     """Between two events on the GPU; None on the CPU."""
     host_us: float
-    """Until the call returned, before the device was waited for."""
+    """Until the call returned, before the device was synchronized."""
     wall_us: float
-    """Until the device had ended everything."""
+    """Until the device was idle."""
     ahead_us: float = 0.0
-    """What the GPU was still kept busy with when the call began: part of `wall_us`."""
+    """How long the GPU was still held when the call began: part of `wall_us`."""
 
     @property
     def us(self) -> float:
@@ -317,22 +322,22 @@ class Returned(Struct, frozen=True, kw_only=True):
     launches: int = 0
     """Kernel launches that the call made."""
     counting: str = ""
-    """Where host code keeps a value that has been new after each of the last calls."""
+    """Where host code keeps a value that was new after each of the last calls."""
     undecided: bool = False
-    """Some value was new after this call and the one before: it may come to be such a one."""
+    """Some value was new after this call and the previous one: it may turn out to be a counter."""
     configs: int = 1
     """The most configurations that an autotuned kernel of the call had, in the interpreter."""
     ways: tuple[Way, ...] = ()
-    """Conditions on loaded numbers that came out the same in all calls so far."""
+    """Branches on loaded values that had the same outcome in all calls so far."""
     kept: str = ""
-    """A digest of what host code keeps beside its state, but for small integers; empty: nothing."""
+    """A digest of what host code keeps beside its state, without small integers; empty: nothing."""
     reading: Reading | None = None
 
 
 class HandOver(Struct, frozen=True, kw_only=True):
-    """Ask for what the last call left. Blobs: its outputs, inputs after it, state after it.
+    """Ask for the results of the last call. Blobs: its outputs, inputs after it, state after it.
 
-    Asked after the call, so that nobody knows during it whether it will be looked at.
+    A separate message, so that nothing during the call tells whether it will be checked.
     """
 
 
@@ -340,7 +345,7 @@ class Held(Struct, frozen=True, kw_only=True):
     """Ask for the outputs of one call again; blobs are those outputs."""
 
     call: int
-    """Counted by the worker, from 0."""
+    """Number of the call in the worker, from 0."""
 
 
 T = TypeVar("T")
@@ -353,7 +358,7 @@ def encode(message: Struct) -> dict[str, Any]:
 
 
 def decode(body: dict[str, Any], kind: type[T]) -> T:
-    """A body as a message. WorkbenchError when a worker answered something else."""
+    """A body as a message. Raises WorkbenchError when a worker sent something else."""
     try:
         return msgspec.convert(body, kind)
     except msgspec.ValidationError as fault:

@@ -1,7 +1,7 @@
-"""What the reference's worker does: make inputs, weights and answers, and compare with them.
+"""The jobs of the reference's worker: make inputs, weights and answers, and compare with them.
 
-Runs our code and the problem file, never a candidate's. Inputs and answers that comparisons rest on
-are kept here, privately: what a candidate was given is the candidate's.
+Runs our code and the problem file, never a candidate's. The inputs and answers that comparisons
+rely on are private copies: a candidate may change what it was given.
 """
 
 from collections.abc import Sequence
@@ -64,18 +64,18 @@ class Bench:
         )
         self.call: Answered | None = None
         self.lent: list[torch.Tensor] = []
-        """Buffers of the candidate's that hold the inputs, with guards; empty on the CPU."""
+        """Buffers of the candidate that hold the inputs, with guards; empty on the CPU."""
         self.received: dict[int, list[torch.Tensor | None]] = {}
         """Outputs by call; None for one that lies in an input, which later calls overwrite."""
 
     @property
     def device(self) -> str:
-        """Where everything lies."""
+        """The device of all tensors."""
         return self.oracle.device
 
     @property
     def weights(self) -> dict[str, torch.Tensor]:
-        """What the candidate was given."""
+        """The weights that the candidate was given."""
         return self.oracle.weights
 
     def rule(self, dtype: torch.dtype) -> Rule:
@@ -149,7 +149,7 @@ def fill(
 def compare(
     bench: JobContext, request: dict[str, Any], blobs: list[Blob]
 ) -> tuple[dict[str, Any], list[Blob]]:
-    """Measure what a call of the candidate left: outputs, then inputs, then state."""
+    """Measure the results of a candidate's call: outputs, then inputs, then state."""
     reference = reference_of(bench)
     message = decode(request, Compare)
     made = reference.call
@@ -214,7 +214,7 @@ def kind_of(case: Case) -> Kind:
 def answer(
     reference: Bench, nest: Nest, inputs: list[torch.Tensor], kind: Kind = Kind.DRAWN
 ) -> Made:
-    """Make the answers to inputs, and keep both to compare with."""
+    """Compute the answers to inputs, and keep copies of both for comparisons."""
     native = reference.oracle.native(nest, inputs)
     gold = reference.oracle.gold(nest, inputs, native)
     reference.call = Answered(nest, inputs, native, gold, kind)
@@ -255,7 +255,7 @@ def travelling(reference: Bench, tensors: list[torch.Tensor]) -> list[Blob]:
 
 
 def fill_buffers(lent: list[torch.Tensor], given: list[torch.Tensor]) -> None:
-    """Write tensors into the candidate's guarded buffers and wait until they are there."""
+    """Write tensors into the candidate's guarded buffers and wait until they are written."""
     for buffer, tensor in zip(lent, given, strict=True):
         raise_guards(buffer)
         write_over(inside(buffer, entry("", tensor)), tensor)
@@ -288,7 +288,9 @@ def _measure_after(
     native: list[torch.Tensor],
     gold: list[torch.Tensor],
 ) -> list[Measured]:
-    """Inputs or state after the call: what the reference changes is measured, the rest is kept."""
+    """Inputs or state after the call: what the reference changes is compared, the rest must be
+    unchanged.
+    """
     found = []
     for name, was, now, own, answer in zip(names, before, after, native, gold, strict=True):
         kept, untouched = same_bits(was, own), same_bits(was, now)

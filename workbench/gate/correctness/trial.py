@@ -1,4 +1,4 @@
-"""One shape of the correctness stage: its calls, the ghost call, the repeats, the last look."""
+"""One shape of the correctness stage: its calls, the ghost call, the repeats, the final check."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -41,10 +41,11 @@ from workbench.isolation.wire import Blob
 from workbench.kernels.records import Way
 
 INTERPRETER_BYTES = 64 << 20
-"""Inputs, outputs and state of a shape that the interpreter is tried with (ours): minutes."""
+"""Inputs, outputs and state of a shape that is interpreted at most (ours): minutes."""
 
 _CERTAIN_BYTES = 1 << 20
-"""Up to here a call that does not end is the candidate's fault, not the interpreter's (ours)."""
+"""Up to this size a call that does not end is the candidate's fault, not the interpreter's (ours).
+"""
 
 _EQUAL_CALLS = 3
 """After which a workspace that changes from call to call was the same twice (ours): it may be
@@ -55,7 +56,7 @@ MOST_CONFIGS = 24
 
 
 class Trial:
-    """Tries a candidate at one shape. `calls`, `worst` and `compared` tell how far it came."""
+    """Tries a candidate at one shape. `calls`, `worst` and `compared` say how far it got."""
 
     def __init__(
         self, dialogue: Dialogue, settings: TrialSettings, told: Callable[[int, int], None]
@@ -67,9 +68,9 @@ class Trial:
         self._held: list[tuple[int, Made, Returned]] = []
         self.calls = 0
         self.worst = 0.0
-        """The worst error over its bound."""
+        """The worst error divided by its bound."""
         self.compared = 0
-        """Elements that were held to a bound or to equality."""
+        """Elements that were compared within a bound or for equality."""
         self._called = 0.0
         self._planned = 1
         self._bytes = 0
@@ -78,13 +79,13 @@ class Trial:
         self._undecided = False
         self._kept = ""
         self.float_inputs = True
-        """Value cases mean something."""
+        """Value cases apply."""
         self.whole_inputs = False
         """Some inputs are integers."""
         self.notes: list[Finding] = []
-        """What is told of a candidate, and not held against it."""
+        """Findings that are not held against the candidate."""
         self.ways: tuple[Way, ...] = ()
-        """Conditions on loaded numbers that always came out the same."""
+        """Branches on loaded values that always had the same outcome."""
         self._device = "cpu" if settings.interpreted else "cuda:0"
 
     def run(self, problem: OpenReference, source: str) -> None:
@@ -151,7 +152,7 @@ class Trial:
         self._held.append((call.number, made, returned))
 
     def _check_size(self, made: Made) -> None:
-        """Refuse to interpret what would take hours."""
+        """Refuse to interpret a shape that would take hours."""
         moved = [*made.entries, *(e.entry for e in made.expected)]
         self._bytes = sum(entry.bytes for entry in moved)
         if self.settings.interpreted and self._bytes > INTERPRETER_BYTES:
@@ -179,7 +180,7 @@ class Trial:
         return self._called / max(self.calls, 1)
 
     def _left(self) -> float | None:
-        """Seconds for the next call. Ended where those that are still to come will take more."""
+        """Seconds for the next call. Raises Ended where the remaining calls will take longer."""
         patience = self.settings.patience
         if patience is None:
             return None
@@ -190,7 +191,7 @@ class Trial:
         return left
 
     def _note(self, returned: Returned) -> None:
-        """What a call of the candidate's worker tells of it beside the outputs."""
+        """Record what the candidate's worker reports of a call besides its outputs."""
         self._configs = max(self._configs, returned.configs)
         self._undecided = returned.undecided
         if self.settings.interpreted:
@@ -219,7 +220,7 @@ class Trial:
         return returned, compared
 
     def _ghost(self, number: int) -> None:
-        """Make the launches no-ops: if the answer is still right, the kernels do not make it."""
+        """Make the launches no-ops: if the answer is still right, the kernels do not compute it."""
         call = self.further(number, "ghost", Poison.NAN)
         made, inputs = self._dialogue.draw(call)
         message = structs.replace(_unplanned(call, made), mode=Mode.GHOST)
@@ -310,7 +311,7 @@ class Trial:
         )
 
     def _held_outputs(self) -> None:
-        """Outputs of earlier calls must be, bit for bit, what they were when they were returned."""
+        """Check that outputs of earlier calls are bitwise unchanged since they were returned."""
         for held, (number, made, returned) in enumerate(self._held):
             changed = self._dialogue.recheck(number, held, made, returned).changed
             if changed:
@@ -319,7 +320,7 @@ class Trial:
                 raise Wrong([self._with(finding, {"call": number})])
 
     def further(self, number: int, what: str, poison: Poison) -> Call:
-        """A fresh call outside of the plan."""
+        """A fresh call that is not in the plan."""
         return Call(
             number=number,
             case=Case.FRESH,
@@ -347,7 +348,7 @@ class Trial:
 
 
 def _unplanned(call: Call, made: Made) -> RunCall:
-    """A call that is compared now or never: neither watched nor held for the last look."""
+    """A call that is compared immediately: neither watched nor held for the final check."""
     return RunCall(
         inputs=made.inputs,
         same_storage=call.same_storage,

@@ -1,4 +1,4 @@
-"""What the reference worker puts into inputs and weights for each case. Runs in workers only."""
+"""The contents of inputs and weights in each case. Runs in reference workers only."""
 
 import math
 
@@ -23,7 +23,7 @@ EDIT = 64
 CROWD = 0.75
 """Share of an integer tensor that is one number in a crowded case (ours)."""
 KEPT = 1
-"""Elements kept at either end of a tensor where a fingerprint would look."""
+"""Elements kept at either end of a tensor, where a fingerprint would look."""
 OCTAVES = 4.0
 """From one end of a dimension to the other (ours)."""
 
@@ -100,7 +100,9 @@ def _strain(case: Case, x: torch.Tensor, turn: int) -> None:
 
 
 def _put_in_order(x: torch.Tensor, flat: torch.Tensor, *, falling: bool) -> None:
-    """Sizes in order along the last dimension; in memory where elements of a row share it."""
+    """Magnitudes in order along the last dimension; in memory order where elements of a row share
+    memory.
+    """
     place = flat if _shared(x) or not x.dim() else x
     sizes = place.double().abs().sort(dim=-1, descending=True).values
     place.copy_((sizes if falling else -sizes).to(x.dtype))
@@ -136,7 +138,7 @@ def _offset(flat: torch.Tensor) -> float:
 
 
 def _anywhere(x: torch.Tensor, generator: torch.Generator) -> int:
-    """The place of one element in the tensor's window."""
+    """The position of a random element in the tensor's window."""
     at = [int(torch.randint(n, (), generator=generator)) for n in x.shape]
     return sum(i * s for i, s in zip(at, x.stride(), strict=True))
 
@@ -161,7 +163,7 @@ def _keep_ends(x: torch.Tensor, old: torch.Tensor) -> None:
 def _keep_but(
     x: torch.Tensor, old: torch.Tensor, generator: torch.Generator, *, edited: bool
 ) -> None:
-    """Give `x` the contents of `old`, but for one stretch where `edited`."""
+    """Copy `old` into `x`, except for one stretch where `edited`."""
     if (x.shape, x.stride(), x.dtype) != (old.shape, old.stride(), old.dtype) or not x.numel():
         return
     new, was = window(x), window(old)

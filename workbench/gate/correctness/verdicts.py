@@ -1,4 +1,4 @@
-"""What a trial says of a candidate beside its numbers. Pure."""
+"""Findings of a trial besides its numbers. Pure."""
 
 from collections.abc import Sequence
 
@@ -27,13 +27,13 @@ class Wrong(Exception):
 
 
 def cannot(says: str, blame: Blame, needs: str = "") -> Finding:
-    """The stage cannot answer, and it is not the candidate's fault."""
+    """The finding that the stage cannot answer, without blaming the candidate."""
     evidence: Evidence = {"needs": needs} if needs else {}
     return Finding(code="correctness.cannot-judge", says=says, blame=blame, evidence=evidence)
 
 
 def turned(way: Way, wrong: Wrong) -> Finding:
-    """A way that only unlikely inputs go, and what is wrong there."""
+    """The finding for a path that only unlikely inputs take, and what is wrong there."""
     says = (
         f"line {way.line} of {way.kernel} went one way in all calls but one on unlikely inputs, "
         f"where {wrong.findings[0].says}"
@@ -45,7 +45,7 @@ def turned(way: Way, wrong: Wrong) -> Finding:
 
 
 def crowded(found: Finding) -> Finding:
-    """What is wrong only where an integer input holds one number far more often than drawn."""
+    """The finding for what is wrong only where an integer input is mostly one value."""
     says = f"where most of an integer input is one of its numbers, {found.says}"
     code = "correctness.wrong-where-rare"
     return structs.replace(found, code=code, says=says, blame=Blame.MACHINE)
@@ -66,14 +66,14 @@ def in_domain(wrong: Wrong) -> bool:
 
 
 def special(wrong: Wrong) -> Finding:
-    """What NaN or infinity in an input does otherwise than in the reference."""
+    """The finding for a NaN or infinity in an input whose effect is not the reference's."""
     says = f"not held against it: {wrong.findings[0].says}"
     code = "correctness.special-values"
     return structs.replace(wrong.findings[0], code=code, says=says, blame=Blame.MACHINE)
 
 
 def counts(path: str) -> Finding:
-    """Host code or a kernel may know how often it was called."""
+    """The finding for host code or a kernel that may know how often it was called."""
     says = (
         f"host code remembers something new after every call ({path}): what it does after more "
         "calls than were made here was not compared"
@@ -82,7 +82,7 @@ def counts(path: str) -> Finding:
 
 
 def check_operators(operators: Sequence[Operator]) -> list[Finding]:
-    """Torch operators in host code that compute something."""
+    """The finding for torch operators in host code that compute something."""
     return [_operator(op) for op in operators if not op.allowed]
 
 

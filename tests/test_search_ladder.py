@@ -61,7 +61,6 @@ def test_the_settings_folder_is_where_it_is_looked_for(
         ("[rung.smoke]\npairs = -3\n", "`rung.smoke.pairs = -3`: Expected"),
         ('[rung.smoke]\npairs = "many"\n', "`rung.smoke.pairs = 'many'`: Expected"),
         ("[rung.smoke]\npairs = nan\n", "`rung.smoke.pairs = nan`: Expected"),
-        ("[rung.smoke]\nshare = 0.9\n", "not 1"),
         ("[rung.smoke]\npairs = 0\n", "`rung.smoke.pairs = 0`: expected at least 1"),
         ("[rung.bench]\npairs = inf\n", "`rung.bench.pairs = inf`: expected a whole number"),
         ("[search]\nlines = 2.5\n", "`search.lines = 2.5`: expected a whole number, at least 1"),
@@ -90,8 +89,7 @@ def test_a_near_miss_is_named(tmp_path: Path) -> None:
     assert raised.value.todo == "the nearest is `search.plateau_rounds`"
 
 
-def test_without_a_gpu_the_rungs_that_are_left_share_the_whole_budget() -> None:
-    """Their shares grow in proportion."""
+def test_without_a_gpu_the_rungs_that_need_none_are_left() -> None:
+    """The ladder then ends with what the interpreter can tell."""
     left: LadderFile = Ladder(shipped_ladder()).without_gpu().file
     assert list(left.rung) == ["static", "smoke"]
-    assert sum(rung.share.value for rung in left.rung.values()) == pytest.approx(1.0)

@@ -19,8 +19,6 @@ YOURS = "your ladder.toml"
 
 _MAY_STAND = ("needs_gpu", "use", "pairs_first")
 """Keys of a rung that have a default, so that the shipped file need not have them."""
-_ROUNDING = 1e-6
-"""Rounding error allowed for shares that are written as decimals."""
 
 _COUNTS = {"pairs": 0, "lines": 1, "ahead": 1, "per_technique": 1, "plateau_rounds": 0}
 _COUNTS |= {"price_memory": 0, "price_prior": 0}
@@ -55,7 +53,6 @@ class RungSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Seconds."""
     wall: Number
     """Seconds."""
-    share: Number
     pairs: Number
     promote_above: Number
     prune_below: Number
@@ -165,14 +162,6 @@ def _checked(tables: dict[str, Any], path: Path) -> LadderFile:
         if rung.gate and not rung.pairs.value:
             raise _out_of_range(f"rung.{name}.pairs", rung.pairs.value, "at least 1", path)
     _check_numbers(file.search, "search", path)
-    shares = [rung.share.value for rung in rungs.values()]
-    if abs(sum(shares) - 1) > _ROUNDING:
-        says = " + ".join(f"{share:g}" for share in shares)
-        raise WorkbenchError(
-            f"`share` of the rungs is {says} = {sum(shares):g}, not 1",
-            where=str(path),
-            todo="what one rung gets more, the others get less",
-        )
     for name, rung in rungs.items():
         if rung.prune_below.value > rung.promote_above.value:
             raise WorkbenchError(

@@ -120,16 +120,9 @@ class Ladder:
         return self.without(*(rung.name for rung in self.rungs if rung.spec.needs_gpu))
 
     def without(self, *names: str) -> "Ladder":
-        """The ladder with some rungs taken out; the others share the budget in proportion."""
+        """The ladder without these rungs."""
         kept = {rung.name: rung.spec for rung in self.rungs if rung.name not in names}
-        whole = sum(spec.share.value for spec in kept.values())
-        scaled = {
-            name: structs.replace(
-                spec, share=structs.replace(spec.share, value=spec.share.value / whole)
-            )
-            for name, spec in kept.items()
-        }
-        return Ladder(structs.replace(self.file, rung=scaled))
+        return Ladder(structs.replace(self.file, rung=kept))
 
     def rung(self, name: str) -> Rung:
         """The rung of that name. Raises KeyError where there is none."""

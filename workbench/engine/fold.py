@@ -1,7 +1,7 @@
 """How events change what is known of a running session: a pure fold over the log."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import structs
 
@@ -38,17 +38,13 @@ def fold(snapshot: Snapshot, events: Iterable[ev.AnyEvent]) -> Snapshot:
     return structs.replace(snapshot, log=tuple(log[-LOG_LINES:]), revision=snapshot.revision + 1)
 
 
-def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912 -- one case an event
+def _changes(  # noqa: PLR0911 -- one case a kind of event
+    now: Snapshot, event: ev.AnyEvent
+) -> dict[str, Any]:
+    """Fields of the snapshot that an event changes; most notes of the engine change none."""
     match event:
-        case ev.RunStarted():
-            return {
-                "state": State.STARTING,
-                "says": "",
-                "engine_pid": event.pid,
-                "mode": event.mode,
-                "device": event.device,
-                "budget": event.budget,
-            }
+        case ev.RunStarted() | ev.RunPaused() | ev.RunResumed() | ev.RunEnded() | ev.MainMoved():
+            return _run_changes(now, event)
         case ev.PlanMade():
             return {
                 "state": State.RUNNING,
@@ -62,9 +58,30 @@ def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:  # noqa: C901
             return {"state": State.WAITING, "pending": event.number, "current": event.number}
         case ev.DecisionTaken():
             return {"state": State.RUNNING, "pending": None}
-        case ev.MainMoved():
-            # How the run ended is no longer how the session stands.
-            return {} if now.state in _LIVE else {"state": State.STOPPED, "says": event.says}
+        case ev.ModelAsked() | ev.ModelSaid() | ev.ModelAnswered():
+            return _talk_changes(now, event)
+        case ev.RungReached():
+            return {"climbers": _climbers(now, event)}
+        case ev.BudgetSpent():
+            return {"spent": event.cost, "steps": event.steps}
+        case _:
+            return {}
+
+
+def _run_changes(
+    now: Snapshot,
+    event: ev.RunStarted | ev.RunPaused | ev.RunResumed | ev.RunEnded | ev.MainMoved,
+) -> dict[str, Any]:
+    match event:
+        case ev.RunStarted():
+            return {
+                "state": State.STARTING,
+                "says": "",
+                "engine_pid": event.pid,
+                "mode": event.mode,
+                "device": event.device,
+                "budget": event.budget,
+            }
         case ev.RunPaused():
             return {"state": State.PAUSED, "says": event.says}
         case ev.RunResumed():
@@ -75,14 +92,11 @@ def _changes(now: Snapshot, event: ev.AnyEvent) -> dict[str, Any]:  # noqa: C901
                 "says": event.says,
                 "engine_pid": None,
             }
-        case ev.ModelAsked() | ev.ModelSaid() | ev.ModelAnswered():
-            return _talk_changes(now, event)
-        case ev.RungReached():
-            return {"climbers": _climbers(now, event)}
-        case ev.BudgetSpent():
-            return {"spent": event.cost, "steps": event.steps}
+        case ev.MainMoved():
+            # How the run ended is no longer how the session stands.
+            return {} if now.state in _LIVE else {"state": State.STOPPED, "says": event.says}
         case _:
-            return {}
+            assert_never(event)
 
 
 def _climbers(now: Snapshot, event: ev.RungReached) -> tuple[Climber, ...]:

@@ -9,7 +9,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 import torch
@@ -43,6 +43,9 @@ from workbench.kernels.target import target
 from workbench.kernels.trace_closure import Closure
 from workbench.kernels.trace_values import Book
 from workbench.kernels.untyped import Untyped
+
+if TYPE_CHECKING:  # it needs triton's interpreter, which a worker that compiles has not
+    from workbench.kernels.interpret_settings import TraceSettings
 
 FILE = "candidate.py"
 
@@ -127,24 +130,18 @@ def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) 
     Needs a worker that interprets. Raises what the candidate's own host code raises.
     """
     from workbench.kernels.interpret import Trace, tracing
-    from workbench.kernels.interpret_settings import TraceSettings
 
     file = _written(bench, asked)
-    wanted = target(asked.target)
     traces: list[Trace] = []
     host = LazyHost(str(file), faithful=contents is not None)
     book = None if contents is None else Book(host.knows, host.unwritten)
     if book is not None:
         host.touched = book.touched
 
-    common = TraceSettings(stands_for=wanted, configs=asked.configs, book=book, source=str(file))
-    ghost = structs.replace(common, ghost=True)
-    sampled = structs.replace(
-        common, sample=asked.sample, sample_seed=asked.sample_seed, work=asked.work
-    )
+    sampled = _sampled(asked, file, book)
 
     def preparing(call: Callable[[], None]) -> None:
-        with tracing(ghost) as made:
+        with tracing(structs.replace(sampled, ghost=True)) as made:
             traces.append(made)
             call()
 
@@ -162,6 +159,20 @@ def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) 
     if book is None or fault is not None or not book.wanting:
         return called
     return structs.replace(called, later=_closed(call, called, book, asked))
+
+
+def _sampled(asked: TraceRequest, file: Path, book: Book | None) -> "TraceSettings":
+    from workbench.kernels.interpret_settings import TraceSettings
+
+    return TraceSettings(
+        stands_for=target(asked.target),
+        configs=asked.configs,
+        book=book,
+        source=str(file),
+        sample=asked.sample,
+        sample_seed=asked.sample_seed,
+        work=asked.work,
+    )
 
 
 def _closed(call: "_TwoCalls", called: Called, book: Book, asked: TraceRequest) -> Called | None:

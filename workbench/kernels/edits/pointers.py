@@ -5,7 +5,7 @@ the kernel: extents bound masks, strides are factors, and the block's extents ar
 """
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workbench.kernels.edits.base import Anchor, Edit, EditRefused, Parameter
 from workbench.kernels.edits.described import Described, described
@@ -94,48 +94,67 @@ def _change(source: Source, kernel: JitKernel, _parameters: dict[str, Parameter]
     return without_import(splice.result())
 
 
-def _rewrite(
+@dataclass
+class _Block:
+    """Addresses and masks of one block, spelled out."""
+
+    terms: list[str]
+    """Summands of the address."""
+    masks: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    """Statements that compute them, one for each axis and maybe one for the mask."""
+
+
+def _spelled_out(
     splice: Splice, kernel: JitKernel, found: Described, use: _Use, names: FreeNames
-) -> None:
+) -> _Block:
     arange, wide = spelled(splice.source, "tl.arange"), spelled(splice.source, "tl.int64")
     stem = found.name.removesuffix("_ptr").removesuffix("_desc")
     axes = ["[:, None]", "[None, :]"]
     if use.transposed:
         axes.reverse()
-    terms, masks, lines = [found.pointer], list[str](), list[str]()
+    made = _Block([found.pointer])
     for place, first in enumerate(use.firsts):
         if found.block[place] == "1":
-            terms.append(f"{_one(splice, kernel, first)}.to({wide}) * {found.strides[place]}")
+            made.terms.append(f"{_one(splice, kernel, first)}.to({wide}) * {found.strides[place]}")
             continue
-        place_kept = len(lines)
-        index, axis = names.take(f"{stem}_{_AXES[place_kept]}"), axes[place_kept]
+        kept = len(made.lines)
+        index, axis = names.take(f"{stem}_{_AXES[kept]}"), axes[kept]
         block, extent = found.block[place], found.shape[place]
         zero = literal(first) == 0
         ranged = f"{arange}(0, {block})"
-        lines.append(f"{index} = {ranged if zero else f'{_term(splice, first)} + {ranged}'}")
+        made.lines.append(f"{index} = {ranged if zero else f'{_term(splice, first)} + {ranged}'}")
         stride = found.strides[place]
         term = f"{index}{axis}"
-        terms.append(term if stride == "1" else f"{term}.to({wide}) * {stride}")
+        made.terms.append(term if stride == "1" else f"{term}.to({wide}) * {stride}")
         if not (zero and block == extent):
-            masks.append(f"{term} < {extent}")
-    mask = masks[0] if len(masks) == 1 else " & ".join(f"({m})" for m in masks)
-    if len(masks) > 1:
-        lines.append(f"{(held := names.take(f'{stem}_mask'))} = {mask}")
-        mask = held
-    splice.insert_before(kernel.statement(use.access.call), *lines)
-    address = " + ".join(terms)
+            made.masks.append(f"{term} < {extent}")
+    if len(made.masks) > 1:
+        mask = " & ".join(f"({m})" for m in made.masks)
+        made.lines.append(f"{(held := names.take(f'{stem}_mask'))} = {mask}")
+        made.masks = [held]
+    return made
+
+
+def _rewrite(
+    splice: Splice, kernel: JitKernel, found: Described, use: _Use, names: FreeNames
+) -> None:
+    made = _spelled_out(splice, kernel, found, use, names)
+    mask = "".join(made.masks)
+    splice.insert_before(kernel.statement(use.access.call), *made.lines)
+    address = " + ".join(made.terms)
     if use.access.kind == "load":
         options = "".join(
             f", {k.arg}={splice.text(k.value)}" for k in use.access.call.keywords if k.arg in _KEPT
         )
-        masked = f", mask={mask}, other=0.0" if masks else ""
+        masked = f", mask={mask}, other=0.0" if mask else ""
         load = spelled(splice.source, "tl.load")
         splice.replace(use.whole, f"{load}({address}{masked}{options})")
         return
     # What is stored may read the descriptor's dtype, which is replaced by itself.
     splice.replace(use.access.call.func, spelled(splice.source, "tl.store"))
     splice.replace(use.access.call.args[0], address)
-    if masks:
+    if mask:
         splice.set_keyword(use.access.call, "mask", mask)
 
 

@@ -1,5 +1,5 @@
 # expect: accept; layer: correctness; ref: refs/var_mean.py; needs: cpu
-# one pass over x less the row's first element
+# one pass over x less the mean of the row's first block: one element may be an outlier
 import torch
 import triton
 import triton.language as tl
@@ -9,16 +9,18 @@ from torch import nn
 @triton.jit
 def stats(x_ptr, m_ptr, v_ptr, n, BLOCK: tl.constexpr):
     row = tl.program_id(0)
-    first = tl.load(x_ptr + row * n)
+    some = tl.arange(0, BLOCK)
+    near = tl.load(x_ptr + row * n + some, mask=some < n, other=0.0)
+    shift = tl.sum(near, axis=0) / tl.minimum(BLOCK, n)
     s = tl.zeros([BLOCK], dtype=tl.float32)
     q = tl.zeros([BLOCK], dtype=tl.float32)
     for start in range(0, n, BLOCK):
         cols = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=first) - first
+        x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=shift) - shift
         s += x
         q += x * x
     mean = tl.sum(s, axis=0) / n
-    tl.store(m_ptr + row, first + mean)
+    tl.store(m_ptr + row, shift + mean)
     tl.store(v_ptr + row, tl.sum(q, axis=0) / n - mean * mean)
 
 

@@ -17,6 +17,8 @@ NAMES = shipped_problems()
 # Counted by hand from the tiny shapes: flops, bytes.
 TINY_WORK = {
     "conv2d": (988_416, 18_352),
+    "delta_solve": (290_304, 19_968),
+    "dilated_conv": (1_715_472, 30_000),
     "fmha": (10_640_000, 102_400),
     "gdn": (1_146_880, 50_432),
     "gelu": (4 * 2100, 8 * 2100),
@@ -58,7 +60,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, ob
     return in_own_process("compile", TRITON_INTERPRET="0", TRITON_CACHE_DIR=str(cache))
 
 
-def test_fourteen_problems_are_shipped():
+def test_sixteen_problems_are_shipped():
     assert set(NAMES) == set(TINY_WORK)
 
 

@@ -7,6 +7,7 @@ import tokenize
 from bisect import bisect_right
 from codecs import BOM_UTF8
 from collections.abc import Mapping
+from itertools import accumulate
 
 from workbench.kernels.edits.base import EditRefused
 from workbench.kernels.source import Source
@@ -84,8 +85,19 @@ class Splice:
 
     def indentation(self, statement: ast.stmt) -> str:
         """White space that a statement's line begins with."""
-        text = self.line_text(_first_line(statement))
-        return text[: len(text) - len(text.lstrip())]
+        return _white(self.line_text(self._first_line(statement)))
+
+    def _first_line(self, statement: ast.stmt) -> int:
+        """Line on which a statement begins, that of its first decorator if it has any."""
+        decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+        return min([statement.lineno, *(self._decorator_line(d) for d in decorators)])
+
+    def _decorator_line(self, decorator: ast.expr) -> int:
+        """Line of a decorator's `@`: what stands in parentheses may begin further below."""
+        line = decorator.lineno
+        while line > 1 and not self.line_text(line).lstrip().startswith("@"):
+            line -= 1
+        return line
 
     # Changes.
 
@@ -131,14 +143,14 @@ class Splice:
         """New lines above a statement, at its indentation."""
         self._alone(statement)
         indentation = self.indentation(statement)
-        start = self._starts[_first_line(statement) - 1]
+        start = self._starts[self._first_line(statement) - 1]
         self._put(start, start, self._lines(indentation, lines))
 
-    def insert_above(self, node: ast.expr, *lines: str) -> None:
-        """New lines above the line of an expression, such as a decorator, at its indentation."""
-        text = self.line_text(node.lineno)
-        start = self._starts[node.lineno - 1]
-        self._put(start, start, self._lines(text[: len(text) - len(text.lstrip())], lines))
+    def insert_above(self, decorator: ast.expr, *lines: str) -> None:
+        """New lines above a decorator, at its indentation."""
+        line = self._decorator_line(decorator)
+        start = self._starts[line - 1]
+        self._put(start, start, self._lines(_white(self.line_text(line)), lines))
 
     def insert_after(self, statement: ast.stmt, *lines: str) -> None:
         """New lines below a statement, at its indentation."""
@@ -151,9 +163,10 @@ class Splice:
 
     def remove_decorator(self, decorator: ast.expr) -> None:
         """Take a decorator out with its lines."""
-        first, last = decorator.lineno, decorator.end_lineno or decorator.lineno
-        end = self._starts[last] if last < len(self._starts) else len(self._bytes)
-        self._put(self._starts[first - 1], end, "")
+        first, last = self._decorator_line(decorator), decorator.end_lineno or decorator.lineno
+        while self.line_text(last + 1).lstrip().startswith(")"):
+            last += 1
+        self._put(self._starts[first - 1], self._starts[last], "")
 
     def remove(self, statement: ast.stmt, *, paragraph: bool = False) -> None:
         """Take a statement out with its lines; a `paragraph` goes with the blank line below it."""
@@ -162,13 +175,13 @@ class Splice:
         after = (statement.end_lineno or statement.lineno) + 1
         if paragraph and after < len(self._starts) and not self.line_text(after).strip():
             end = self._starts[after]
-        self._put(self._starts[_first_line(statement) - 1], end, "")
+        self._put(self._starts[self._first_line(statement) - 1], end, "")
 
     def replace_statement(self, statement: ast.stmt, *lines: str) -> None:
         """Other lines where a whole statement stands, at its indentation."""
         self._alone(statement)
         text = self._lines(self.indentation(statement), lines)
-        self._put(self._starts[_first_line(statement) - 1], self._line_end(statement), text)
+        self._put(self._starts[self._first_line(statement) - 1], self._line_end(statement), text)
 
     def _lines(self, indentation: str, lines: tuple[str, ...]) -> str:
         return "".join(f"{indentation if line else ''}{line}{self.newline}" for line in lines)
@@ -179,7 +192,7 @@ class Splice:
 
     def _alone(self, statement: ast.stmt) -> None:
         """Refuse when other code shares the statement's first or last line."""
-        first, last = _first_line(statement), statement.end_lineno or statement.lineno
+        first, last = self._first_line(statement), statement.end_lineno or statement.lineno
         before = self.line_text(first)
         start = self._span(statement)[0] - self._starts[statement.lineno - 1]
         own = statement.lineno != first or not before.encode("utf-8")[:start].strip()
@@ -191,13 +204,12 @@ class Splice:
         """Move whole statements from one indentation to another; strings keep their bytes."""
         for statement in body:
             self._alone(statement)
-        first, last = _first_line(body[0]), body[-1].end_lineno or body[-1].lineno
+        first, last = self._first_line(body[0]), body[-1].end_lineno or body[-1].lineno
         held = _lines_in_strings(body)
         for line in range(first, last + 1):
-            if line not in held and self.line_text(line).startswith(old):
-                if not self.line_text(line).strip():
-                    continue
-                start = self._starts[line - 1]
+            text = self.line_text(line)
+            if line not in held and text.strip() and _white(text).startswith(old):
+                start = self._starts[line - 1] + text.index(_white(text) + text.lstrip())
                 self._put(start, start + len(old.encode("utf-8")), new)
 
     def indent(self, body: list[ast.stmt], unit: str) -> None:
@@ -219,7 +231,7 @@ class Splice:
 
     def _first_body_line(self, loop: ast.For | ast.While) -> int:
         """First line below a loop's header, comments above its first statement included."""
-        line = _first_line(loop.body[0])
+        line = self._first_line(loop.body[0])
         header_end = (loop.iter if isinstance(loop, ast.For) else loop.test).end_lineno
         while line - 1 > (header_end or loop.lineno) and self.line_text(line - 1).strip()[:1] in {
             "",
@@ -338,13 +350,14 @@ class Splice:
     def _tokens(self, start: int, end: int) -> list[tuple[str, int, int]]:
         """(text, start, end) of the significant tokens of a span that is one bracketed form."""
         text = self._bytes[start:end].decode("utf-8")
-        starts = [0]
-        for line in text.split("\n"):
-            starts.append(starts[-1] + len(line) + 1)
+        lines = io.StringIO(text, newline="").readlines()
+        starts = [0, *accumulate(map(len, lines))]
+        # The tokenizer knows a lone carriage return as white space, not as the end of a line.
+        plain = iter([re.sub(r"\r$", "\n", line) for line in lines])
         found = []
         # A span may stop in the middle of a statement; what comes before the stop is complete.
         try:
-            for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            for token in tokenize.generate_tokens(lambda: next(plain, "")):
                 if token.type in _SKIPPED:
                     continue
                 a = len(text[: starts[token.start[0] - 1] + token.start[1]].encode("utf-8"))
@@ -360,9 +373,10 @@ def _step(word: str) -> int:
     return (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
 
 
-def _first_line(statement: ast.stmt) -> int:
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(d.lineno for d in decorators)])
+def _white(line: str) -> str:
+    """The white space that indents a line; to Python what comes before a form feed is nothing."""
+    white = line[: len(line) - len(line.lstrip())]
+    return white.rpartition("\f")[2]
 
 
 def _lines_in_strings(body: list[ast.stmt]) -> frozenset[int]:

@@ -1,13 +1,15 @@
 """Cards: what is shipped holds together, and what a person writes is checked to the key."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.edits.registry import EDITS
 from workbench.paths import shipped
-from workbench.skills.card import CardFault, parse_card, read_card
+from workbench.skills.card import parse_card, read_card
+from workbench.skills.card_faults import CardFault
 from workbench.skills.library import lint_folder, load_library
 
 GOOD = """\
@@ -236,3 +238,54 @@ def test_a_thousand_cards_are_read_with_a_chain_of_requirements(tmp_path):
         write(tmp_path, f"{i}.toml", text)
     library = load_library(tmp_path, shipped_folder=tmp_path / "none")
     assert len(library.skills) == 1000
+
+
+EVIDENCE = '[[evidence]]\nsession = "s"\ncommit = "c"\ndevice = "d"\n'
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("grid.value = [[4]]", "`carrier.grid.value[0]` = [4]: expected"),
+        ("grid.value = 4", "`carrier.grid.value` = 4: expected `array`"),
+        (f"grid.value = {list(range(1, 2001))}", "makes 2000 combinations, more than 1000"),
+        (
+            '[scope]\nplatforms = ["sm_90"]',
+            "`scope.platforms[0]` = 'sm_90': expected one like `sm90`",
+        ),
+        ("[scope]\nfamilies = []", "`scope.families` = (): must hold at least one"),
+        (
+            '[[effect]]\nmetric = "time"\ndirection = "faster"',
+            "'faster': expected up, down or same",
+        ),
+        (
+            '[[precondition]]\nsays = "x"\nwhen = "True"\ncategory = "stuff"',
+            "expected data types, layout, storage, pipeline or hardware",
+        ),
+        (
+            f'{EVIDENCE}kind = "guess"\nverdict = "accepted"',
+            "`evidence[0].kind` = 'guess': expected modeled or measured",
+        ),
+        (
+            f'{EVIDENCE}kind = "measured"\nverdict = "accepted"\nbefore_us = nan\nafter_us = 1.0',
+            "`evidence[0].before_us` = nan: must be a time above zero",
+        ),
+        (
+            f'{EVIDENCE}kind = "measured"\nverdict = "accepted"\nbefore_us = 2.0\nafter_us = 0.0',
+            "`evidence[0].after_us` = 0.0: must be a time above zero",
+        ),
+    ],
+)
+def test_what_was_expected_is_named_with_the_very_key(more, says):
+    text = f'id = "a"\ntitle = "T"\nintent = "I"\n[carrier]\nedit = "num-warps"\n{more}\n'
+    with pytest.raises(CardFault) as told:
+        parse_card(text, Path("mine.toml"))
+    assert says in str(told.value)
+
+
+@pytest.mark.parametrize(("key", "value"), [("id", '"' + "a" * 200 + '"'), ("order", "-1")])
+def test_ids_are_names_of_files_and_orders_stay_within_their_range(key, value):
+    lines = {"id": '"a"', "title": '"T"', "intent": '"I"', key: value}
+    text = "".join(f"{name} = {it}\n" for name, it in lines.items()) + "[carrier]\nsketch = '+ x'\n"
+    with pytest.raises(CardFault, match=f"`{key}`"):
+        parse_card(text, Path("mine.toml"))

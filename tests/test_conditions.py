@@ -299,3 +299,25 @@ def test_and_and_or_do_not_depend_on_the_order_of_their_sides(a, b, values):
 def test_any_text_is_read_or_refused(text):
     with contextlib.suppress(ConditionFault):
         parse(text)
+
+
+def test_near_numbers_that_differ_are_told_with_all_their_digits():
+    name = "trace.sector_efficiency"
+    known = {name: Fact(name=name, value=0.1 + 0.2, source="trace", says="")}
+    answer = evaluate(parse(f"{name} == 0.3"), known)
+    assert (answer.truth, answer.because) == (Truth.NO, "0.30000000000000004 == 0.3 -> no")
+    assert evaluate(parse(f"{name} < 0.31"), known).because == "0.3 < 0.31 -> yes"
+
+
+def test_a_very_long_number_is_told_by_its_first_digits():
+    assert len(evaluate(parse(f"1{'0' * 400} > 1"), {}).because) < 30
+
+
+def test_a_condition_may_go_over_several_lines():
+    text = "\ncode.loop_count > 1  # passes\nand device.cc >= 80\n"
+    read = parse(text)
+    assert read.facts == ("code.loop_count", "device.cc")
+    assert read.text == "code.loop_count > 1 and device.cc >= 80"
+    for wrong in ("code.loop_count > 1) or (\ncode.loop_count > 2", "code.loop_count > 1\nor"):
+        with pytest.raises(ConditionFault, match="is not an expression"):
+            parse(wrong)

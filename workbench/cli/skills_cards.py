@@ -14,7 +14,8 @@ from workbench.cli.say import Exit, note
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
-    from workbench.skills.card import CardFault, Skill
+    from workbench.skills.card import Skill
+    from workbench.skills.card_faults import CardFault
     from workbench.skills.library import Library
 
 CardId = Annotated[str, typer.Argument(metavar="ID", help="Id of a card.")]
@@ -253,7 +254,8 @@ def lint(
 def _linted(cards: list[str]) -> tuple[list["CardFault"], int]:
     """What is wrong, and how many files were looked at."""
     from workbench.paths import shipped
-    from workbench.skills.card import CardFault, read_card
+    from workbench.skills.card import read_card
+    from workbench.skills.card_faults import CardFault
     from workbench.skills.library import lint_folder, load_library, user_folder
 
     if not cards:

@@ -1,47 +1,30 @@
 """Reads a skill card: TOML, decoded strictly, with errors that name file, key and value."""
 
-import difflib
 import math
 import re
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, get_type_hints
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from workbench.errors import WorkbenchError
 from workbench.kernels.edits.base import Edit
 from workbench.kernels.edits.registry import EDITS
+from workbench.skills.card_faults import CardFault, decode_fault, nearest, short, told
 from workbench.skills.conditions import Condition, ConditionFault, parse, parse_value
 from workbench.skills.evidence import heard
 from workbench.skills.policy_table import shipped_policy
-from workbench.skills.records import (
-    Admission,
-    Card,
-    Carrier,
-    Effect,
-    EvidenceRow,
-    Parameter,
-    Precondition,
-    Risk,
-    Scope,
-)
+from workbench.skills.records import Card, Parameter
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
-_AT = re.compile(r" - at `([^`]*)`")
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
-_TABLES: dict[str, type[Struct]] = {
-    "scope": Scope,
-    "carrier": Carrier,
-    "precondition": Precondition,
-    "effect": Effect,
-    "risk": Risk,
-    "evidence": EvidenceRow,
-    "admission": Admission,
-}
+_PLATFORM = re.compile(r"\*|sm\d{2,3}")
+_LONGEST_ID = 120
+"""Characters (ours): an id is also the name of a file."""
+_LAST = 1000
+"""The largest `order` (ours): the shipped cards use 8 to 89."""
+_POINTS = 1000
+"""Most combinations of a grid's values (ours): all are put in order before one is tried."""
 
 
 class Skill(Struct, frozen=True, kw_only=True):
@@ -89,10 +72,6 @@ class Skill(Struct, frozen=True, kw_only=True):
         return EDITS.get(self.card.carrier.edit)
 
 
-class CardFault(WorkbenchError):
-    """A card that cannot be used: the file, the key, its value and what was expected."""
-
-
 def read_card(path: Path, origin: str = "user") -> Skill:
     """The card in a file. Raises CardFault."""
     if path.exists() and not path.is_file():
@@ -121,8 +100,11 @@ def parse_card(text: str, path: Path, origin: str = "user") -> Skill:
     try:
         card = msgspec.convert(raw, Card)
     except msgspec.ValidationError as fault:
-        raise _decode_fault(str(fault), raw, path) from fault
+        raise decode_fault(str(fault), raw, path) from fault
     _check_words(card, path)
+    _check_effects(card, path)
+    _check_evidence(card, path)
+    _check_scope(card, path)
     _check_methods(card, path)
     _check_carrier(card, path)
     return Skill(
@@ -140,68 +122,46 @@ def parse_card(text: str, path: Path, origin: str = "user") -> Skill:
     )
 
 
-def _fault(path: Path, key: str, value: object, wrong: str, todo: str = "") -> CardFault:
-    shown = "" if value is None else f" = {_short(value)}"
-    return CardFault(f"`{key}`{shown}: {wrong}", where=str(path), todo=todo)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _decode_fault(message: str, raw: dict[str, object], path: Path) -> CardFault:
-    """msgspec's message with the key, its value and, for a wrong name, the nearest right one."""
-    found = _AT.search(message)
-    steps = found.group(1).removeprefix("$").removeprefix(".") if found else ""
-    wrong = _AT.sub("", message)
-    unknown = _UNKNOWN_FIELD.search(message)
-    if unknown is not None:
-        key = f"{steps}.{unknown.group(1)}" if steps else unknown.group(1)
-        table = _TABLES.get(re.split(r"[.\[]", steps)[0], Card)
-        return _fault(
-            path,
-            key,
-            _value_at(raw, key),
-            "there is no such key",
-            _nearest(unknown.group(1), get_type_hints(table)),
-        )
-    wrong = wrong[:1].lower() + wrong[1:]
-    return _fault(path, steps or "card", _value_at(raw, steps) if steps else None, wrong)
-
-
-def _value_at(raw: object, key: str) -> object:
-    for name, index in _STEP.findall(key):
-        if name and isinstance(raw, dict):
-            raw = raw.get(name)
-        elif index and isinstance(raw, list) and int(index) < len(raw):
-            raw = raw[int(index)]
-        else:
-            return None
-    return raw
-
-
-def _nearest(wrong: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.0)
-    return f"the nearest is `{near[0]}`" if near else ""
-
-
 def _check_words(card: Card, path: Path) -> None:
     if not _ID.fullmatch(card.id):
-        raise _fault(path, "id", card.id, "must be lower-case words joined by hyphens")
+        raise told(path, "id", card.id, "must be lower-case words joined by hyphens")
+    if len(card.id) > _LONGEST_ID:
+        raise told(path, "id", card.id, f"is longer than {_LONGEST_ID} characters")
+    if not 0 <= card.order <= _LAST:
+        raise told(path, "order", card.order, f"expected 0 to {_LAST}")
     for key, value in (("title", card.title), ("intent", card.intent)):
         if not value.strip():
-            raise _fault(path, key, value, "must say something")
+            raise told(path, key, value, "must say something")
     for index, condition in enumerate(card.precondition):
         if not condition.says.strip():
-            raise _fault(path, f"precondition[{index}].says", "", "must say something")
+            raise told(path, f"precondition[{index}].says", "", "must say something")
+
+
+def _check_effects(card: Card, path: Path) -> None:
     for index, effect in enumerate(card.effect):
         for end in ("low", "high"):
             value = getattr(effect, end)
             if value is not None and not (math.isfinite(value) and value > 0):
-                raise _fault(path, f"effect[{index}].{end}", value, "must be a ratio above zero")
+                raise told(path, f"effect[{index}].{end}", value, "must be a ratio above zero")
         if effect.low is not None and effect.high is not None and effect.low > effect.high:
-            raise _fault(path, f"effect[{index}].low", effect.low, f"is above high, {effect.high}")
+            raise told(path, f"effect[{index}].low", effect.low, f"is above high, {effect.high}")
+
+
+def _check_evidence(card: Card, path: Path) -> None:
+    for index, row in enumerate(card.evidence):
+        for key, value in (("before_us", row.before_us), ("after_us", row.after_us)):
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise told(path, f"evidence[{index}].{key}", value, "must be a time above zero")
+
+
+def _check_scope(card: Card, path: Path) -> None:
+    scope = card.scope
+    for key in ("families", "languages", "platforms"):
+        if not getattr(scope, key):
+            raise told(path, f"scope.{key}", (), "must hold at least one", "`*` stands for any")
+    for index, name in enumerate(scope.platforms):
+        if not _PLATFORM.fullmatch(name):
+            raise told(path, f"scope.platforms[{index}]", name, "expected one like `sm90`, or `*`")
 
 
 def _check_methods(card: Card, path: Path) -> None:
@@ -210,42 +170,46 @@ def _check_methods(card: Card, path: Path) -> None:
     known = [method.id for method in shipped_policy().file.method]
     for index, name in enumerate(card.methods):
         if name not in known:
-            raise _fault(
+            raise told(
                 path,
                 f"methods[{index}]",
                 name,
                 "the policy has no such method",
-                _nearest(name, known),
+                nearest(name, known),
             )
 
 
 def _check_carrier(card: Card, path: Path) -> None:
     carrier = card.carrier
     if not carrier.edit and not carrier.sketch.strip():
-        raise _fault(path, "carrier", None, "needs an edit or a sketch")
+        raise told(path, "carrier", None, "needs an edit or a sketch")
     if not carrier.edit:
         if carrier.grid:
-            raise _fault(path, "carrier.grid", carrier.grid, "a sketch has no parameters")
+            raise told(path, "carrier.grid", carrier.grid, "a sketch has no parameters")
         return
     edit = EDITS.get(carrier.edit)
     if edit is None:
-        raise _fault(
+        raise told(
             path,
             "carrier.edit",
             carrier.edit,
             "there is no such edit",
-            _nearest(carrier.edit, EDITS),
+            nearest(carrier.edit, EDITS),
         )
     known = {p.name: p for p in edit.parameters}
     for name, values in carrier.grid.items():
         key = f"carrier.grid.{name}"
         if name not in known:
-            todo = _nearest(name, known) if known else "it has no parameters"
-            raise _fault(path, key, values, f"the edit `{edit.id}` has no such parameter", todo)
+            todo = nearest(name, known) if known else "it has no parameters"
+            raise told(path, key, values, f"the edit `{edit.id}` has no such parameter", todo)
         if not values:
-            raise _fault(path, key, values, "must hold at least one value")
+            raise told(path, key, values, "must hold at least one value")
         for value in values:
             _check_value(value, known[name].kind, path, key)
+    points = math.prod(len(values) for values in carrier.grid.values())
+    if points > _POINTS:
+        says = f"makes {points} combinations, more than {_POINTS}"
+        raise told(path, "carrier.grid", carrier.grid, says, "leave out what is not worth a try")
 
 
 def _check_value(value: Parameter, kind: str, path: Path, key: str) -> None:
@@ -255,15 +219,15 @@ def _check_value(value: Parameter, kind: str, path: Path, key: str) -> None:
             expression = parse_value(value)
         except ConditionFault as fault:
             raise CardFault(
-                f"`{key}` = {_short(value)}: {fault.what}", where=str(path), todo=fault.todo
+                f"`{key}` = {short(value)}: {fault.what}", where=str(path), todo=fault.todo
             ) from fault
         if expression.type != "number":
-            raise _fault(path, key, value, "must be a number or an expression of numbers")
+            raise told(path, key, value, "must be a number or an expression of numbers")
         return
     wanted = {"int": int, "text": str, "flag": bool}[kind]
     if not isinstance(value, wanted) or (kind == "int" and isinstance(value, bool)):
         word = {"int": "a whole number", "text": "a text", "flag": "true or false"}[kind]
-        raise _fault(path, key, value, f"expected {word}")
+        raise told(path, key, value, f"expected {word}")
 
 
 def _condition(text: str, path: Path, key: str) -> Condition:
@@ -271,5 +235,5 @@ def _condition(text: str, path: Path, key: str) -> Condition:
         return parse(text)
     except ConditionFault as fault:
         raise CardFault(
-            f"`{key}` = {_short(text)}: {fault.what}", where=str(path), todo=fault.todo
+            f"`{key}` = {short(text)}: {fault.what}", where=str(path), todo=fault.todo
         ) from fault

@@ -7,6 +7,7 @@ section 64): an unknown decides nothing, and no later value can overturn a yes o
 import math
 import operator
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 
 from msgspec import Struct
 
@@ -44,6 +45,8 @@ __all__ = [
     "render",
 ]
 
+_LONG = 10**15
+"""Whole numbers beyond it are shown by their leading digits (ours)."""
 _APPLY: dict[str, Callable[[int | float, int | float], int | float]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -144,8 +147,13 @@ def _compare(term: Comparison, facts: Mapping[str, Fact]) -> Answer:
         return Answer(Truth.UNKNOWN, ", ".join(dict.fromkeys(reasons)))
     holds = _holds(term, left, right)
     truth = Truth.YES if holds else Truth.NO
-    shown = render(term.right) if isinstance(term.right, Choice) else _shown(right)
-    return Answer(truth, f"{_shown(left)} {term.op} {shown} -> {truth}")
+    if isinstance(term.right, Choice):
+        return Answer(truth, f"{_shown(left)} {term.op} {render(term.right)} -> {truth}")
+    here, there = _shown(left), _shown(right)
+    if here == there and left != right:
+        # Near numbers that differ: with all their digits, so that the answer can be seen.
+        here, there = _shown(left, exact=True), _shown(right, exact=True)
+    return Answer(truth, f"{here} {term.op} {there} -> {truth}")
 
 
 def _holds(term: Comparison, left: Value, right: Value) -> bool:
@@ -208,11 +216,13 @@ def _arithmetic(
     return result if math.isfinite(result) else Unknown(f"{render(term)} is too large")
 
 
-def _shown(value: Value) -> str:
+def _shown(value: Value, *, exact: bool = False) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
+    if isinstance(value, float) and not exact:
         return f"{value:.4g}"
+    if isinstance(value, int) and abs(value) > _LONG and not exact:
+        return f"{Decimal(value):.4g}"
     if isinstance(value, tuple):
         return "(" + ", ".join(value) + ")"
     return str(value)

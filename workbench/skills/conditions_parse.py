@@ -71,7 +71,7 @@ def parse_value(text: str, catalogue: Mapping[str, FactSpec] = CATALOGUE) -> Con
     if len(text) > _LONGEST:
         raise ConditionFault(f"the condition is longer than {_LONGEST} characters")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = _parsed(text.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
         reason = fault.msg if isinstance(fault, SyntaxError) else str(fault)
         raise ConditionFault(
@@ -82,7 +82,19 @@ def parse_value(text: str, catalogue: Mapping[str, FactSpec] = CATALOGUE) -> Con
     if _depth(tree) > _DEEPEST:
         raise ConditionFault(f"`{text[:60]}...` is nested too deeply")
     term, kind = reader.read(tree.body)
-    return Condition(text, term, kind, tuple(reader.facts))
+    # Several lines are told as one.
+    said = ast.unparse(tree) if "\n" in text.strip() else text
+    return Condition(said, term, kind, tuple(reader.facts))
+
+
+def _parsed(text: str) -> ast.Expression:
+    """The syntax of a text, which may go over several lines as in parentheses."""
+    if "\n" not in text:
+        return ast.parse(text, mode="eval")
+    tree = ast.parse(f"({text}\n)", mode="eval")
+    if (tree.body.lineno, tree.body.col_offset) == (1, 0):
+        raise SyntaxError("unmatched ')'")  # it closed the parenthesis that was put around it
+    return tree
 
 
 class _Reader:

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from workbench.errors import WorkbenchError
 from workbench.paths import config_home, shipped
-from workbench.skills.card import CardFault, Skill, read_card
+from workbench.skills.card import Skill, read_card
+from workbench.skills.card_faults import CardFault
 from workbench.skills.preferences import Preferences, load_preferences
 
 

@@ -28,6 +28,7 @@ from workbench.tui.dialogs.text import Text, TextBox
 from workbench.tui.home import HomeApp
 from workbench.tui.panes.fields import Choice as Field
 from workbench.tui.panes.listing import Listing
+from workbench.tui.scene import Scene
 from workbench.tui.settings import Settings
 
 
@@ -99,6 +100,16 @@ async def test_going_on_asks_for_an_engine(folder: Path) -> None:
         await until(pilot, lambda: app.return_value is not None)
     assert app.return_value is not None
     assert app.return_value.start
+
+
+def test_before_the_list_is_read_it_does_not_say_that_it_is_empty() -> None:
+    listing = Listing(("name",), ("There is no session yet.",))
+    scene = Scene(snapshot=waiting())
+    before = [content.plain for content in listing.draw(scene, 80, 10)]
+    assert "There is no session yet." not in "".join(before)
+    listing._read = True
+    after = [content.plain for content in listing.draw(scene, 80, 10)]
+    assert "There is no session yet." in "".join(after)
 
 
 async def test_an_empty_list_says_how_to_begin(tmp_path: Path) -> None:

@@ -2,12 +2,12 @@
 
 import pytest
 from fake_client import measured, waiting
-from fake_records import PLAN, STEPS, report, transition
+from fake_records import PLAN, STEPS, report, speed, transition
 from msgspec import structs
 
 from workbench.engine.view import State
 from workbench.gate.records import Stage, Verdict
-from workbench.measure.records import Kind
+from workbench.measure.records import Kind, Time
 from workbench.measure.records import Limit as TimeLimit
 from workbench.session.records import BackwardStep
 from workbench.skills.records import PolicyRecord
@@ -16,8 +16,10 @@ from workbench.tui.look import Look
 from workbench.tui.panes.backward import backward_lines
 from workbench.tui.panes.banner import message
 from workbench.tui.panes.card import plan_lines
+from workbench.tui.panes.lineage import _speed
 from workbench.tui.panes.profile import Profile, limit_lines, reached
 from workbench.tui.panes.strip import at_rest, strip
+from workbench.tui.panes.version import brief
 from workbench.tui.roofline import LEAST_ROWS, chart, point_of, roof_of
 from workbench.tui.scene import Scene
 from workbench.tui.writes import writes
@@ -132,6 +134,23 @@ def test_a_step_of_a_lineage_shows_both_validations() -> None:
     assert "without it: 213.5 us modeled for sm90" in shown
     assert "put back: accepted, 216.7 us, 1.054x" in shown
     assert "another text, gated anew" in shown
+
+
+@pytest.mark.parametrize(
+    ("us", "shown"), [(14.64, "14.6us"), (437.9, "438us"), (2251.1, "2.25ms"), (29839.2, "29.8ms")]
+)
+def test_a_step_of_a_lineage_that_was_not_timed_beside_the_seed_shows_its_time(
+    us: float, shown: str
+) -> None:
+    newest = waiting(kind="lineage").versions[-1]
+    time = Time(kind=Kind.MEASURED, microseconds=us)
+    assert brief(time) == shown
+    assert brief(structs.replace(time, kind=Kind.MODELED)) == "-"
+    scene = Scene(snapshot=waiting(kind="lineage"), selected=12)
+    bare = structs.replace(newest, time=time, speed_vs_seed=None)
+    assert _speed(bare, scene) == shown
+    assert _speed(bare, Scene(snapshot=waiting(), selected=12)) == "-"
+    assert _speed(structs.replace(bare, speed_vs_seed=speed(1.5)), scene) == "~1.50x"
 
 
 # -- states ---------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ class NextStep(Listed[Choose]):
     place = Place.NEXT
     heading = "Cards for the next step"
     heads = ("rank", "card", "you", "why")
-    empty = ("the cards are being read",)
+    empty = ("there is no card",)
     keep = ("choose-this", "list-back")
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.NEXT)
     _library: Library | None = None

@@ -22,7 +22,7 @@ class Skills(Listed[None]):
     place = Place.SKILLS
     heading = "Skills"
     heads = ("id", "standing", "you", "title", "from", "edit")
-    empty = ("the cards are being read",)
+    empty = ("there is no card",)
     keep = ("list-back",)
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.SKILLS)
     _library: Library | None = None

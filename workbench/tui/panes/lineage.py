@@ -19,7 +19,7 @@ from workbench.tui.keys import Key, Place, bindings, shown_by_id
 from workbench.tui.look import Look
 from workbench.tui.panes.base import Pane
 from workbench.tui.panes.detail import DETAIL_LINES, MOST_LINES, detail
-from workbench.tui.panes.version import lost, mark, speed_style, title, versus_seed
+from workbench.tui.panes.version import brief, lost, mark, speed_style, title, versus_seed
 from workbench.tui.scene import ALIVE, Scene, rows, under_way
 
 NARROW = 45
@@ -62,10 +62,12 @@ class Lineage(Pane):
 
     def aside(self, scene: Scene) -> str:
         """What the speeds mean."""
-        kinds = {v.speed_vs_seed.kind for v in scene.snapshot.versions[-50:] if v.speed_vs_seed}
+        newest = scene.snapshot.versions[-50:]
+        kinds = {v.speed_vs_seed.kind for v in newest if v.speed_vs_seed}
         if not kinds:
             return ""
-        return "vs seed" + (", ~ modeled" if Kind.MODELED in kinds else "")
+        timed = " or time" if any(_speed(v, scene).endswith("s") for v in newest) else ""
+        return f"vs seed{timed}" + (", ~ modeled" if Kind.MODELED in kinds else "")
 
     def foot(self, scene: Scene) -> str:
         """Number of versions, and of those that were not kept."""
@@ -133,7 +135,7 @@ class Lineage(Pane):
         digits = max(4, len(str(self._rows[0].number)) + 2)
         name = f"v{version.number}" + ("'" if version.number == scene.mark else "")
         parts.append((name.ljust(digits), quiet or "bold"))
-        speed = f"{versus_seed(version):>6}"
+        speed = f"{_speed(version, scene):>6}"
         strong = speed_style(version, look)
         parts += [(speed, quiet or strong), "  " if width >= NARROW else " "]
         parts += title(version, look, width - cells(parts), quiet, tip=_tip(version, scene))
@@ -242,6 +244,14 @@ def _empty(scene: Scene, width: int, table: tuple[Key, ...]) -> list[Content]:
         told = _NEXT.get(scene.snapshot.mode, "")
         lines += [line(""), *(line((f" {text}", look.muted)) for text in wrapped(told, width - 1))]
     return lines
+
+
+def _speed(version: Version, scene: Scene) -> str:
+    """Its speed against the seed; in a lineage, where few are timed beside it, else its time."""
+    bare = version.speed_vs_seed is None and version.parent is not None
+    if bare and scene.snapshot.kind == "lineage" and version.time is not None:
+        return brief(version.time)
+    return versus_seed(version)
 
 
 def _tip(version: Version, scene: Scene) -> str:

@@ -38,6 +38,8 @@ class Listing(Scroller):
         super().__init__()
         self._heads = heads
         self._empty = empty
+        self._read = False
+        """Whether the rows were read once, so that no row means that there is none."""
         self._rows: tuple[Row, ...] = ()
         self._shown: tuple[Row, ...] = ()
         self._at = 0
@@ -48,6 +50,7 @@ class Listing(Scroller):
         """Replace the rows; the selection stays on its key if that still exists."""
         key = self.current.key if self.current is not None else ""
         self._rows = rows
+        self._read = True
         self._narrow()
         self._at = next((i for i, row in enumerate(self._shown) if row.key == key), 0)
         self.redraw()
@@ -82,6 +85,7 @@ class Listing(Scroller):
         look = scene.look
         if not self._shown:
             texts = (f"nothing has {self.wanted!r} in it",) if self._rows else self._empty
+            texts = texts if self._read else ("one moment…",)
             return [line(""), *(line((f" {text}", look.muted)) for text in texts)]
         room = max(1, height - 1)
         self.top = min(max(self.top, self._at - room + 1), self._at)

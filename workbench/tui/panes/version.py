@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from workbench.engine.view import Version
 from workbench.gate.records import Stage, Verdict
-from workbench.measure.records import Kind, Speed
+from workbench.measure.records import Kind, Speed, Time
 from workbench.session.records import Answer
 from workbench.tui.draw import Part, cells, fit
 from workbench.tui.look import Look
@@ -92,6 +92,14 @@ def versus_seed(version: Version) -> str:
     if version.speed_vs_seed is None and version.parent is None and version.time is not None:
         return "1.00x"
     return times(version.speed_vs_seed)
+
+
+def brief(time: Time) -> str:
+    """A measured time in the room of a speed: `438us`, `2.25ms`; a modeled one gets no room."""
+    if time.kind is Kind.MODELED:
+        return "-"
+    us = time.microseconds
+    return f"{us:.3g}us" if us < 1000 else f"{us / 1000:.3g}ms"
 
 
 def speed_style(version: Version, look: Look) -> str:

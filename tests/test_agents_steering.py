@@ -10,13 +10,17 @@ from pathlib import Path
 import pytest
 from engine_parts import ScriptedWorkplace, new_session
 from kernel_texts import SEEDS
+from msgspec import structs
 
+from workbench.agents.ledger import hints_of, read_lines
 from workbench.engine import events as ev
 from workbench.engine.client import SessionClient
+from workbench.engine.opening import lock_path
 from workbench.engine.serve import serve_session
 from workbench.engine.submitting import reply_submission, submission
 from workbench.engine.wishes import Submit
 from workbench.errors import WorkbenchError
+from workbench.session.lock import EngineLock
 from workbench.session.reader import SessionReader
 from workbench.session.records import Answer, Mode
 
@@ -86,12 +90,20 @@ def test_a_running_engine_gates_it_between_two_steps_and_answers_when_it_is_in_g
     assert [e.number for e in told if isinstance(e, ev.PlanMade)] == [1]
 
 
-def test_hints_need_a_session_in_which_a_model_is_asked(folder):
-    new_session(folder)
+def test_a_hint_is_kept_for_an_outside_agent_too_and_a_walk_reads_none(folder):
+    store = new_session(folder)
     command = [sys.executable, "-m", "workbench.cli.main", "hint", "faster", "--session"]
-    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "--proposer both" in done.stderr
+
+    def hint() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
+
+    assert hint().stdout == "kept for the prompts from v0 on\n"
+    with EngineLock(lock_path(store), session=store.folder.name):
+        # The cards' own engine writes nothing there, so it is not in the way.
+        assert hint().returncode == 0
+    assert hints_of(read_lines(store.state), 1) == ("faster", "faster")
+    store.save_settings(structs.replace(store.settings(), kind="lineage"))
+    assert "which reads no hints" in hint().stderr
 
 
 def test_a_skill_that_is_not_there_is_told_with_the_nearest(tmp_path):
@@ -150,3 +162,11 @@ def test_an_outside_agent_reads_the_prompt_and_hands_in_its_candidate(tmp_path):
     told = workbench("plan", "softmax-1", "--prompt", sessions=tmp_path).stdout
     assert "as I see it" in told
     assert "rejected at correctness" in told
+    # What a person chooses and says is what the next prompt asks for.
+    other = planned["allowed"][1]
+    assert workbench("choose", "softmax-1", other["id"], sessions=tmp_path).returncode == 0
+    assert workbench("hint", "softmax-1", "two rows a time", sessions=tmp_path).returncode == 0
+    optimizer = ["plan", "softmax-1", "--prompt", "--role", "optimizer"]
+    told = workbench(*optimizer, sessions=tmp_path).stdout
+    assert f"# The plan\n\n{other['id']} on softmax_kernel" in told
+    assert "- two rows a time" in told

@@ -65,7 +65,8 @@ def _text(planned: "Planned") -> str:
     else:
         lines.append(f"cards     {planned.reason}")
     if planned.chosen:
-        lines.append(f"chosen    {planned.chosen}, by you: it goes first")
+        becomes = f"not now: {planned.not_chosen}" if planned.not_chosen else "it goes first"
+        lines.append(f"chosen    {planned.chosen}, by you: {becomes}")
     lines.append(f"a model   {planned.says}")
     lines += [f"allowed   {a.id} on {a.kernel}: {a.title}" for a in planned.allowed]
     lines.append(f"prompt    {planned.role}, about {planned.tokens:,} tokens; --prompt prints it")

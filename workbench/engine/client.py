@@ -217,8 +217,8 @@ class SessionClient:
         return says
 
     async def hint(self, text: str) -> str:
-        """Words for the prompts of the steps to come; kept here where no engine runs."""
-        if self.alive():
+        """Words for the prompts of the steps to come; kept here where no engine asks a model."""
+        if self.alive() and self._opened.store.settings().proposer != "skills":
             return await self._ask(Hint(text=text))
         from workbench.engine.submitting import hint_alone
 

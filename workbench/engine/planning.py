@@ -14,7 +14,7 @@ from workbench.agents.roles import optimizer
 from workbench.agents.roles.diagnoser import Refused
 from workbench.agents.situation import Situation
 from workbench.agents.step import next_prompt
-from workbench.engine.choosing import open_choice
+from workbench.engine.choosing import Choice, open_choice, open_to, wanted_plan
 from workbench.engine.create import noted_seed
 from workbench.engine.devices import elsewhere, here
 from workbench.engine.events import AnyEvent
@@ -42,6 +42,8 @@ class Planned(Struct, frozen=True, kw_only=True):
     """Why the cards have nothing, where they have not."""
     chosen: str = ""
     """The skill that a person wants next, if any."""
+    not_chosen: str = ""
+    """Why it cannot be the next step, where it cannot."""
     allowed: tuple[AllowedSkill, ...] = ()
     """Skills that a model, or whoever stands in for it, may choose from."""
     role: str
@@ -69,7 +71,9 @@ def plan_next(path: Path, role: str = "") -> Planned:
     refused = refused_of(history, situation.memory, store.source)
     plan = by_cards.plan if isinstance(by_cards, Proposal) else None
     chosen = open_choice(store.state, history)
-    prompt = _prompt(situation, refused, plan, role)
+    wanted = _wanted(situation, chosen)
+    asked = wanted if isinstance(wanted, Plan) else plan
+    prompt = _prompt(situation, refused, asked, role)
     return Planned(
         number=history.next_number,
         parent=history.incumbent.number,
@@ -77,12 +81,22 @@ def plan_next(path: Path, role: str = "") -> Planned:
         plan=plan,
         reason="" if isinstance(by_cards, Proposal) else by_cards.reason,
         chosen="" if chosen is None else chosen[1].skill,
+        not_chosen=wanted if isinstance(wanted, str) else "",
         allowed=situation.allowed,
         role=prompt.role.value,
         prompt=prompt.messages,
         tokens=prompt.tokens,
         trimmed=prompt.trimmed,
     )
+
+
+def _wanted(situation: Situation, chosen: tuple[int, Choice] | None) -> Plan | str:
+    """The plan of a person's choice, or why it cannot be one; empty where none is open."""
+    if chosen is None:
+        return ""
+    choice = chosen[1]
+    skill = open_to(situation, choice.skill, choice.kernel)
+    return skill if isinstance(skill, str) else wanted_plan(skill, choice.change)
 
 
 def _looked_at(store: SessionStore, history: History) -> tuple[Situation, Proposal | NoProposal]:

@@ -1,5 +1,6 @@
 """A candidate or a hint for a session that no engine runs: done here, under the session's lock."""
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from msgspec import structs
@@ -59,19 +60,22 @@ def submit_alone(path: Path, wish: Submit, listen: Listen) -> ev.RunEnded:
 def hint_alone(path: Path, text: str) -> int:
     """Keep a hint for the next prompts; returns the transition it holds from.
 
-    Raises WorkbenchError when an engine holds the session, or no model is asked in it.
+    Where the cards alone propose, `plan --prompt` still makes prompts, for an outside agent. Raises
+    WorkbenchError when an engine that asks a model holds the session, and for a walk.
     """
     store = SessionStore.open(path)
-    if store.settings().proposer == "skills":
+    settings = store.settings()
+    if settings.kind != "run":
         raise WorkbenchError(
-            "no model is asked in this session, so there is no prompt to put it into",
-            where=f"session {path.name}",
-            todo="workbench run PROBLEM --proposer both",
+            f"session {path.name} is a {settings.kind}, which reads no hints",
+            where=str(path),
+            todo="a run does: workbench hint SESSION TEXT",
         )
-    with (
-        EngineLock(lock_path(store), session=path.name),
-        Ledger(store.state, Prices()) as ledger,
-    ):
+    # Only an engine that asks a model writes to the journal of its talks.
+    lock: AbstractContextManager[object] = nullcontext()
+    if settings.proposer != "skills":
+        lock = EngineLock(lock_path(store), session=path.name)
+    with lock, Ledger(store.state, Prices()) as ledger:
         number = store.next_number()
         ledger.hint(number, text)
     return number

@@ -69,8 +69,6 @@ class Instance(Struct, frozen=True, kw_only=True):
     removal: bool = False
     """A removal that failed. It is no forward step: it shows what the mechanism means to a kernel,
     and nothing for or against adding it."""
-    losing: bool = False
-    """Whether it is itself slower without later steps."""
     intent: str = ""
     """Intent in the words of its plan."""
     change: tuple[str, str] | None = None
@@ -104,22 +102,20 @@ def instances(stores: Iterable[SessionReader]) -> Iterator[Instance]:
 
 
 def leaps(steps: Iterable[Instance]) -> Iterator[Instance]:
-    """Steps of lineages with what they require, and with which of them are slower by themselves.
+    """Steps with the features of earlier ones that pay only together with them.
 
     Steps of runs stay unchanged: each was kept for its own gain.
     """
     every = list(steps)
     owed: dict[int, list[str]] = {}
-    losing: set[int] = set()
     chain = [place for place, one in enumerate(every) if one.position is not None]
     for at, place in enumerate(chain):
         together = leap([every[other].speed for other in chain[at:]])
         if together > 1:
-            losing.add(place)
             owed.setdefault(chain[at + together - 1], []).append(every[place].feature)
     for place, one in enumerate(every):
         found = tuple(dict.fromkeys(owed.get(place, ())))
-        yield structs.replace(one, requires=found, losing=place in losing)
+        yield structs.replace(one, requires=found)
 
 
 def steps_of(store: SessionReader) -> Iterator[Instance]:

@@ -49,16 +49,7 @@ def list_cards(
         return
     if json:
         for skill in library.skills.values():
-            emit.json(
-                {
-                    "card": skill.card,
-                    "standing": skill.standing,
-                    "from": skill.origin,
-                    "path": str(skill.path),
-                    "replaces": None if skill.replaces is None else str(skill.replaces),
-                    "decided": library.decided(skill.card.id),
-                }
-            )
+            emit.json(_fields(skill, library))
         return
     rows = [
         (
@@ -77,6 +68,17 @@ def list_cards(
         "draft: neither yet"
     )
     emit.text(f"your own cards lie in {user_folder()} and stand in for shipped ones by id")
+
+
+def _fields(skill: "Skill", library: "Library") -> dict[str, object]:
+    return {
+        "card": skill.card,
+        "standing": skill.standing,
+        "from": skill.origin,
+        "path": str(skill.path),
+        "replaces": None if skill.replaces is None else str(skill.replaces),
+        "decided": library.decided(skill.card.id),
+    }
 
 
 def _counts(library: "Library", *, json: bool) -> None:

@@ -1,6 +1,6 @@
 """`skills check` and `skills policy`: which cards apply to a kernel, and how the choice is made."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +11,7 @@ from workbench.skills.records import Check, Truth
 
 if TYPE_CHECKING:
     from workbench.engine.knowing import Checked
+    from workbench.search.retrieval import Way
 
 _MARK = {Truth.YES: "yes", Truth.NO: "NO ", Truth.UNKNOWN: "?  "}
 _RISK = {Truth.YES: "YES", Truth.NO: "no", Truth.UNKNOWN: "?"}
@@ -167,6 +168,10 @@ def path(
         refusal = unlike(one.place, place)
         if refusal:
             emit.text(f"{one.name} says nothing about it: {refusal}")
+    _show_ways(ways)
+
+
+def _show_ways(ways: "Sequence[Way]") -> None:
     for way in ways:
         gain = "not timed as a whole" if way.gain is None else f"{way.gain:.3f}x as recorded"
         emit.text(f"{way.lineage} from step {way.first + 1}: {', '.join(way.cards)}  ({gain})")

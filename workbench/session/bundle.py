@@ -50,9 +50,9 @@ _HARMLESS = (b"@object-format=sha1\n",)
 
 
 def export_bundle(store: SessionReader, file: Path) -> tuple[str, ...]:
-    """Write the whole lineage to a new file; complete or not there at all. Returns what of the
-    session cannot be read and is left out, a sentence each.
+    """Write the whole lineage to a new file, atomically.
 
+    Returns a sentence for each part of the session that cannot be read and is left out. Raises
     WorkbenchError when the file exists, cannot be written, or the session has no version yet.
     """
     if file.exists() or file.is_symlink():
@@ -67,11 +67,7 @@ def export_bundle(store: SessionReader, file: Path) -> tuple[str, ...]:
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
         draft.touch(exist_ok=False)
-        try:
-            _bundle(store.git, [*head, *names], draft)
-        except DamagedError:
-            left_out |= _unreadable(store)
-            _bundle(store.git, [*head, *(n for n in names if n not in left_out)], draft)
+        left_out |= _bundle_readable(store, head, names, draft)
         draft.rename(file)
         sync_folder(file.resolve().parent)
     except DamagedError:
@@ -90,6 +86,19 @@ def export_bundle(store: SessionReader, file: Path) -> tuple[str, ...]:
     finally:
         draft.unlink(missing_ok=True)
     return tuple(f"{name}: {says}" for name, says in left_out.items())
+
+
+def _bundle_readable(
+    store: SessionReader, head: list[str], names: list[str], draft: Path
+) -> dict[str, str]:
+    """Write these references; those that cannot be read are left out and returned, with why."""
+    try:
+        _bundle(store.git, [*head, *names], draft)
+    except DamagedError:
+        damaged = _unreadable(store)
+        _bundle(store.git, [*head, *(name for name in names if name not in damaged)], draft)
+        return damaged
+    return {}
 
 
 def _travellers(store: SessionReader) -> tuple[list[str], dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Triangular systems by their inverses: a chunk a program, inverted row by row, times its values."""
+"""Triangular systems by their inverses, row by row: a chunk a program, and some of its values."""
 
 import torch
 import triton

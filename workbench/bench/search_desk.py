@@ -7,6 +7,7 @@ has that of one, so the replay asks for more pairs than a GPU would, of every po
 
 import math
 import random
+from collections.abc import Sequence
 from statistics import median
 
 from msgspec import Struct
@@ -22,6 +23,7 @@ _SMOKE, _BENCH = 1, 2
 """Places of the rungs that are timed below the top."""
 
 COMPARING, PAIRS, COUNTERS, LAST_LOOK = "comparing", "pairs", "counters", "the last look"
+OPENING = "opening workers"
 TOP = "all tools of the top rung"
 """What GPU-seconds are for."""
 
@@ -97,19 +99,39 @@ class Desk:
         if refused is not None and self._place(refused.rung) <= self._place(rung):
             self._pay(COMPARING, Cost(refused.gpu_seconds, refused.wall_seconds))
             return refused
-        self._pay(COMPARING, self._beside_pairs(one, rung))
+        alike = self._alike(one, rung)
+        self._pay(COMPARING, self._beside_pairs(alike))
+        self._pay(OPENING, Cost(median(map(self._opening, alike)), 0.0))
         return None
 
     def _place(self, rung: str) -> int:
         return self.stream.rungs.index(rung)
 
-    def _beside_pairs(self, one: Candidate, rung: str) -> Cost:
+    def _alike(self, one: Candidate, rung: str) -> list[Looked]:
+        """The candidate's look at a rung, else the others', which stand for it."""
         own = one.looks.get(rung)
-        alike = [own] if own is not None else self._others(rung)
+        return [own] if own is not None else self._others(rung)
+
+    @staticmethod
+    def _beside_pairs(alike: Sequence[Looked]) -> Cost:
+        """What looks cost in the middle, pairs and the opening of their workers left aside; the
+        wall seconds are all."""
         return Cost(
             median([_gpu_beside(look) for look in alike]),
             median([look.wall_seconds - in_runs(look) for look in alike]),
         )
+
+    def _opening(self, look: Looked) -> float:
+        """GPU-seconds in which a look's workers were opened."""
+        if self.stream.kind is Kind.MODELED:
+            return 0.0
+        return look.opening_seconds or max(0.0, look.wall_seconds - look.gpu_seconds)
+
+    def open_again(self, one: Candidate) -> None:
+        """Pay for new workers of one more timing run; without a GPU none is made."""
+        if self.stream.kind is Kind.MEASURED:
+            seconds = median(map(self._opening, self._alike(one, RUNGS[_SMOKE])))
+            self._pay(OPENING, Cost(seconds, seconds))
 
     def _others(self, rung: str) -> list[Looked]:
         found = [
@@ -177,6 +199,16 @@ class Desk:
             wall_seconds=self.cost.wall_seconds - before.wall_seconds,
         )
 
+    def a_seed(self) -> float:
+        """GPU-seconds of a seed's own verdict: what the top rung takes, without the sanitizer."""
+        if self.stream.kind is Kind.MODELED:
+            return 0.0
+        looks = self._others(RUNGS[-1])
+        return median(
+            _gpu_beside(look) + self._opening(look) / 2 + in_runs(look) / 2 - look.sanitizer_seconds
+            for look in looks
+        )
+
     def last_look(self, winner: Candidate) -> None:
         """Pay for the last look, which only the kernel that a run ends with gets."""
         told = self._split()
@@ -187,10 +219,7 @@ class Desk:
     def _first_run(self, one: Candidate, against: Candidate, rule: PairRule) -> PairSummary | None:
         """None of one that was never timed, since something else was found first: it costs what a
         first look costs the others, and counts as faster."""
-        own = one.looks.get(RUNGS[_SMOKE])
-        alike = [own] if own is not None else self._others(RUNGS[_SMOKE])
-        # Opening the sides; the GPU is had for the run alone.
-        self._pay("", Cost(0.0, median([look.wall_seconds - look.gpu_seconds for look in alike])))
+        self.open_again(one)
         if one.logs:
             return self.paired(one, against, rule)
         timed = [c for c in self.stream.candidates if c.logs]
@@ -201,6 +230,7 @@ class Desk:
     def _beside_seed(self, one: Candidate, against: Candidate) -> None:
         """Time a candidate that is kept against the session's seed, unless that was its parent."""
         if against.name != BASE:
+            self.open_again(one)
             seconds = one.setup_seconds + SEED_PAIRS * one.pair_seconds
             self._pay(PAIRS, Cost(seconds, seconds))
 
@@ -210,7 +240,7 @@ class Desk:
         if told:
             seconds = median([look.counters_seconds for look in told])
             return COUNTERS, Cost(seconds, seconds)
-        return TOP, self._beside_pairs(self.stream.base, RUNGS[-1])
+        return TOP, self._beside_pairs(self._alike(self.stream.base, RUNGS[-1]))
 
     def _split(self) -> list[Looked]:
         """Recorded looks at the top rung in which the counters were timed on their own."""
@@ -245,4 +275,5 @@ class Desk:
 
 
 def _gpu_beside(look: Looked) -> float:
-    return max(0.0, look.gpu_seconds - in_runs(look))
+    """GPU-seconds of a look beside its runs and the opening of their workers."""
+    return max(0.0, look.gpu_seconds - look.opening_seconds - in_runs(look))

@@ -22,7 +22,7 @@ from workbench.gate.profile import Timer
 from workbench.gate.records import GateReport, Outcome, Stage, StageReport, Verdict
 from workbench.gate.sanitizer.check import SANITIZER
 from workbench.gate.timing.stage import PAIRS, GpuTimer, TimerSettings
-from workbench.gate.timing.timed_run import WAITING
+from workbench.gate.timing.timed_run import FIRST_CALLS, OPENING, WAITING
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.source import normalized_sha256
 from workbench.measure.baselines import versions
@@ -169,6 +169,9 @@ class Looker:
             gpu_seconds=round(report.gpu_seconds, 3),
             wall_seconds=round(seconds, 3),
             pairs_seconds=_part(report, Stage.PROFILE, PAIRS),
+            opening_seconds=sum(
+                _part(report, Stage.PROFILE, part) for part in (OPENING, FIRST_CALLS)
+            ),
             sanitizer_seconds=_part(report, Stage.CORRECTNESS, SANITIZER),
             counters_seconds=0.0 if report.ncu is None else round(report.ncu.seconds, 3),
         )

@@ -54,6 +54,9 @@ class Looked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     pairs_seconds: float = 0.0
     """Of the runs, what their pairs took; the rest of a run is setup. 0 where it was not told
     apart."""
+    opening_seconds: float = 0.0
+    """Of the GPU-seconds, those in which workers were opened beside others; 0 in recordings whose
+    GPU-seconds do not include them: there they are what the wall seconds have beyond."""
     sanitizer_seconds: float = 0.0
     """Of both seconds, compute-sanitizer's; 0 where it was not asked or not told apart."""
     counters_seconds: float = 0.0

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from math import log
 from statistics import fmean, median
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from workbench.bench.search_desk import Desk
+from workbench.bench.search_desk import OPENING, Desk
 from workbench.bench.search_policies import (
     Beaming,
     Climbing,
@@ -68,6 +68,10 @@ class PolicyRow(Struct, frozen=True, kw_only=True):
     parts: dict[str, float] = {}
     """The GPU-seconds by what they were for, in the mean."""
 
+    def paid(self, *, opening: bool) -> float:
+        """GPU-seconds, with or without the opening of workers."""
+        return self.gpu_seconds - (0.0 if opening else self.parts.get(OPENING, 0.0))
+
 
 class Row(Struct, frozen=True, kw_only=True):
     """One problem."""
@@ -81,6 +85,9 @@ class Row(Struct, frozen=True, kw_only=True):
     """Candidates whose top rung was recorded; the others are priced by them."""
     runs: int
     policies: tuple[PolicyRow, ...]
+    seed_seconds: float = 0.0
+    """GPU-seconds of a seed's own verdict, priced as a look at the top rung without the sanitizer;
+    no policy's cost has them."""
 
     def of(self, policy: str) -> PolicyRow:
         """A policy's numbers. Raises KeyError for one that was not replayed."""
@@ -104,7 +111,8 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
     def says(self) -> str:
         """`83 % [71, 90]`."""
-        return f"{100 * self.share:.0f} % [{100 * self.low:.0f}, {100 * self.high:.0f}]"
+        share, low, high = (round(100 * one) for one in (self.share, self.low, self.high))
+        return f"{share} % [{low}, {high}]"
 
 
 class Told(Struct, frozen=True, kw_only=True):
@@ -179,6 +187,7 @@ def _row(stream: Stream, runs: int, seed: int) -> Row:
         confirmed=stream.confirmed,
         runs=runs,
         policies=tuple(_policy_row(name, found, full) for name, found in ends.items()),
+        seed_seconds=Desk(stream, random.Random(seed)).a_seed(),  # noqa: S311 -- draws nothing
     )
 
 
@@ -248,9 +257,38 @@ def summary(rows: Sequence[Row], seed: int = 0) -> Summary:
             f" those that were{borrowed}"
         ),
     ]
-    lines += [*_where(rows), *_left_out(rows)]
+    lines += [*_where(rows), *_otherwise(rows), _replayed(rows), *_left_out(rows)]
     met = run.saved.share >= SAVED and run.same.share >= SAME
     return Summary(saved=run.saved, same=run.same, policies=policies, lines=tuple(lines), met=met)
+
+
+def _replayed(rows: Sequence[Row]) -> str:
+    """What a replay is, and what none of them has in it."""
+    return (
+        f"replayed, not run: in {rows[0].runs} orders every policy draws pairs and costs from the"
+        " same looks at variants of the shipped seeds; what a run takes before its first"
+        " candidate is not in it, nor is a second machine"
+    )
+
+
+def _otherwise(rows: Sequence[Row]) -> list[str]:
+    """What a run saves when it is counted in other ways."""
+    if rows[0].kind is not Kind.MEASURED:
+        return []
+
+    def share(of: Callable[[Row, str], float], against: str = _FULL) -> str:
+        spent, whole = (sum(of(row, name) for row in rows) for name in (ENGINE, against))
+        return f"{100 * (1 - spent / whole):.0f} %"
+
+    rung = share(Row.cost, "one rung")
+    exclusive = share(lambda row, name: row.of(name).paid(opening=False))
+    whole = share(lambda row, name: row.cost(name) + row.seed_seconds)
+    says = (
+        f"a run saves {rung} against one rung for all; against full fidelity {exclusive} where"
+        f" opening workers beside others is not counted, and {whole} where a seed's own"
+        " verdict is counted on both sides"
+    )
+    return [says]
 
 
 def _where(rows: Sequence[Row]) -> list[str]:
@@ -284,14 +322,18 @@ def _told(rows: Sequence[Row], name: str, seed: int) -> Told:
     def estimate(share: Callable[[Sequence[Row]], float]) -> Estimate:
         return _estimate(rows, share, seed)
 
+    def of_all(share: Callable[[Sequence[Row]], float]) -> Estimate:
+        found = estimate(share)
+        return structs.replace(found, low=min(found.low, _unseen(len(rows))))
+
     return Told(
         policy=name,
         gpu_seconds=sum(row.of(name).gpu_seconds for row in rows),
         wall_seconds=_wall(rows, name),
         saved=estimate(lambda some: 1 - _total(some, name) / _total(some, _FULL)),
         wall=estimate(lambda some: 1 - _wall(some, name) / _wall(some, _FULL)),
-        same=estimate(lambda some: fmean(row.of(name).same for row in some)),
-        as_fast=estimate(lambda some: fmean(row.of(name).as_fast for row in some)),
+        same=of_all(lambda some: fmean(row.of(name).same for row in some)),
+        as_fast=of_all(lambda some: fmean(row.of(name).as_fast for row in some)),
     )
 
 
@@ -313,6 +355,12 @@ def _total(rows: Sequence[Row], policy: str) -> float:
 
 def _wall(rows: Sequence[Row], policy: str) -> float:
     return sum(row.of(policy).wall_seconds for row in rows)
+
+
+def _unseen(problems: int) -> float:
+    """The least share of problems that is not ruled out where all of so many did the same: drawing
+    them again shows no spread, and proves none (Clopper and Pearson)."""
+    return float(((1 - _INTERVAL) / 2) ** (1 / problems))
 
 
 def _estimate(rows: Sequence[Row], share: Callable[[Sequence[Row]], float], seed: int) -> Estimate:

@@ -1,8 +1,8 @@
 """Which programs of earlier launches produce what a sampled program reads, so that they run too.
 
-A launch's programs write alike, at places that grow evenly with their numbers. From the footprints
-of those that ran it is worked out where every program writes; where that does not fit them all
-exactly, nothing is found, and what depends on it stays unknown.
+Programs of a launch write alike, at offsets that are linear in their ids. From the footprints of
+those that ran, the footprint of every program is derived; where no linear rule fits all of them
+exactly, nothing is derived, and what depends on it stays unknown.
 """
 
 import itertools
@@ -19,21 +19,21 @@ from workbench.kernels.trace_values import Book, Slot, Want
 Array = NDArray[Any]
 
 _READERS = 2
-"""Programs of a launch whose needs are met (ours)."""
+"""Programs of a launch whose inputs are traced back (ours)."""
 _MOST_PROGRAMS = 160
 """Programs of a launch that run for others (ours)."""
 _MOST_GRID = 1 << 22
 _MOST_WIDTH = 4096
-"""Tiles in a row that a linear program number may be split by."""
+"""Largest row length by which a linear program id is split into row and column."""
 _LEAST_SEEN = 4
-"""Footprints that a rule must explain (ours); it has up to four numbers of its own."""
+"""Footprints that a rule must explain (ours); it has up to four coefficients."""
 
 Programs = dict[int, list[Grid]]
-"""Programs to run, by launch of the call."""
+"""Programs to run, by number of the launch in the call."""
 
 
 class Closure:
-    """Grows the set of programs until what some of them read is all made by others of them."""
+    """Grows the set of programs until all that some of them read is produced by others of them."""
 
     def __init__(self, book: Book, grids: Sequence[Grid]) -> None:
         self._grids = grids
@@ -48,7 +48,9 @@ class Closure:
         self.grew = self._meet(wants)
 
     def grow(self, book: Book) -> bool:
-        """Take in what the programs that ran still wanted; whether there is more to run."""
+        """Add the programs that produce what was still missing; returns whether there are more to
+        run.
+        """
         self.grew = self._meet(book.wants)
         return self.grew
 
@@ -76,7 +78,7 @@ class Closure:
                 self.closed[slot] = np.union1d(old, want.offsets)
 
     def _guessed(self, slot: Slot) -> list[Grid]:
-        """Programs to try where no rule tells who writes: all, or those that write alone."""
+        """Programs to try where no rule tells which ones write: all, or those that write alone."""
         grid = self._grids[slot.launch]
         total = grid[0] * grid[1] * grid[2]
         if total <= _MOST_PROGRAMS:
@@ -85,7 +87,7 @@ class Closure:
         return [place_of(0, grid), place_of(total - 1, grid)] if alone else []
 
     def _writers(self, slot: Slot, offsets: Array) -> list[Grid] | None:
-        """Every program of a launch that writes to one of the offsets; None: nobody knows."""
+        """Every program of a launch that writes to one of the offsets; None: unknown."""
         grid = self._grids[slot.launch]
         if slot not in self._mins:
             self._mins[slot] = _fitted(self._footprints.get(slot, []), grid)
@@ -106,9 +108,10 @@ class Closure:
 
 
 def _fitted(seen: Sequence[tuple[Grid, Array]], grid: Grid) -> tuple[Array, Array] | None:
-    """Where every program begins to write, and at which distances it writes on; None: no rule.
+    """The first offset that every program writes, and the further offsets from there; None: no
+    rule.
 
-    The rule is linear in the program's numbers, or in the row and column of a linear number.
+    The rule is linear in the program ids, or in the row and column of a linear id.
     """
     total = grid[0] * grid[1] * grid[2]
     distinct = {program: offsets for program, offsets in seen if offsets.size}
@@ -131,14 +134,14 @@ def _fitted(seen: Sequence[tuple[Grid, Array]], grid: Grid) -> tuple[Array, Arra
 
 
 def _features(programs: Array, width: int) -> Array:
-    """One, the row and the column of the first number in rows of that width, the other numbers."""
+    """A constant, row and column of the first id for rows of that width, and the other ids."""
     first = programs[:, 0]
     columns = [np.ones_like(first), first // width, first % width, programs[:, 1], programs[:, 2]]
     return np.stack(columns, axis=1)
 
 
 def _linear(features: Array, values: Array) -> Array | None:
-    """Whole numbers that give exactly these values; None where there are none."""
+    """Integer coefficients that give exactly these values; None where there are none."""
     found = np.linalg.lstsq(features.astype(np.float64), values.astype(np.float64), rcond=None)[0]
     whole = np.rint(found).astype(np.int64)
     exact: bool = bool((features @ whole == values).all())

@@ -1,4 +1,4 @@
-"""What one launch does while it is interpreted: every access checked, work counted where asked."""
+"""Observes one launch while it is interpreted: checks every access, and counts work if asked."""
 
 import sys
 from collections import Counter, defaultdict
@@ -33,15 +33,15 @@ Array = NDArray[Any]
 _LIBRARY = (str(Path(triton.__file__).parent), str(Path(__file__).parent.parent))
 _MOST_REPORTS = 100
 _ACCESS_WORK = 5000
-"""An access and the index arithmetic around it, however few lanes it has."""
+"""Cost of interpreting an access with its index arithmetic, in lanes, however few it has."""
 
 
 class ProbeDone(Exception):
-    """A probed program has shown where it begins to read."""
+    """A probed program has shown what it reads first."""
 
 
 class LaunchWatch:
-    """The books of one launch."""
+    """Checks and counts of one launch."""
 
     def __init__(
         self, kernel: str, regions: list[Region], *, line: int, counting: bool, raising: bool
@@ -53,9 +53,9 @@ class LaunchWatch:
         self.probing = False
         self.program: Grid = (0, 0, 0)
         self.unrolled: tuple[int, ...] = ()
-        """Trip numbers of the static loops that are being unrolled right now."""
+        """Iteration numbers of the static loops that are being unrolled."""
         self.work = 0
-        """What makes a program slow to interpret, in lanes; a million take about 0.2 s."""
+        """Cost of interpreting so far, in lanes; a million take about 0.2 s."""
         self._raising = raising
         self._reports: list[OutOfBounds] = []
         self._lanes = self._masked = self._useful = self._requested = 0
@@ -64,18 +64,19 @@ class LaunchWatch:
         self._places: set[object] = set()
         self._waiting: set[object] = set()
         self.mean_trips: float | None = None
-        """Mean trips of the first loop over all programs; None if unknown."""
+        """Mean trip count of the first loop over all programs; None if unknown."""
         self.trips: list[int | None] = []
-        """Trips of the first loop, for each program that began; None for one without a loop yet."""
+        """Trip count of the first loop, for each program that started; None for one without a loop
+        so far."""
         self._dots: Counter[str] = Counter()
         self._tiles: defaultdict[str, Counter[tuple[int, int, int]]] = defaultdict(Counter)
 
     def given(self, place: int) -> bool:  # noqa: ARG002 - books know
-        """Whether a storage holds what it was given, in the places of all programs."""
+        """Whether a storage still holds what it was given, in the elements of all programs."""
         return False
 
     def begin_program(self, program: Grid) -> None:
-        """A new program starts; nothing waits yet."""
+        """A new program starts, with no load in flight."""
         self.program = program
         self.trips.append(None)
         self._waiting.clear()
@@ -86,7 +87,7 @@ class LaunchWatch:
             self.trips[-1] = trips
 
     def waited(self) -> None:
-        """The threads of the program have waited for each other."""
+        """A barrier of the program's threads."""
 
     def end_program(self) -> None:
         """The program is over: its footprint joins the launch's."""
@@ -94,7 +95,8 @@ class LaunchWatch:
             region.close_program()
 
     def access(self, kind: Access, pointers: Untyped, mask: Array) -> Array:
-        """Check one access before it happens and count it; the mask of lanes that may go on.
+        """Check one access before it happens and count it; returns the mask of lanes that may go
+        on.
 
         Raises AccessOutOfBounds, or masks the offending lanes off and reports them.
         """
@@ -113,7 +115,9 @@ class LaunchWatch:
         return mask
 
     def begins(self, pointers: Untyped, mask: Array) -> None:
-        """In a probe: note where the program first reads each tensor; ProbeDone once it repeats."""
+        """In a probe: record what the program first reads of each tensor; ProbeDone once it
+        repeats.
+        """
         region = region_of(pointers.dtype)
         self._wait(region)
         if self._steps > 1:
@@ -125,7 +129,7 @@ class LaunchWatch:
             region.begins[-1] = int(active.min())
 
     def begin_probe(self, program: Grid) -> None:
-        """A new program starts, only to show where it begins to read."""
+        """A new program starts, only to show what it reads first."""
         self.begin_program(program)
         self.probing = True
         self._steps = 0
@@ -138,7 +142,7 @@ class LaunchWatch:
         self.work += elements
 
     def integer(self, elements: int) -> None:
-        """Elementwise integer, logical or comparing work; single numbers are the program's own."""
+        """Elementwise integer, logical or comparison work, without the program's scalars."""
         if elements > 1:
             self._integer += elements
             self.work += elements
@@ -148,7 +152,7 @@ class LaunchWatch:
         self._special += elements
 
     def reduction(self, elements: int) -> None:
-        """One reduction or scan over so many elements."""
+        """One reduction or scan over that many elements."""
         self.waited()
         self._reductions += 1
         self._reduced += elements
@@ -255,7 +259,7 @@ class LaunchWatch:
         region.touch(touched_sectors(active), write=kind != "load")
 
     def _wait(self, tensor: object) -> None:
-        """A load waits with those beside it, and anew when the same place loads again."""
+        """A load waits together with those beside it, and again when the same code repeats."""
         frame = _candidate_frame()
         code = (frame.f_code, frame.f_lasti) if frame is not None else None
         place = (tensor, code, self.unrolled)
@@ -281,6 +285,6 @@ def is_library(filename: str) -> bool:
 
 
 def candidate_line() -> int:
-    """The line that the candidate's code stands at; 0 when none of it is running."""
+    """The line of the candidate that is running; 0 when there is none."""
     frame = _candidate_frame()
     return frame.f_lineno if frame is not None else 0

@@ -1,4 +1,4 @@
-"""Where a launch may touch memory and what it touches: bounds, sectors, lanes of each argument."""
+"""The memory that a launch may access and does access: bounds, sectors, lanes per argument."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from workbench.kernels.records import Traffic
 from workbench.kernels.untyped import Untyped
 
 SECTOR = 32
-"""Bytes that L2 and DRAM move at least (CUDA Best Practices Guide, "Coalesced Access")."""
+"""Least bytes that L2 and DRAM transfer (CUDA Best Practices Guide, "Coalesced Access")."""
 LANES = 32
 _WIDEST = 16
-"""Bytes that one lane loads or stores at most in one instruction up to sm_90."""
+"""Most bytes that one lane loads or stores in one instruction up to sm_90."""
 _KEEP = 1 << 22
-"""Sectors that a program may leave behind unsorted before they are packed."""
+"""Sectors that a program may collect unsorted before they are packed."""
 
 Array = NDArray[Any]
 
@@ -47,7 +47,7 @@ class Region:
         return self.high - self.low
 
     def touch(self, sectors: Array, *, write: bool) -> None:
-        """Note sectors (absolute address over 32) of one access; duplicates are fine."""
+        """Add the sectors (absolute address over 32) of one access; duplicates are fine."""
         (self._written if write else self._touched).append(sectors)
         self._pending += sectors.size
         if self._pending > _KEEP:
@@ -56,7 +56,7 @@ class Region:
             self._pending = sum(a.size for a in (*self._touched, *self._written))
 
     def close_program(self) -> None:
-        """Add what one program touched to what all did."""
+        """Add what one program touched to the launch's total."""
         if not self._touched and not self._written:
             return
         own = _packed([*self._touched, *self._written])
@@ -71,7 +71,7 @@ class Region:
         self._touched, self._written, self._pending = [], [], 0
 
     def traffic(self, scale: float, each: float) -> Traffic:
-        """All of it; byte counts times `scale`, those of one program times `each`."""
+        """The total; byte counts times `scale`, those of one program times `each`."""
         return Traffic(
             loaded=round(self.loaded * scale),
             stored=round(self.stored * scale),
@@ -97,12 +97,12 @@ class ArgumentPointer(pointer_type):  # type: ignore[misc]
 
 
 def region_of(dtype: Untyped) -> Region | None:
-    """The region that a pointer of this type belongs to; None when nobody knows."""
+    """The region that a pointer of this type belongs to; None if unknown."""
     return dtype.region if isinstance(dtype, ArgumentPointer) else None
 
 
 def outside(addresses: Array, width: int, regions: list[Region]) -> Array:
-    """Which addresses do not lie, with all their `width` bytes, in one of the regions."""
+    """Which addresses are not, with all their `width` bytes, inside one of the regions."""
     if addresses.size and len(regions) == 1:
         low, high = regions[0].low, regions[0].high
         if int(addresses.min()) >= low and int(addresses.max()) + width <= high:
@@ -120,9 +120,9 @@ def nearest(address: int, regions: list[Region]) -> Region:
 
 
 def in_lane_order(addresses: Array, mask: Array) -> tuple[Array, Array]:
-    """Both flattened as a warp would walk them: the dimension with the smallest stride fastest.
+    """Both flattened in the order of lanes: the dimension with the smallest stride first.
 
-    That is how triton's coalescing pass orders lanes.
+    This is how triton's coalescing pass orders lanes.
     """
     if addresses.ndim < 2:
         return addresses.reshape(-1), mask.reshape(-1)
@@ -138,7 +138,7 @@ def in_lane_order(addresses: Array, mask: Array) -> tuple[Array, Array]:
 
 
 def requested_sectors(addresses: Array, mask: Array, width: int, inner: int) -> int:
-    """Sectors asked for by warps of 32 lanes, each taking the widest vector that is legal.
+    """Sectors requested by warps of 32 lanes, each with the widest legal vector.
 
     `addresses` and `mask` are in lane order, `inner` is the length of the fastest dimension.
     """
@@ -151,7 +151,7 @@ def requested_sectors(addresses: Array, mask: Array, width: int, inner: int) -> 
     sectors = (addresses // SECTOR).reshape(-1, group)
     lit = mask.reshape(-1, group)
     if not lit.all():
-        # A lane that is off asks for nothing: let it repeat what sorts first in its group.
+        # A masked lane requests nothing: let it repeat the first of its group.
         sectors = np.where(lit, sectors, 0)
         sectors.sort(axis=1)
         changes = int((sectors[:, 1:] != sectors[:, :-1]).sum())
@@ -207,9 +207,9 @@ def _pairs(seen: Array | None, first: int) -> int:
 
 
 def atomic_requests(addresses: Array) -> int:
-    """Updates that L2 makes one after another for active lanes, in lane order.
+    """Updates that L2 serializes for active lanes, in lane order.
 
-    Lanes of one warp on different words of a sector go together, lanes on one word do not
+    Lanes of one warp on different words of a sector are combined, lanes on one word are not
     (measured: 1.8 ns an update of one address, 2.5 ns a sector of a line).
     """
     whole = addresses.size // LANES * LANES
@@ -229,7 +229,7 @@ def _updates(groups: Array) -> Array:
 
 
 def _sharing(begins: list[int | None]) -> tuple[int, ...]:
-    """Distinct places among the first 1, 2, 4, ... probed programs."""
+    """Distinct sectors among the first 1, 2, 4, ... probed programs."""
     counts = []
     length = 1
     while length <= len(begins):

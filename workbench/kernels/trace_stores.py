@@ -1,7 +1,7 @@
-"""Which of a kernel's parameters it may store through, read from its text and its helpers'.
+"""Which of a kernel's parameters it may store through, from its text and its helpers'.
 
-A sample of programs shows what those programs store; the others may store through any parameter
-that is named here. So the answer errs on the side of more.
+A sample of programs shows what those programs store; others may store through any parameter named
+here. So this errs on the side of more parameters.
 """
 
 import ast
@@ -16,7 +16,7 @@ from typing import Any
 from workbench.kernels.untyped import Untyped
 
 _DEEPEST = 8
-"""Helpers that call helpers; beyond that every pointer counts as stored through (ours)."""
+"""Depth of helper calls; beyond it every pointer counts as stored through (ours)."""
 
 
 def stored_parameters(function: Callable[..., Any]) -> frozenset[str]:
@@ -25,7 +25,7 @@ def stored_parameters(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def heeds_updates(function: Callable[..., Any]) -> bool:
-    """Whether the kernel looks at what an atomic update gives back: a ticket, a lock."""
+    """Whether the kernel uses the results of atomic updates: a ticket, a lock."""
     return _heeds(function, _DEEPEST)
 
 
@@ -50,7 +50,7 @@ def _stored(function: Callable[..., Any], depth: int) -> frozenset[str]:
 
 
 class _Reading:
-    """One function's text: what flows into what, and what is stored through."""
+    """Data flow of one function's text, and what is stored through."""
 
     def __init__(self, function: Callable[..., Any], tree: ast.Module, depth: int) -> None:
         self._globals: dict[str, Any] = getattr(function, "__globals__", {})
@@ -74,7 +74,7 @@ class _Reading:
         return bool(derived & self._through)
 
     def heeds(self, tree: ast.Module) -> bool:
-        """Whether the result of an atomic update is more than dropped, here or in a helper."""
+        """Whether the result of an atomic update is used, here or in a helper."""
         dropped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if not isinstance(node, ast.Call):
@@ -105,7 +105,7 @@ class _Reading:
         self._flows.append((frozenset(into), frozenset(self._pointers(value))))
 
     def _pointers(self, node: ast.AST) -> Iterator[str]:
-        """Names in an expression that a pointer may come from: not what was loaded through one."""
+        """Names in an expression that a pointer may come from, not those it was loaded by."""
         if isinstance(node, ast.Call) and self._operation(node) in {"load", "load_tensor"}:
             return
         if isinstance(node, ast.Name):
@@ -114,9 +114,9 @@ class _Reading:
             yield from self._pointers(child)
 
     def _operation(self, call: ast.Call) -> str:
-        """Name of the language's function or of a method that a call makes; empty for others.
+        """Name of the function of the language, or of the method, that a call calls; else empty.
 
-        By the name it is called by: the interpreter puts functions of its own in their place.
+        By name, because the interpreter replaces the functions.
         """
         if isinstance(call.func, ast.Attribute):
             owner = self._resolved(call.func.value)
@@ -171,7 +171,7 @@ class _Reading:
 
 
 def _is_pure(called: object) -> bool:
-    """Python's own functions and Triton's on the host: they store nothing."""
+    """Whether it is a function of Python's, or a host function of Triton's, that stores nothing."""
     module = getattr(called, "__module__", None) or ""
     return module == "builtins" or module.startswith("triton") or isinstance(called, type)
 
@@ -182,7 +182,7 @@ def _given(call: ast.Call) -> Iterator[ast.AST]:
 
 
 def _argument(call: ast.Call, place: int, names: tuple[str, ...]) -> ast.AST:
-    """A call's argument by place or by name; the whole call where neither is there."""
+    """A call's argument by position or name; the whole call where there is neither."""
     for keyword in call.keywords:
         if keyword.arg in names:
             return keyword.value

@@ -1,9 +1,9 @@
-"""Which memory holds what a whole run would leave there, when only a sample of programs ran.
+"""Which memory holds what a complete run would leave there, although only a sample ran.
 
-A value that a sampled program stored is final if everything it read was: given from outside, or
-stored by a program that ran. Whatever another program may have written counts as unknown. So what
-is found in `stored` may be compared with the reference, and nothing else may. What was missing is
-noted too: `trace_closure` finds the programs that make it.
+A value that a sampled program stored is final if everything it read was: given by the host, or
+stored by a program that ran. What another program may have written counts as unknown. Only values
+found in `stored` may be compared with the reference. Missing inputs are recorded too, from which
+`trace_closure` finds the programs that produce them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,11 +25,11 @@ from workbench.kernels.untyped import Untyped
 Array = NDArray[Any]
 
 _FLAGS = 4096
-"""Bytes (ours)."""
+"""Size in bytes up to which a storage holds flags only (ours)."""
 _MOST_KEPT = 1 << 20
-"""Bytes of a storage that can be put back as it was (ours): semaphores, scratch of partial sums."""
+"""Bytes of a storage that is restored between calls (ours): semaphores, partial sums."""
 _MOST_SEEN = 64
-"""Programs of a launch whose needs and footprints are kept."""
+"""Programs of a launch whose inputs and footprints are kept."""
 
 
 class Stored(Struct, frozen=True):
@@ -44,12 +44,12 @@ class Slot(Struct, frozen=True):
     """An argument of one launch, the same in every call of a candidate."""
 
     launch: int
-    """Counted from the call's first."""
+    """Number of the launch in its call."""
     name: str
 
 
 class Want(Struct, frozen=True):
-    """What a program needs of others: bytes of a storage, by where they lie in it."""
+    """Bytes of a storage that a program needs from others, as offsets."""
 
     program: Grid
     slots: tuple[Slot, ...]
@@ -58,7 +58,7 @@ class Want(Struct, frozen=True):
 
 
 class Storage:
-    """One storage that a kernel was handed."""
+    """One storage that a kernel was given."""
 
     def __init__(self, tensor: torch.Tensor, *, known: bool) -> None:
         self.tensor = tensor
@@ -68,22 +68,22 @@ class Storage:
         self.written = False
         """Programs that did not run may have written to it."""
         self.slots: list[Slot] = []
-        """Through which launches of this call may write to it."""
+        """Arguments through which launches of this call may write to it."""
         self.stored: list[Stored] = []
         self._sorted: Array | None = None
 
     def add(self, stored: Stored) -> None:
-        """Note final values."""
+        """Add final values."""
         self.stored.append(stored)
         self._sorted = None
 
     def forget(self, *, before: int) -> None:
-        """Drop what launches before that one stored: it may have been overwritten."""
+        """Drop what earlier launches stored: it may have been overwritten."""
         self.stored = [one for one in self.stored if one.launch >= before]
         self._sorted = None
 
     def missing(self, addresses: Array) -> Array:
-        """Those of the addresses that no program which ran stored to for good."""
+        """Those of the addresses for which no program that ran stored a final value."""
         if self._sorted is None:
             parts = [one.addresses for one in self.stored]
             self._sorted = np.unique(np.concatenate(parts)) if parts else np.empty(0, np.uint64)
@@ -91,7 +91,7 @@ class Storage:
 
 
 class Book:
-    """Every storage that launches of a call were handed, by its address."""
+    """Every storage that launches of a call were given, by its address."""
 
     def __init__(
         self,
@@ -101,31 +101,31 @@ class Book:
         self._known = known
         """Whether the host left a tensor's contents as they would be on a GPU."""
         self._unwritten = unwritten
-        """Whether nothing but an allocation made a tensor."""
+        """Whether a tensor was only allocated."""
         self._storages: dict[int, Storage] = {}
         self._launches = 0
         self._first = 0
-        """Launches before this call."""
+        """Number of launches before this call."""
         self._names: dict[int, str] = {}
         self._tentative: dict[int, list[Stored]] = {}
         self._wants: dict[int, dict[tuple[Grid, tuple[Slot, ...]], list[Array]]] = {}
         self.footprints: dict[Slot, list[tuple[Grid, Array]]] = {}
-        """What programs wrote through an argument, final or not, by where it lies."""
+        """What programs wrote through an argument, final or not, as offsets."""
         self.heeding: set[Slot] = set()
-        """Arguments of kernels that look at what atomic updates give back."""
+        """Arguments of kernels that use the results of atomic updates."""
         self.closed: dict[Slot, Array] = {}
-        """Offsets that atomics of no other programs than those which run go to."""
+        """Offsets whose atomic updates all come from programs that run."""
         self.ways: dict[int, Everywhere] = {}
-        """By launch of this call, of which only some programs run: which others go their way."""
+        """By launch of this call that runs as a sample: which other programs take the same path."""
         self.changed: frozenset[int] = frozenset()
-        """Storages that an earlier call changed and nobody put back."""
+        """Storages that an earlier call changed and nobody restored."""
         self._before: dict[int, tuple[torch.Tensor, torch.UntypedStorage | None]] = {}
-        """What storages held before any kernel was handed them; None of what is too large."""
+        """What storages held before any kernel ran; None where they are too large."""
         self.partial = False
-        """The launch at hand runs a part of its programs only."""
+        """The current launch runs only a part of its programs."""
         self._writable: frozenset[int] = frozenset()
         self._relied = False
-        """A program of the launch at hand read what others of it may write."""
+        """A program of the current launch read what others of it may write."""
 
     def stored_in(self, tensor: torch.Tensor) -> list[Stored]:
         """Final values in a tensor's storage, by the program that stored them."""
@@ -133,7 +133,7 @@ class Book:
         return [] if storage is None else storage.stored
 
     def tentative_in(self, tensor: torch.Tensor) -> list[Stored]:
-        """Values there that are final if flags, which are all else that they rest on, say so."""
+        """Values there that are final provided that flags, their only other input, say so."""
         storage = self._storages.get(storage_address(tensor))
         if storage is None or not storage.slots:
             return []
@@ -148,12 +148,12 @@ class Book:
         return storage is not None and storage.tensor.untyped_storage().nbytes() <= _FLAGS
 
     def given(self, place: int) -> bool:
-        """Whether a storage holds what the host put there, whoever looks."""
+        """Whether a storage holds what the host put there, for every program."""
         storage = self._storages.get(place)
         return storage is not None and storage.known and not storage.slots and not storage.written
 
     def slots_of(self, tensor: torch.Tensor) -> tuple[Slot, ...]:
-        """Through which launches of this call a tensor's storage may have been written to."""
+        """Arguments through which launches of this call may have written to a tensor's storage."""
         storage = self._storages.get(storage_address(tensor))
         return () if storage is None else tuple(storage.slots)
 
@@ -164,12 +164,12 @@ class Book:
 
     @property
     def wanting(self) -> bool:
-        """Whether a program of this call needs anything of others."""
+        """Whether a program of this call needs anything from others."""
         return bool(self._wants)
 
     @property
     def wants(self) -> dict[int, list[Want]]:
-        """What programs of each launch of this call need of others, in the order they ran."""
+        """What programs of each launch of this call need from others, in the order they ran."""
         return {
             launch: [
                 Want(program, slots, np.unique(np.concatenate(parts)))
@@ -180,11 +180,11 @@ class Book:
 
     @property
     def launch(self) -> int:
-        """The launch at hand, counted from the call's first."""
+        """Number of the current launch in its call."""
         return self._launches - self._first - 1
 
     def new_call(self) -> None:
-        """The launches from here on are another call's."""
+        """The launches from here on belong to another call."""
         self._first = self._launches
         self.ways.clear()
         for storage in self._storages.values():
@@ -222,8 +222,9 @@ class Book:
             self._before[place] = tensor, kept
 
     def put_back(self) -> frozenset[int]:
-        """Give every storage what it held before any kernel ran, so that another call finds what
-        the first one found; those that are too large for it.
+        """Restore what every storage held before any kernel ran, for another call.
+
+        Storages that are too large stay as they are.
         """
         for tensor, held in self._before.values():
             if held is not None:
@@ -235,14 +236,14 @@ class Book:
         """The launch is over; what others of its programs may have written is unknown."""
         for place in self._writable if partial else ():
             storage = self._storages[place]
-            # Cut short: programs may have read what others were still to write.
+            # Cut short: programs may have read what later ones would have written.
             storage.forget(before=self._launches + self._relied)
             storage.written = True
 
     def reads(self, program: Grid, place: int | None, addresses: Array, own: Array | None) -> bool:
-        """Whether what lies at the addresses is final; `own` is what the program stored itself.
+        """Whether the values at the addresses are final; `own` is what the program stored itself.
 
-        What is missing is noted as wanted.
+        What is missing is recorded as wanted.
         """
         storage = None if place is None else self._storages.get(place)
         if storage is None:
@@ -261,9 +262,9 @@ class Book:
         return not missing.size
 
     def adds(self, program: Grid, place: int | None, addresses: Array) -> bool:
-        """Whether the atomic updates of a place all come from programs that run.
+        """Whether the atomic updates of an address all come from programs that run.
 
-        Then what they give back is right too: any order of programs is a lawful one.
+        Then their results are right too: any order of programs is legal.
         """
         name = None if place is None else self._names.get(place)
         if place is None or name is None:
@@ -281,7 +282,7 @@ class Book:
             wants.setdefault((program, slots), []).append(offsets)
 
     def wrote(self, program: Grid, place: int, addresses: Array) -> None:
-        """Note where a program wrote, whatever its values are worth."""
+        """Record where a program wrote, whether or not the values are final."""
         name = self._names.get(place)
         if name is not None:
             seen = self.footprints.setdefault(Slot(self.launch, name), [])
@@ -289,11 +290,11 @@ class Book:
                 seen.append((program, addresses - np.uint64(place)))
 
     def stores(self, place: int, program: Grid, addresses: Array) -> None:
-        """Note the final values that one program stored."""
+        """Record the final values that one program stored."""
         self._storages[place].add(Stored(self._launches, program, addresses))
 
     def spoils(self, place: int, program: Grid, addresses: Array, *, but_for_flags: bool) -> None:
-        """A program stored there what depends on programs that did not run."""
+        """A program stored values there that depend on programs that did not run."""
         if but_for_flags:
             found = self._tentative.setdefault(place, [])
             found.append(Stored(self._launches, program, addresses))
@@ -302,14 +303,14 @@ class Book:
         storage.written = True
 
     def spoils_all(self) -> None:
-        """A program stored through a pointer that nobody can place."""
+        """A program stored through a pointer whose tensor is unknown."""
         for storage in self._storages.values():
             storage.forget(before=self._launches + 1)
             storage.written = True
 
 
 class BookWatch(LaunchWatch):
-    """The books of one launch, with those of memory."""
+    """The watch of one launch that also records which memory is final."""
 
     book: Book
 
@@ -323,10 +324,10 @@ class BookWatch(LaunchWatch):
         self._final = self._but_for_flags = True
         self._own: dict[int, list[Array]] = {}
         self._updated: set[int] = set()
-        """Storages that it updated: a sum of what all programs add is no flag for itself."""
+        """Storages that it updated atomically: a sum of all programs is no flag for itself."""
 
     def access(self, kind: Access, pointers: Untyped, mask: Array) -> Array:
-        """Check and count an access, and keep the books."""
+        """Check and count an access, and record what it reads and stores."""
         allowed = super().access(kind, pointers, mask)
         region = region_of(pointers.dtype)
         place = None if region is None else region.low
@@ -349,7 +350,7 @@ class BookWatch(LaunchWatch):
         return allowed
 
     def end_program(self) -> None:
-        """What it stored is final if all it read was; else it may stand for nothing."""
+        """Its stores are final if all it read was; otherwise they are unknown."""
         super().end_program()
         for place, parts in self._own.items():
             addresses = np.unique(np.concatenate(parts))
@@ -361,9 +362,10 @@ class BookWatch(LaunchWatch):
                 self.book.spoils(place, self.program, addresses, but_for_flags=flags)
 
     def _reads(self, kind: Access, place: int | None, addresses: Array, own: Array | None) -> bool:
-        """Whether a load, or an atomic update, meets nothing that other programs should have left.
+        """Whether a load, or an atomic update, depends on nothing that other programs should have
+        left.
 
-        An update adds to what all programs do; it is final where all that do have run.
+        An update adds to what all programs add; it is final where all of those have run.
         """
         if kind == "atomic" and self.book.partial:
             return self.book.adds(self.program, place, addresses)
@@ -371,7 +373,7 @@ class BookWatch(LaunchWatch):
 
 
 def _among(wanted: Array, ordered: Array) -> Array:
-    """Which of `wanted` are in the ordered array."""
+    """Which of `wanted` are in the sorted array."""
     if not ordered.size:
         return np.zeros(wanted.shape, dtype=np.bool_)
     at = np.minimum(np.searchsorted(ordered, wanted), ordered.size - 1)

@@ -1,5 +1,6 @@
 """Several GPUs in one session: one candidate on each, a sick one left out, commits in one order."""
 
+import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -166,6 +167,53 @@ def test_a_gpu_whose_workers_do_not_start_is_left_out_and_the_last_one_says_why(
     assert ear.wasted > 0
     with pytest.raises(WorkbenchError, match="did not start"):
         fleet(1).work(turn(), job)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_falls_sick_or_is_given_up_no_gpu_works_for_two_and_nobody_is_forgotten(seed):
+    """Many candidates at once on four GPUs, of which up to three fall sick in the middle."""
+    rng = random.Random(seed)
+    out: list[str] = []
+    shared = fleet(4, out.append)
+    ill = {n: rng.randint(1, 6) for n in rng.sample(range(4), rng.randint(1, 3))}
+    busy, done, lock = [False] * 4, [0] * 4, threading.Lock()
+    after_sick: list[int] = []
+
+    def job(station: Station) -> GateReport:
+        with lock:
+            assert not busy[station.index], "two candidates on one GPU"
+            busy[station.index] = True
+            done[station.index] += 1
+            if done[station.index] > ill.get(station.index, 1000):
+                after_sick.append(station.index)
+            fell = done[station.index] == ill.get(station.index)
+        time.sleep(0.001)
+        with lock:
+            busy[station.index] = False
+        return sick(station) if fell else on(station)
+
+    turns = [turn(come=rng.random() < 0.3) for _ in range(40)]
+
+    def ask(ear: Ear) -> GateReport | None:
+        try:
+            return shared.work(ear, job)
+        except GivenUp:
+            return None
+
+    given_up = rng.sample(turns, 8)
+    with ThreadPoolExecutor(len(turns)) as pool:
+        asked = [pool.submit(ask, ear) for ear in turns]
+        for ear in given_up:
+            ear.give_up()
+            shared.wake()
+        found = [one.result(SECONDS) for one in asked]
+    assert after_sick == [], "a GPU that fell sick was used again"
+    fell = {n for n, after in ill.items() if done[n] >= after}
+    assert len(out) == len(fell)
+    for ear, one in zip(turns, found, strict=True):
+        assert one is not None or ear in given_up
+        assert one is None or one.verdict is Verdict.ACCEPTED, "requeued on one that is well"
+    assert sum(one.gpu_seconds for one in found if one) <= sum(done)
 
 
 def test_candidates_go_ahead_on_other_gpus_only_where_there_are_some():

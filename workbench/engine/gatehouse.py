@@ -305,7 +305,8 @@ class Gatehouse:
         with self._billing:
             inspected = 0.0 if self._inspection_paid else self._facts().gpu_seconds
             self._inspection_paid = True
-        profilers = [one for one in self._profilers.values() if one is not None]
+        # A copy: a candidate on another GPU may add its own meanwhile.
+        profilers = [one for one in list(self._profilers.values()) if one is not None]
         return inspected + sum(one.unbilled() for one in profilers)
 
     def _root(self, transition: Transition) -> Transition:

@@ -1,4 +1,4 @@
-"""What an address may serve for: alignment, and whether two tensors share memory."""
+"""What host code may do with an address: check alignment, and whether two tensors share memory."""
 
 import ast
 
@@ -19,23 +19,23 @@ from workbench.gate.policy.values import (
 
 _ADDRESS = Plain(address=True)
 _WIDEST = 512
-"""Bytes of the widest alignment that may be asked for: what torch's allocator on a GPU gives. More
-tells where a tensor lies, which is chance on one machine and a mark of the machine on another."""
+"""Largest alignment, bytes, that may be tested: that of torch's GPU allocator. Finer bits reveal
+where a tensor lies, which varies from call to call and identifies a machine."""
 _ALIGNING = ast.Mod | ast.BitAnd
 _KEEPING = _ALIGNING | ast.Add | ast.Sub | ast.BitOr | ast.BitXor
-"""Operators whose result says of an address no more than its last digits, or where memory ends."""
+"""Operators whose result reveals only the last bits of an address, or the end of a buffer."""
 _KEPT_BY = frozenset({"format", "hex", "int", "max", "min", "repr", "str"})
-"""Functions of numbers that give an address again."""
+"""Functions of numbers whose result is an address again."""
 _TOLD_BY = frozenset({"all", "any", "bool", "print"})
 _TEXTS = frozenset({"format", "hash", "repr", "str"})
-"""Functions that give away where an object lies, unless its class says otherwise."""
+"""Functions whose result reveals an object's address, unless its class defines otherwise."""
 
 
 class Addresses(State):
-    """Follows addresses."""
+    """Tracks addresses."""
 
     def has_address(self, value: Value) -> bool:
-        """Whether an address is in there, containers included."""
+        """Whether a value is or contains an address."""
         if value == PLAIN or not value:  # as nearly always
             return False
         return _ADDRESS in self.within(value)
@@ -54,7 +54,7 @@ class Addresses(State):
         return ADDRESS
 
     def compare_addresses(self, values: list[Value], node: ast.Compare) -> None:
-        """Refuse to compare an address with anything but another or nothing."""
+        """Refuse to compare an address with anything but another address or None."""
         if not any(_ADDRESS in value for value in values):
             return
         operands = [node.left, *node.comparators]
@@ -65,12 +65,12 @@ class Addresses(State):
                 self.refuse("policy.address", node)
 
     def of_address(self, value: Value, node: ast.AST) -> None:
-        """Refuse what picks something out by an address: an index, a text's method."""
+        """Refuse to select something by an address: an index, a text's method."""
         if _ADDRESS in value and not self.telling:
             self.refuse("policy.address", node)
 
     def by_function(self, path: str, given: Value, node: ast.AST) -> Value:
-        """What a function of numbers makes of an address, or of objects that lie somewhere."""
+        """The result of a function of numbers for an address, or for objects with one."""
         name = path.rsplit(".", 1)[-1]
         lies = name in _TEXTS and any(map(self.shows_address, given))
         if not lies and not self.has_address(given):
@@ -85,7 +85,7 @@ class Addresses(State):
         return ADDRESS
 
     def shows_address(self, atom: Atom) -> bool:
-        """Whether an object's text and hash are made of where it lies."""
+        """Whether an object's text and hash depend on its address."""
         match atom:
             case Function() | Bound():
                 return True
@@ -95,7 +95,7 @@ class Addresses(State):
         return False
 
     def remember(self, holder: Atom, value: Value, node: ast.AST) -> None:
-        """Refuse to keep an address in what outlives the call."""
+        """Refuse to store an address in what outlives the call."""
         if self.now is Phase.SETUP or not self.has_address(value):
             return
         match holder:
@@ -107,7 +107,7 @@ class Addresses(State):
             self.forget(value, node)
 
     def forget(self, value: Value, node: ast.AST) -> None:
-        """Refuse to keep an address under a name that outlives the call."""
+        """Refuse to bind an address to a name that outlives the call."""
         if self.now is Phase.CALL and self.has_address(value):
             self.refuse("policy.caches-output", node)
 

@@ -1,4 +1,4 @@
-"""What calling a value does: the candidate's functions and classes, and what hides in objects."""
+"""Calls in the abstract interpreter: the candidate's functions, classes and callable objects."""
 
 import ast
 
@@ -48,14 +48,14 @@ _CONTEXT: Value = frozenset({Known("torch.autograd.function.FunctionCtx")})
 
 
 class Calls(Stories):
-    """Calls values."""
+    """The layer that calls values."""
 
     def run_body(self, function: Function, frame: Frame) -> None:
-        """Evaluate a function's body in a frame; the layer of statements does it."""
+        """Evaluate a function's body in a frame; implemented by the layer of statements."""
         raise NotImplementedError
 
     def call(self, value: Value, arguments: Arguments, node: ast.AST, frame: Frame) -> Value:
-        """Everything that calling the value may give."""
+        """Everything that calling the value may return."""
         if len(value) == 1:  # as nearly always
             return self._call_atom(next(iter(value)), arguments, node, frame)
         return join(self._call_atom(atom, arguments, node, frame) for atom in value)
@@ -108,7 +108,7 @@ class Calls(Stories):
         return UNKNOWN
 
     def _as_call(self, node: ast.AST) -> ast.Call:
-        """A call node for what a decorator or a library function calls; one per place."""
+        """A call node for calls by a decorator or a library function; one per place."""
         called = ast.Call(func=ast.Name(id="call", ctx=ast.Load()), args=[], keywords=[])
         return self.implied.setdefault(node, ast.copy_location(called, node))
 
@@ -151,7 +151,7 @@ class Calls(Stories):
         if isinstance(atom, Holder) and atom.path in _VIEW_MODULES:
             return given.get(0, "input")
         if isinstance(atom, Items) and atom.kind == "sequential":
-            # Every layer may get what any other gives.
+            # Every layer may receive what any other returns.
             flowing = given.get(0, "input")
             for _ in range(2):
                 flowing |= self.call(self.contents(atom).all(), Arguments((flowing,)), node, frame)
@@ -191,19 +191,19 @@ class Calls(Stories):
         return activation.result
 
     def _check_cached(self, given: Arguments, result: Value, node: ast.AST) -> None:
-        """Refuse a cache of what tensors give; an object that has some is just a key for sizes."""
+        """Refuse a cache of results that hold tensors, unless it is keyed by sizes only."""
         keys = self.within(given.all())
         shown = any(isinstance(atom, Tensor) for atom in keys) or self.has_address(given.all())
         if shown or (self.may_hold_tensor(given.all()) and self.may_hold_tensor(result)):
             self.refuse("policy.caches-output", node)
 
     def generates(self, node: FunctionNode) -> bool:
-        """Whether calling the function gives an iterator; most files have none."""
+        """Whether calling the function returns a generator; most files have none."""
         found = survey(self.tree)
         return bool(found.of(ast.Yield) or found.of(ast.YieldFrom)) and is_generator(node)
 
     def bind_parameters(self, function: Function, given: Arguments) -> dict[str, Value]:
-        """The value of each parameter; what may or may not be given joins its default."""
+        """The value of each parameter; one that may be missing also has its default."""
         spec = function.node.args
         self.asked.add((function.node, DEFAULTS))
         defaults = self.defaults.get(function.node, {})
@@ -237,7 +237,7 @@ class Calls(Stories):
         if len(known) < _MOST_CONTEXTS:
             known[key] = Activation(Scope(function.scope, function.node))
             return known[key], bindings
-        # Too many ways to call it: one activation stands for the rest, run anew as it grows.
+        # Too many contexts: one activation stands for the rest, evaluated again as it grows.
         common = known.setdefault((), Activation(Scope(function.scope, function.node)))
         for name, value in bindings.items():
             old = common.scope.ever.get(name, EMPTY)
@@ -292,7 +292,7 @@ class Calls(Stories):
         return self.fill(made, given, node, frame)
 
     def hand_over(self, value: Value, node: ast.AST, *, classes: bool = False) -> None:
-        """Follow functions and objects that are given to a library."""
+        """Evaluate functions and objects that are given to a library, which may call them."""
         super().hand_over(value, node, classes=classes)
         for atom in value:
             if isinstance(atom, Instance):
@@ -305,7 +305,7 @@ def sorted_items(bindings: dict[str, Value]) -> list[tuple[str, Value]]:
 
 
 def _extended(owner: Descriptor, name: str, given: Arguments) -> Descriptor:
-    """What `setter`, `deleter` or `getter` of a property makes of it."""
+    """The property after `setter`, `deleter` or `getter`."""
     function = given.get(0, f"f{name[:3]}")
     if name == "getter":
         return Descriptor("property", owner.function | function, owner.setter)

@@ -1,4 +1,4 @@
-"""Whether a candidate's text keeps to what host code may do, before any of it runs."""
+"""Whether a candidate's source keeps to what host code may do, before any of it runs."""
 
 import ast
 import time
@@ -36,7 +36,7 @@ __all__ = ["check", "check_bytes", "explain_policy", "input_kinds"]
 
 Kind = Literal["tensor", "number", "several", "unknown", "tensors"]
 """What one input of a problem is: `several` is one argument that is a list of tensors, `tensors`
-stands for any number of arguments that are all tensors."""
+any number of tensor arguments."""
 
 LARGEST_SOURCE = 1 << 20
 """Bytes; ours. The largest lifted KernelBench level 3 network is a quarter of it."""
@@ -44,13 +44,14 @@ DEEPEST_SOURCE = 120
 """Levels of nesting in the syntax tree; ours. Hand-written kernels stay under 30."""
 _MOST_ROUNDS = 40
 _REMEMBERED = 4
-"""Files whose report is kept: a verdict without a session asks before its workers and after."""
+"""Files whose report is cached: a verdict without a session checks before its workers start and
+after."""
 _FUNCTIONS = (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef)
 _NUMBERS = frozenset({"int", "float", "bool", "str"})
 
 
 def check_bytes(content: bytes, inputs: Sequence[Kind] = ()) -> StageReport:
-    """As `check`, for a file's bytes, which need not be text. Asked again, it remembers."""
+    """As `check`, for a file's bytes, which need not be text. Reports are cached."""
     return _checked(content, tuple(inputs))
 
 
@@ -63,7 +64,7 @@ def _checked(content: bytes, inputs: tuple[Kind, ...]) -> StageReport:
 
 
 def check(source: str, inputs: Sequence[Kind] = ()) -> StageReport:
-    """Judge a candidate's text. Pure: runs nothing of it, imports no torch, raises nothing.
+    """Judge a candidate's source. Pure: runs nothing of it, imports no torch, never raises.
 
     `inputs` says what each argument of `ModelNew.forward` is, as `input_kinds` reads it from the
     problem; without it every argument counts as a tensor unless it is annotated as a number.
@@ -79,7 +80,7 @@ def check(source: str, inputs: Sequence[Kind] = ()) -> StageReport:
 
 
 def input_kinds(problem: str) -> tuple[Kind, ...]:
-    """What each element of a problem's `get_inputs()` is, from its text; empty when unclear."""
+    """What each element of a problem's `get_inputs()` is, from its source; empty when unclear."""
     try:
         machine = Machine(_parse(problem), ())
         machine.run_module()
@@ -118,7 +119,7 @@ def _findings(source: str, inputs: Sequence[Kind]) -> list[Finding]:
 
 
 def _decisive_first(found: Finding) -> tuple[bool, int]:
-    """What is there comes before what is missing, then in the order of the file."""
+    """What is present comes before what is missing, then in the order of the file."""
     return found.code in ("policy.no-launch", "policy.unresolved"), found.line or 0
 
 
@@ -131,14 +132,14 @@ def _parse(source: str) -> ast.Module:
 
 
 class Machine(Kernels):
-    """Runs a file in the abstract, until nothing new is learnt."""
+    """Interprets a file abstractly until a fixed point is reached."""
 
     def __init__(self, tree: ast.Module, inputs: Sequence[Kind]) -> None:
         super().__init__(allowed(), tree)
         self.inputs = tuple(inputs)
 
     def run(self) -> None:
-        """Evaluate everything a worker would run, and then look at what nothing runs."""
+        """Evaluate everything that a worker would run, then check what nothing runs."""
         for _ in range(_MOST_ROUNDS):
             self.round += 1
             self.changed = False
@@ -172,7 +173,7 @@ class Machine(Kernels):
         for model in classes:
             made = self.call(frozenset({model}), Arguments(rest=PLAIN), model.node, setup)
             for name in list(self.every_member(model.node)):
-                # The judge moves, loads and prints modules; overriding that is running code then.
+                # The judge moves, loads and prints modules, which would run overridden methods.
                 if name in self.allowed.module_methods:
                     self._call_override(made, name, model.node, setup)
             self._call_model(made, model.node)
@@ -196,7 +197,7 @@ class Machine(Kernels):
                 self.call(frozenset({forward}), self._inputs(forward), node, frame)
 
     def _inputs(self, forward: object) -> Arguments:
-        """What forward gets: as the problem says, or by its annotations."""
+        """The arguments of forward: as the problem defines them, or by their annotations."""
         function = forward.function if isinstance(forward, Bound) else forward
         if not isinstance(function, Function):
             return Arguments((INPUT,))
@@ -233,7 +234,7 @@ class Machine(Kernels):
         return ()
 
     def sweep(self) -> None:
-        """What nothing calls cannot compute, but must not hide what would be refused anywhere."""
+        """Check code that nothing calls: it cannot compute, but must not hide refused code."""
         for node in _live_functions(self.tree):
             if node not in self.reached:
                 for inner in own_nodes(node):

@@ -1,4 +1,4 @@
-"""How values are compared: methods that Python asks by itself, and tensors that it would read."""
+"""Comparisons in the abstract interpreter: methods that Python calls, and reads of tensors."""
 
 import ast
 
@@ -18,10 +18,10 @@ from workbench.gate.policy.values import (
 
 
 class Comparisons(Containers):
-    """Compares, searches and sorts."""
+    """The layer that compares, searches and sorts."""
 
     def compared(self, values: list[Value], node: ast.AST, frame: Frame) -> None:
-        """Follow the methods by which objects of the file are compared with the other values."""
+        """Evaluate the methods by which objects of the file are compared with other values."""
         every = join(values)
         every |= self.iterate_containers(every)
         asked = {"__contains__": values[0], "__eq__": every}
@@ -34,14 +34,14 @@ class Comparisons(Containers):
                     self.call(frozenset({method}), given, node, frame)
 
     def _search(self, atom: Instance, node: ast.Compare, frame: Frame) -> None:
-        """`in` an object that has no `__contains__`: Python goes through its elements."""
+        """`in` on an object without `__contains__`: Python iterates over its elements."""
         looks = any(isinstance(op, ast.In | ast.NotIn) for op in node.ops)
         walks = any(self.find_member(atom.node, name) for name in ("__iter__", "__getitem__"))
         if looks and walks:
             self.iterate_instance(atom, node, frame)
 
     def compare_own(self, atom: Instance, node: ast.AST) -> None:
-        """Follow how objects of a class are compared, as the keys of a dict are by themselves."""
+        """Evaluate how objects of a class are compared, as for the keys of a dict."""
         for method in self.find_member(atom.node, "__eq__"):
             if isinstance(method, Function):
                 given = Arguments((frozenset({atom}), frozenset({atom}) | PLAIN))
@@ -49,7 +49,7 @@ class Comparisons(Containers):
                 self.call(frozenset({method}), given, node, frame)
 
     def order(self, elements: Value, given: Arguments, node: ast.AST, frame: Frame) -> None:
-        """Sorting: it compares the elements, or what `key` makes of them."""
+        """Sorting: it compares the elements, or what `key` returns for them."""
         keyer = dict(given.keywords).get("key", EMPTY)
         keys = self.call(keyer, Arguments((elements,)), node, frame) if keyer else elements
         if has_tensor(keys) and frame.phase is Phase.CALL:

@@ -1,4 +1,4 @@
-"""What containers hold: iterating, subscripting and the methods of lists and dicts."""
+"""Containers in the abstract interpreter: iteration, subscripts, methods of lists and dicts."""
 
 import ast
 
@@ -36,7 +36,7 @@ _MERGES = frozenset({"extend", "update", "union"})
 
 
 class Containers(Members):
-    """Reads and writes containers."""
+    """The layer that reads and writes containers."""
 
     def make_list(self, site: ast.AST, elements: Value) -> Value:
         """A list made at that place."""
@@ -59,7 +59,7 @@ class Containers(Members):
         return frozenset({items})
 
     def fill(self, atom: Instance, given: Arguments, node: ast.AST, frame: Frame) -> Value:
-        """An object whose class has no constructor of its own: its fields get what is given."""
+        """An object whose class has no constructor of its own: its fields get the arguments."""
         receiver: Value = frozenset({atom})
         if "typing.TypedDict" in self.library_bases(atom.node):
             return self.make_dict(node, dict(given.keywords), given.rest)
@@ -69,7 +69,7 @@ class Containers(Members):
         lineage = self.lineage(atom.node)
         named = "typing.NamedTuple" in self.library_bases(atom.node) and len(lineage) == 1
         fields, rest = ordered_fields(lineage), Arguments(rest=given.all())
-        # What cannot be told apart may be any of what is given.
+        # Fields whose order is unknown may get any of the arguments.
         sure = named or not fields or not given.all()
         known = sure or dataclasses_in_order(lineage, self.tree)
         for place, name in enumerate(fields):
@@ -92,7 +92,7 @@ class Containers(Members):
     # ------------------------------------------------------------------------------ iterating
 
     def iterate(self, value: Value, node: ast.AST, frame: Frame) -> Value:
-        """What a loop over the value yields."""
+        """The values of a loop over the value."""
         return join(self._iterate_atom(atom, node, frame) for atom in value)
 
     def _iterate_atom(  # noqa: PLR0911 - one case per kind of value
@@ -121,19 +121,19 @@ class Containers(Members):
         return UNKNOWN
 
     def compared(self, values: list[Value], node: ast.AST, frame: Frame) -> None:
-        """Follow how objects are compared; the layer of comparisons does it."""
+        """Evaluate how objects are compared; implemented by the layer of comparisons."""
         raise NotImplementedError
 
     def order(self, elements: Value, given: Arguments, node: ast.AST, frame: Frame) -> None:
-        """Sorting; the layer of comparisons does it."""
+        """Sorting; implemented by the layer of comparisons."""
         raise NotImplementedError
 
     def resume(self, atom: Items, frame: Frame) -> None:
-        """Go on with what makes its elements one by one; the layer of stories knows."""
+        """Advance a lazy iterator; implemented by the layer of stories."""
         raise NotImplementedError
 
     def iterate_instance(self, atom: Instance, node: ast.AST, frame: Frame) -> Value:
-        """What a loop over an object of the candidate's yields."""
+        """The values of a loop over an object of the candidate."""
         receiver: Value = frozenset({atom})
         if "typing.NamedTuple" in self.library_bases(atom.node):
             return join(self.fields(atom.node))
@@ -150,7 +150,7 @@ class Containers(Members):
         return self.call(getter, Arguments((PLAIN,)), node, frame)
 
     def spread(self, atom: Atom, node: ast.AST, frame: Frame) -> Value:
-        """What a dict or `**` takes out of an object: what `keys` names, or its elements."""
+        """What a dict or `**` takes from an object: the values for `keys`, or its elements."""
         receiver: Value = frozenset({atom})
         if not isinstance(atom, Instance) or not self.find_member(atom.node, "keys"):
             return self._iterate_atom(atom, node, frame)
@@ -164,7 +164,7 @@ class Containers(Members):
         return [self.member(owner, name) for name in field_names(owner)]
 
     def unpack(self, value: Value, count: int, node: ast.AST, frame: Frame) -> list[Value]:
-        """The value taken apart into `count` values, by position where positions are known."""
+        """The value unpacked into `count` values, by position where positions are known."""
         parts = [EMPTY] * count
         for atom in value:
             if isinstance(atom, Tuple) and len(atom.items) == count:
@@ -194,7 +194,7 @@ class Containers(Members):
         return join(self._subscript_atom(atom, index, key, node, frame) for atom in value)
 
     def check_key(self, key: Value, containers: Value, new: Value, node: ast.AST) -> None:
-        """Refuse a container that keeps tensors, `new` among them, under addresses."""
+        """Refuse a container that holds tensors, including `new`, by addresses."""
         parts = self._parts(key)
         if Plain(address=True) not in parts and not has_tensor(parts):
             return
@@ -261,11 +261,11 @@ class Containers(Members):
         return self._under(atom, key)
 
     def _under(self, atom: Items, key: Key) -> Value:
-        """What a container holds under a key; everything where the key is not known."""
+        """What a container holds under a key; everything where the key is unknown."""
         contents = self.contents(atom)
         if not isinstance(key, str) or atom.kind not in ("dict", "meta"):
             return contents.all()
-        # What a grid function asks for and the launch did not pass is autotune's to choose.
+        # A parameter that a grid function reads and the launch does not pass is chosen by autotune.
         missing = PLAIN if atom.kind == "meta" else EMPTY
         return contents.keyed.get(key, missing) | contents.elements
 
@@ -296,7 +296,7 @@ class Containers(Members):
     def call_named_tuple(
         self, atom: Instance | Class, name: str, given: Arguments, node: ast.AST, frame: Frame
     ) -> Value:
-        """`_replace`, `_asdict` and the like: all objects of a class share their fields."""
+        """`_replace`, `_asdict` and the like; all objects of a class share their fields."""
         fields = field_names(atom.node)
         if name == "_asdict":
             return self.make_dict(node, {f: self.member(atom.node, f) for f in fields})
@@ -376,7 +376,7 @@ class Containers(Members):
 
 
 def _asked_key(node: ast.AST, given: Arguments) -> Key:
-    """The key in `d.get("key")`; None where a partial or a star may have brought another."""
+    """The key in `d.get("key")`; None where it may come from a partial or a star."""
     match node:
         case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(key)), *more]):
             return key if len(given.positional) == 1 + len(more) else None

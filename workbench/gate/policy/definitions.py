@@ -1,4 +1,4 @@
-"""What definitions and imports bring into a file: functions, classes, modules."""
+"""Definitions and imports in the abstract interpreter: functions, classes, modules."""
 
 import ast
 
@@ -31,7 +31,7 @@ _BASES = (
 
 
 class Definitions(Statements):
-    """Executes definitions."""
+    """The layer that executes definitions."""
 
     def define_function(self, node: ast.FunctionDef, frame: Frame) -> None:
         """`def`: decorators, defaults and annotations run now, the body when it is called."""

@@ -1,4 +1,4 @@
-"""What an expression may be."""
+"""Expressions in the abstract interpreter: the possible values of each kind, and refusals."""
 
 import ast
 from collections.abc import Callable
@@ -30,10 +30,10 @@ from workbench.gate.policy.values import (
 
 
 class Expressions(Scopes):
-    """Evaluates expressions."""
+    """The layer that evaluates expressions."""
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
-        """Everything the expression may be; refuses on the way what the policy does not allow."""
+        """All possible values of the expression; refuses what the policy does not allow."""
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise TooTangledError(f"more than {MOST_STEPS} steps")
@@ -44,7 +44,7 @@ class Expressions(Scopes):
         return rule(self, node, frame)
 
     def test(self, node: ast.expr, frame: Frame) -> None:
-        """Evaluate a condition; the truth of a tensor is one of its values."""
+        """Evaluate a condition; the truth of a tensor reads one of its values."""
         value = self.evaluate(node, frame)
         if has_tensor(value) and frame.phase is Phase.CALL:
             self.refuse("policy.reads-values", node)
@@ -223,7 +223,7 @@ class Expressions(Scopes):
         return self.operate(operand, PLAIN, ast.Add(), node, frame) if operand else EMPTY
 
     def compare(self, node: ast.Compare, frame: Frame) -> Value:
-        """A chain of comparisons; `is` looks at no values."""
+        """A chain of comparisons; `is` reads no values."""
         values = [self.evaluate(node.left, frame)]
         values += [self.evaluate(other, frame) for other in node.comparators]
         looks = [op for op in node.ops if not isinstance(op, ast.Is | ast.IsNot)]
@@ -285,7 +285,7 @@ class Expressions(Scopes):
         return self.function_of(node, frame)
 
     def function_of(self, node: FunctionNode, frame: Frame) -> Value:
-        """A function that is defined here, with the defaults of this moment."""
+        """A function that is defined here, with its present defaults."""
         spec = node.args
         defaults = self.defaults.setdefault(node, {})
         for argument in own_arguments(spec):
@@ -302,7 +302,7 @@ class Expressions(Scopes):
                 if not value <= defaults.get(name, EMPTY):
                     defaults[name] = defaults.get(name, EMPTY) | value
                     self.grew(node, DEFAULTS)
-        # A class body is no scope for the functions in it.
+        # Functions in a class body do not see its names.
         outer = frame.scope.parent if frame.class_body and frame.scope.parent else frame.scope
         return frozenset({Function(node, outer, owner=frame.class_body)})
 
@@ -329,7 +329,7 @@ class Expressions(Scopes):
 
 
 def literal_key(node: ast.expr) -> str | int | None:
-    """The key where it is a literal."""
+    """The key where it is a literal; else None."""
     match node:
         case ast.Constant(value=str(key)):
             return key

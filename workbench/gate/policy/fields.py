@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from workbench.gate.policy.tree import survey, walk
 
 _MARKS = frozenset({"ClassVar", "InitVar", "KW_ONLY"})
-"""Annotations by which `dataclasses` makes of a field something else."""
+"""Annotations that give a dataclass field another meaning."""
 _SETTINGS = frozenset({"init", "kw_only"})
-"""Settings of a field or a class that change what the constructor takes."""
+"""Settings of a field or a class that change the parameters of the constructor."""
 _DECORATOR = frozenset({"dataclass"})
 
 
@@ -25,7 +25,7 @@ def ordered_fields(lineage: Sequence[ast.ClassDef]) -> list[str]:
 
 
 def dataclasses_in_order(lineage: Sequence[ast.ClassDef], tree: ast.Module) -> bool:
-    """Whether these are dataclasses whose constructor takes their fields one after another."""
+    """Whether these are dataclasses whose constructor takes their fields in order."""
     if len(lineage) != len(set(lineage)):
         return False
     marks, decorators = _standing_for(_MARKS, tree), _standing_for(_DECORATOR, tree)
@@ -41,7 +41,7 @@ def dataclasses_in_order(lineage: Sequence[ast.ClassDef], tree: ast.Module) -> b
 
 
 def _standing_for(words: frozenset[str], tree: ast.Module) -> frozenset[str]:
-    """Every name of the file that may stand for one of these."""
+    """Every name of the file that may refer to one of these."""
     found = survey(tree)
     names = set(words)
     names |= {a.asname for a in found.of(ast.alias) if a.name in words and a.asname}

@@ -1,4 +1,4 @@
-"""What stands guard over a block of statements: try, with, raise, assert."""
+"""Exceptions and contexts in the abstract interpreter: try, with, raise, assert."""
 
 import ast
 from collections.abc import Iterator
@@ -33,14 +33,14 @@ _LEAVES = ast.Return | ast.Break | ast.Continue
 
 
 class Guards(Patterns):
-    """Executes what may end a block early, and what goes on behind one that ended."""
+    """The layer that executes blocks which may end early, and what follows them."""
 
     def block(self, statements: list[ast.stmt], frame: Frame) -> bool:
-        """Execute statements; the layer of statements does it."""
+        """Execute statements; implemented by the layer of statements."""
         raise NotImplementedError
 
     def raised(self, node: ast.Raise, frame: Frame) -> bool:
-        """`raise`; its message may quote anything, since the call fails."""
+        """`raise`; its message may contain anything, since the call fails."""
         with self.final_words():
             for part in (node.exc, node.cause):
                 if part is not None:
@@ -59,7 +59,7 @@ class Guards(Patterns):
 
     @contextmanager
     def final_words(self) -> Iterator[None]:
-        """A message may quote tensors, unless the file could catch it and read on."""
+        """A message may contain tensors, unless the file could catch it and read it."""
         quoting = not self.catches
         self.telling += quoting
         yield
@@ -90,7 +90,7 @@ class Guards(Patterns):
         return self.block(node.finalbody, frame) and bool(ends)
 
     def _midway(self, start: Names, body: list[ast.stmt], frame: Frame) -> Names:
-        """The names where a body may have stopped at any point: any value that they ever had."""
+        """The names after a body that may have stopped anywhere: any value that they ever had."""
         changed = {n.id for s in body for n in walk(s) if isinstance(n, ast.Name)}
         self.asked.add((frame.scope, "*"))
         return {
@@ -104,7 +104,7 @@ class Guards(Patterns):
         return frozenset({Caught(), *(Instance(c) for c in own)})
 
     def with_context(self, node: ast.With, frame: Frame) -> bool:
-        """`with`; where it may swallow, the body may end anywhere and go on behind."""
+        """`with`; where it may swallow, the body may end anywhere and execution continue behind."""
         swallows = False
         for item in node.items:
             value = self.evaluate(item.context_expr, frame)
@@ -123,7 +123,7 @@ class Guards(Patterns):
         return True
 
     def _may_swallow(self, atom: Atom) -> bool:
-        """Whether leaving a context may end an exception; no context of a library does."""
+        """Whether leaving a context may swallow an exception; no library context does."""
         match atom:
             case Instance():
                 exits = self.find_member(atom.node, "__exit__")
@@ -161,7 +161,7 @@ def _swallows(body: list[ast.stmt]) -> bool:
 
 
 def _says_so(leave: FunctionNode) -> bool:
-    """Whether an `__exit__` may return something true."""
+    """Whether an `__exit__` may return a true value."""
     if isinstance(leave, ast.Lambda):
         return True
     given = [n.value for n in own_nodes(leave) if isinstance(n, ast.Return) and n.value]

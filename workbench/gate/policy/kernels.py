@@ -1,4 +1,6 @@
-"""What a kernel may name: the interpreter runs kernels as Python, so they must not reach Python."""
+"""Which names a kernel may use: the interpreter runs kernels as Python, so they must not reach
+Python.
+"""
 
 import ast
 from dataclasses import dataclass
@@ -45,30 +47,30 @@ _MODULES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """What a kernel's text alone tells, found once."""
+    """What a kernel's source alone shows, computed once."""
 
     count: int
-    """Nodes of its statements."""
+    """Number of nodes of its statements."""
     asked: tuple[tuple[ast.AST, tuple[str, ...] | None], ...]
-    """Those that may be refused, in order; names and members with the way from a name to them."""
+    """Nodes that may be refused, in order; names and members with the path from a name to them."""
     local: frozenset[str]
     inner: frozenset[str]
     """Names that a comprehension binds."""
     based: frozenset[ast.AST]
-    """Names of which a member is asked for: there a namespace leads nowhere by itself."""
+    """Names of which a member is read: there a namespace alone leads nowhere."""
 
 
 class Kernels(Definitions):
-    """Checks functions that Triton compiles."""
+    """The layer that checks functions which Triton compiles."""
 
     def __init__(self, allowed: Allowed, tree: ast.Module) -> None:
         super().__init__(allowed, tree)
         self._bodies: dict[ast.FunctionDef, _Body] = {}
         self._led_out: dict[tuple[Scope, tuple[str, ...]], tuple[str, ...]] = {}
-        """What leads out of Triton, by where it is named and how, while kernels are checked."""
+        """Names outside of Triton, by where and how they are named, while kernels are checked."""
 
     def check_kernels(self) -> None:
-        """Refuse every name in a kernel's body that leads out of Triton."""
+        """Refuse every name in a kernel's body that refers to something outside of Triton."""
         self._led_out.clear()
         for kernel, scope in self.kernel_scopes.items():
             self._check_kernel(kernel, scope)
@@ -80,7 +82,7 @@ class Kernels(Definitions):
             comprehensions = bool(survey(self.tree).of(ast.comprehension))
             body = self._bodies[kernel] = _body(kernel, comprehensions=comprehensions)
         self.step(body.count)
-        # A comprehension binds its names for itself alone; elsewhere they mean what is outside.
+        # A comprehension binds names for itself only; elsewhere they refer to the outer scope.
         bound = body.local - {n for n in body.inner if self._resolve_outer(n, scope)}
         for node, path in body.asked:
             if isinstance(node, ast.Attribute):
@@ -95,7 +97,7 @@ class Kernels(Definitions):
                 self.refuse("policy.kernel-name", node)
 
     def _is_module(self, name: str, scope: Scope) -> bool:
-        """Whether a name may be a whole module, which another name of the kernel must not hide."""
+        """Whether a name may refer to a whole module, which no other name may hide."""
         return any(
             isinstance(atom, Known) and atom.path in _MODULES for atom in self._resolve(name, scope)
         )
@@ -112,7 +114,7 @@ class Kernels(Definitions):
         return self._resolve_outer(name, scope) or frozenset({Known(f"builtins.{name}")})
 
     def _leads_out(self, path: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
-        """Each full name outside Triton that a name or a member of it may be."""
+        """Each full name outside of Triton that a name or a member of it may refer to."""
         key = scope, path
         known = self._led_out.get(key)
         if known is None:

@@ -1,4 +1,4 @@
-"""What a launch does: what the kernel gets, and the host functions that Triton calls around it."""
+"""Launches in the abstract interpreter: kernel arguments, and host functions that Triton calls."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,9 +30,9 @@ from workbench.gate.policy.values import (
 
 _CONSTANTS = "_workbench_constants"
 _SIZES = (Plain, Tuple, Items, Nothing, Unknown)
-"""What a grid is when it is not a function."""
+"""Kinds of values of a grid that is not a function."""
 _PASSED = (Plain, Nothing, Kernel, Tuple, Items, Unknown)
-"""What a kernel may get beside tensors and names of Triton's language."""
+"""What a kernel may be given besides tensors and names of Triton's language."""
 _TUNING = "configs key prune_configs_by reset_to_zero restore_value pre_hook post_hook warmup rep"
 _OF_A_CONFIG = "kwargs num_warps num_stages num_ctas maxnreg pre_hook ir_override"
 PARAMETERS = {
@@ -40,20 +40,21 @@ PARAMETERS = {
     "heuristics": ("values",),
     "Config": tuple(_OF_A_CONFIG.split()),
 }
-"""Parameters that may come by place (triton 3.6 to 3.9); `jit` takes its own by name alone."""
+"""Parameters that may be passed by position (triton 3.6 to 3.9); `jit` takes its own by name only.
+"""
 _CALLED = ("do_bench", "launch_metadata", "post_hook", "pre_hook", "repr", "values")
-"""Those that Triton calls, or whose elements it calls."""
+"""Parameters that Triton calls, or whose elements it calls."""
 _PRUNING = ("perf_model", "early_config_prune")
 _CONFIGS = "configs"
 _LOOSE = ""
-"""The role of what was given by no name that can be read here: it is called in every way."""
+"""The role of an argument whose name is unknown here: it is called in every role."""
 
 
 class Launches(Modules):
-    """Launches kernels."""
+    """The layer that launches kernels."""
 
     def take_hooks(self, decorator: Decorator, kernel: Kernel) -> None:
-        """Remember what a decorator of Triton's was given to call around each launch."""
+        """Remember the functions that a decorator of Triton's calls around each launch."""
         hooks = self.hooks.setdefault(kernel.node, {})
         for role, value in self._roles(decorator):
             if not value <= hooks.get(role, EMPTY):
@@ -66,7 +67,7 @@ class Launches(Modules):
             self.refuse("policy.unresolved", kernel.node)
 
     def _roles(self, decorator: Decorator) -> Iterator[tuple[str, Value]]:
-        """What is called, by the name that says how."""
+        """What is called, by its role."""
         given, parameters = decorator.given, PARAMETERS.get(decorator.path.rsplit(".", 1)[-1], ())
         named = dict(zip(parameters, given.positional, strict=False)) | dict(given.keywords)
         for name in _CALLED:
@@ -88,7 +89,9 @@ class Launches(Modules):
     # ------------------------------------------------------------------------------- launches
 
     def launch(self, atom: Launcher, given: Arguments, node: ast.AST, frame: Frame) -> Value:
-        """`kernel[grid](...)`: what the kernel gets, and the host functions called around it."""
+        """`kernel[grid](...)`: checks the kernel's arguments, evaluates host functions called
+        around it.
+        """
         kernel = atom.kernel.node
         self.asked |= {(kernel, DEFAULTS), (kernel, HOOKS)}
         passed = {**self.defaults.get(kernel, {}), **self._passed(kernel, given)}
@@ -118,7 +121,7 @@ class Launches(Modules):
         node: ast.AST,
         frame: Frame,
     ) -> None:
-        """Call what a role was given, as Triton's autotuner, heuristics and launcher call it."""
+        """Call the function of a role as Triton's autotuner, heuristics and launcher do."""
         if role == _CONFIGS:
             self._call_configs(hook, meta, node, frame)
         elif role == _LOOSE:
@@ -143,7 +146,7 @@ class Launches(Modules):
                 self.call(_callable(hook), Arguments((meta,)), node, frame)
 
     def _check_options(self, named: Mapping[Any, Value], node: ast.AST) -> None:
-        """Refuse options by which something else than the kernel's text is compiled."""
+        """Refuse options that compile something else than the kernel's source."""
         for name in self.allowed.kernel.refused_options:
             if named.get(name, NOTHING) != NOTHING:
                 self.refuse("policy.compiler", node, f"{name}=...")
@@ -168,7 +171,7 @@ class Launches(Modules):
     def check_arguments(
         self, kernel: ast.FunctionDef, passed: dict[str, Value], node: ast.AST
     ) -> None:
-        """Refuse what a compiled kernel could not get, but an interpreted one could run."""
+        """Refuse arguments that an interpreted kernel could use and a compiled one could not."""
         constants = constant_parameters(kernel)
         self._check_options(passed, node)
         for name, value in passed.items():
@@ -200,7 +203,7 @@ def _arguments(role: str, passed: dict[str, Value], meta: Value) -> Arguments:
 
 
 def _callable(atoms: Iterable[Atom]) -> Value:
-    """What calling may do anything: neither numbers nor tensors nor containers of them."""
+    """Values that may do anything when called: neither numbers, tensors nor containers."""
     return frozenset(a for a in atoms if not isinstance(a, (Plain, Nothing, Tensor, Tuple, Items)))
 
 

@@ -1,4 +1,4 @@
-"""What a call of a library function means: the allow-list's rules and the few that need a story."""
+"""Calls of library functions in the abstract interpreter, by the rules of the allow-list."""
 
 import ast
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ _SIZED = frozenset(
         "zeros",
     )
 )
-"""Make tensors out of numbers: a tensor among them is read."""
+"""Functions that make tensors out of numbers: a tensor among these is read."""
 _AFTER_ONE = frozenset(
     f"torch.{name}"
     for name in (
@@ -63,14 +63,14 @@ _AFTER_ONE = frozenset(
         *("unsqueeze", "zeros_like"),
     )
 )
-"""Take one tensor and numbers: another tensor among those is read."""
+"""Functions of one tensor and numbers: another tensor among these is read."""
 _CONSTRUCTORS = ("__init__", "__post_init__")
 _INERT = (Plain, Tensor, Nothing)
 _CALLABLE = (Function, Bound, Partial, Method)
 
 
 class Library(Comparisons):
-    """Calls what the candidate imported."""
+    """The layer that calls what the candidate imported."""
 
     def call_known(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
         """Call a library function by its full name."""
@@ -102,13 +102,13 @@ class Library(Comparisons):
         )
 
     def tell(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value | None:
-        """What calling `path` gives where no rule describes it; the layer of stories knows."""
+        """The result of `path` where no rule describes it; implemented by the layer of stories."""
         raise NotImplementedError
 
     def hand_over(self, value: Value, node: ast.AST, *, classes: bool = False) -> None:
-        """Follow functions that are given to a library, which may call them with anything.
+        """Evaluate functions that are given to a library, which may call them with anything.
 
-        `classes`: whether it may call classes too, or only asks what they are.
+        `classes`: whether it may call classes too, or only inspects them.
         """
         if all(isinstance(atom, _INERT) for atom in value):  # as nearly always
             return
@@ -169,7 +169,7 @@ class Library(Comparisons):
         each: Value = ANYTHING,
         phase: Phase = Phase.CALL,
     ) -> None:
-        """Follow the methods and properties that Python or a library asks for by itself."""
+        """Evaluate methods and properties that Python or a library calls by itself."""
         receiver: Value = frozenset({atom})
         for name in names:
             for member in self.find_member(atom.node, name):
@@ -179,12 +179,12 @@ class Library(Comparisons):
                         self.call_anyhow(Bound(function, receiver), each, node, phase)
 
     def own_names(self, owner: ast.ClassDef) -> list[str]:
-        """Every member of a class and of its bases in the file, constructors apart."""
+        """Every member of a class and of its bases in the file, without constructors."""
         every = (name for one in self.lineage(owner) for name in self.every_member(one))
         return [name for name in dict.fromkeys(every) if name not in _CONSTRUCTORS]
 
     def moved(self, given: Value) -> Value:
-        """A new tensor of what these held: an input stays one, whatever it was moved with."""
+        """A new tensor with the contents of these; a copy of an input is an input."""
         return INPUT if Tensor("input") in self.within(given) else FRESH
 
     def _result(  # noqa: C901, PLR0911 - one case per word of allowed.toml
@@ -232,7 +232,7 @@ class Library(Comparisons):
         return UNKNOWN
 
     def decorate(self, path: str, arguments: Arguments) -> Value:
-        """A decorator used bare gives the function back; one with settings waits for it."""
+        """A bare decorator returns the function; one with settings waits for it."""
         match arguments.positional:
             case (value,) if value and all(isinstance(a, Function | Kernel | Class) for a in value):
                 given = Arguments(keywords=arguments.keywords, rest=arguments.rest)
@@ -240,7 +240,7 @@ class Library(Comparisons):
         return frozenset({Decorator(path, arguments)})
 
     def apply_decorator(self, decorator: Decorator, value: Value) -> Value:
-        """What a library decorator makes of a function, a kernel or a class."""
+        """What a library decorator returns for a function, a kernel or a class."""
         if decorator.path.endswith("lru_cache"):
             return frozenset(with_cache(a) if isinstance(a, Function) else a for a in value)
         if decorator.path.endswith(".jit"):

@@ -1,4 +1,4 @@
-"""What `value.name` may be, and what assigning to it means."""
+"""Attributes in the abstract interpreter: reading `value.name` and assigning to it."""
 
 import ast
 import re
@@ -55,17 +55,17 @@ _CONTAINER_METHODS = frozenset(
     | {"get", "index", "insert", "intersection", "items", "keys", "pop", "popitem", "popleft"}
     | {"remove", "reverse", "setdefault", "sort", "union", "update", "values"}
 )
-# `warmup` gives a compiled kernel, which Triton's softmax tutorial asks for its registers.
+# `warmup` returns a compiled kernel; Triton's softmax tutorial reads its register count.
 _KERNEL_SETTINGS = frozenset(
     {"arg_names", "best_config", "configs", "metadata", "n_regs", "n_spills", "params"}
     | {"_init_handles"}
 )
-# What must not hide in an object whose members are not followed.
+# What must not be hidden in an object whose members are not tracked.
 _ACTIVE = (Tensor, Function, Bound, Partial, Known, Method, Holder, Instance, Class)
 OF_NAMED_TUPLES = ("_asdict", "_fields", "_make", "_replace")
-"""Methods of named tuples that are public in spite of their names."""
+"""Methods of named tuples that are public although they begin with an underscore."""
 WHATEVER = "()"
-"""The member of a class that stands for everything its constructor was given."""
+"""The member of a class that stands for all arguments of its constructor."""
 _MODULE = ("torch.nn.Module", "torch.nn.modules.Module")
 
 
@@ -73,21 +73,21 @@ _NUMBERS = frozenset({"enum.IntEnum", "enum.IntFlag", "enum.StrEnum"})
 
 
 def is_dunder(name: str) -> bool:
-    """Whether a name belongs to Python's own machinery."""
+    """Whether a name belongs to Python's own protocols."""
     return name.startswith("__") and name.endswith("__")
 
 
 class Members(Addresses):
-    """Looks members up and assigns them."""
+    """The layer that looks members up and assigns them."""
 
     def call(self, value: Value, arguments: Arguments, node: ast.AST, frame: Frame) -> Value:
-        """Call a value; the layer of calls does it."""
+        """Call a value; implemented by the layer of calls."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------- reading
 
     def read_member(self, value: Value, name: str, node: ast.AST, frame: Frame) -> Value:
-        """Everything that `value.name` may be."""
+        """All possible values of `value.name`."""
         if len(value) == 1:  # as nearly always
             return self._member_of(next(iter(value)), name, node, frame)
         return join(self._member_of(atom, name, node, frame) for atom in value)
@@ -145,7 +145,7 @@ class Members(Addresses):
         return not any(p.startswith("_") or p in self.allowed.kernel.refused_names for p in parts)
 
     def permits(self, group: Group, atom: Tensor, frame: Frame) -> bool:
-        """Whether a rule's `where` holds for this tensor now."""
+        """Whether a rule's `where` holds for this tensor here."""
         match group.where:
             case "setup":
                 return frame.phase is Phase.SETUP
@@ -197,7 +197,7 @@ class Members(Addresses):
         return frozenset({Instance(owner)}) if rich else EMPTY
 
     def as_numbers(self, value: Value) -> Value:
-        """The value with members of enums that are numbers or text taken for those."""
+        """The value, with enum members that are numbers or text replaced by those."""
         if not any(isinstance(atom, Instance) for atom in value):
             return value
         return frozenset(
@@ -230,7 +230,7 @@ class Members(Addresses):
         if path == "torch.autograd.Function":
             return frozenset({Method(atom, name)}) if name == "apply" else EMPTY
         if path.startswith("enum.") and name == "value":
-            # `Kind["a"].value` is the class's here: any of its members may be meant.
+            # `Kind["a"].value` belongs to the class here: any of its members may be meant.
             return PLAIN | join(self.every_member(atom.node).values())
         if path == "typing.NamedTuple" and name in OF_NAMED_TUPLES:
             return frozenset({Method(atom, name)})
@@ -263,7 +263,7 @@ class Members(Addresses):
         )
 
     def lineage(self, owner: ast.ClassDef) -> list[ast.ClassDef]:
-        """A class of the file and those that it derives from, one that is met twice included."""
+        """A class of the file and its bases, repetitions included."""
         found = [owner]
         for base in join(self.bases.get(owner, ())):
             if isinstance(base, Class) and base.node is not owner:
@@ -342,7 +342,7 @@ class Members(Addresses):
     def write_member(
         self, value: Value, name: str, new: Value, node: ast.AST, frame: Frame
     ) -> None:
-        """Assign `value.name = new`, refused where the object is not the candidate's own."""
+        """Assign `value.name = new`; refused where the object is not the candidate's own."""
         for atom in value:
             if is_dunder(name):
                 self.refuse("policy.patches-object", node)
@@ -352,7 +352,7 @@ class Members(Addresses):
     def _write(  # noqa: PLR0911 - one case per kind of value
         self, atom: Atom, name: str, new: Value, node: ast.AST, frame: Frame
     ) -> bool:
-        """Whether the assignment is the candidate's to make."""
+        """Whether the candidate may make the assignment."""
         self.remember(atom, new, node)
         match atom:
             case Instance() | Class():
@@ -384,7 +384,7 @@ class Members(Addresses):
         return True
 
     def delete_property(self, owner: Value, name: str, node: ast.AST, frame: Frame) -> None:
-        """`del value.name`, where a property may have been told what to do then."""
+        """`del value.name`, which may call a property's deleter."""
         for atom in owner:
             for member in self.find_member(atom.node, name) if isinstance(atom, Instance) else ():
                 if isinstance(member, Descriptor):

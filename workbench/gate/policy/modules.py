@@ -1,4 +1,4 @@
-"""What the methods do that every nn module has: they declare state, list it, walk over modules."""
+"""Methods that every nn module has: they declare state, list it, and walk over modules."""
 
 import ast
 
@@ -27,7 +27,7 @@ from workbench.gate.policy.values import (
 
 
 class Modules(Library):
-    """Calls methods of modules."""
+    """The layer that calls methods of modules."""
 
     def call_module(
         self,
@@ -64,7 +64,7 @@ class Modules(Library):
         return self._list_module(atom, name, node)
 
     def _call_overrides(self, atom: Instance, node: ast.AST, frame: Frame) -> None:
-        """One method of a module calls others: whichever of them the candidate's class has."""
+        """A method of a module may call others: evaluate those that the class overrides."""
         for name in (*self.allowed.module_methods, "training"):
             for method in self.find_member(atom.node, name):
                 if isinstance(method, Descriptor):

@@ -31,7 +31,7 @@ Returns = Literal[
 
 
 class Group(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Names that share one rule. `allowed.toml` explains the words."""
+    """Names that share one rule. `allowed.toml` explains the keys."""
 
     group: str
     says: str
@@ -57,7 +57,7 @@ class Internals(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KernelNames(Struct, frozen=True, forbid_unknown_fields=True):
-    """What may be named inside a function that Triton compiles."""
+    """Names that may be used inside a function that Triton compiles."""
 
     says: str
     builtins: tuple[str, ...]

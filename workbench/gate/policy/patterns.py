@@ -23,15 +23,15 @@ from workbench.gate.policy.values import (
 )
 
 _OF_MODULES = ("holder", "modules")
-"""Of the allow-list: library modules, which no tensor and no number is an instance of."""
+"""Allowed library modules, of which no tensor and no number is an instance."""
 
 
 _MADE_BY_CALLS = ("abc.ABC", "builtins.object", "typing.Generic", "typing.NamedTuple")
-"""Bases of classes that have no instances but those which a call of the class made."""
+"""Bases of classes whose instances are only made by calling the class."""
 
 
 class Patterns(Expressions):
-    """Binds names to values and to their parts."""
+    """The layer that binds names to values and to their parts."""
 
     def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
         """Assign a value to a name, member, element or pattern."""
@@ -62,7 +62,7 @@ class Patterns(Expressions):
             self.assign(element, part, frame)
 
     def capture(self, pattern: ast.pattern, subject: Value, frame: Frame) -> None:
-        """Bind what a pattern captures: the subject or any part of it."""
+        """Bind the names of a pattern: to the subject or any part of it."""
         inner = subject | self.iterate_containers(subject)
         match pattern:
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):

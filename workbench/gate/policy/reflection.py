@@ -1,4 +1,4 @@
-"""Library functions that ask about objects and their members, or declare those."""
+"""Library functions that inspect objects and their members, or declare those."""
 
 import ast
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from workbench.gate.policy.values import (
 )
 
 _WEIGHTS = ("weight", "bias")
-"""How the numbered parameters of recurrent modules begin: `weight_ih_l0`."""
+"""Prefixes of the numbered parameters of recurrent modules: `weight_ih_l0`."""
 Story = Callable[[Library, Arguments, ast.Call, Frame], Value]
 
 

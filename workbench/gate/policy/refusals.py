@@ -1,4 +1,4 @@
-"""What the policy refuses and why: one stable code each, with a sentence and what to do instead."""
+"""What the policy refuses and why: a stable code each, with a sentence and an alternative."""
 
 import ast
 
@@ -127,7 +127,7 @@ _DYNAMIC = frozenset(
 
 
 def code_of_name(path: str) -> str:
-    """The code under which a library name that is not allowed is refused."""
+    """The code under which a library name that is not on the allow-list is refused."""
     first, _, rest = path.partition(".")
     last = path.rsplit(".", 1)[-1]
     if first == "builtins":
@@ -158,16 +158,16 @@ def finding(code: str, name: str, line: int | None = None, says: str = "") -> Fi
 
 
 NOTED = "policy.recorded"
-"""The code of what is allowed and worth a look; it refuses nothing."""
+"""The code of what is allowed and mentioned; it refuses nothing."""
 
 
 def noted(name: str, line: int) -> Finding:
-    """The finding for something that is allowed and worth a look."""
+    """The finding for something that is allowed and mentioned."""
     return Finding(code=NOTED, says=f"a kernel uses `{name}`", line=line, evidence={"name": name})
 
 
 def spelled(node: ast.AST) -> str:
-    """An expression as text, cut to what fits on a line."""
+    """An expression as source, cut to fit on a line."""
     try:
         text = ast.unparse(node)
     except (RecursionError, ValueError):

@@ -1,4 +1,4 @@
-"""Which scope a name belongs to, as Python decides it: by what a function's own body binds."""
+"""Which scope a name belongs to, by Python's rules: what a function's own body binds."""
 
 import ast
 import builtins
@@ -22,12 +22,12 @@ from workbench.gate.policy.values import (
 )
 
 _SUNDER = re.compile(r"_[a-z0-9]\w*_")
-"""Hooks of `enum`, which nobody is seen to call."""
+"""Hooks of `enum`, whose calls are not visible in the source."""
 SPECIAL_METHODS = frozenset(
     {"__call__", "__contains__", "__enter__", "__eq__", "__exit__", "__getitem__", "__hash__"}
     | {"__init__", "__iter__", "__len__", "__next__", "__post_init__", "__repr__", "__str__"}
 )
-"""Methods that Python calls by itself, and that are followed."""
+"""Methods that Python calls by itself and that are evaluated here."""
 _FREE_DUNDERS = frozenset(
     {"__all__", "__annotations__", "__author__", "__constants__", "__doc__", "__match_args__"}
     | {"__slots__", "__version__"}
@@ -74,7 +74,7 @@ def local_names(node: ast.AST) -> frozenset[str]:
 
 
 def unsure_names(node: ast.Module | ast.ClassDef) -> frozenset[str]:
-    """Names that a body binds in part of its ways only, or deletes."""
+    """Names that a body binds on some of its paths only, or deletes."""
     sure: set[str] = set()
     for statement in node.body:
         match statement:
@@ -98,7 +98,7 @@ def unsure_names(node: ast.Module | ast.ClassDef) -> frozenset[str]:
 
 
 def join_names(branches: list[Names]) -> Names:
-    """What each name may be where several paths meet."""
+    """What each name may be where several paths join."""
     if len(branches) == 1:
         return branches[0]
     joined: Names = {}
@@ -109,7 +109,7 @@ def join_names(branches: list[Names]) -> Names:
 
 
 class Scopes(Calls):
-    """Looks names up and binds them."""
+    """The layer that looks names up and binds them."""
 
     def __init__(self, allowed: Allowed, tree: ast.Module) -> None:
         super().__init__(allowed)
@@ -122,13 +122,13 @@ class Scopes(Calls):
             for node in nodes
             for name in node.names
         )
-        """Names that some inner function rebinds: what they are depends on when it ran."""
+        """Names that some inner function rebinds: their values depend on when it ran."""
         self.catches = (
             any(node.handlers for node in found.of(ast.Try))
             or any(node.name == "__exit__" for node in found.of(ast.FunctionDef))
             or any(node.name == "contextlib" for node in found.of(ast.alias))
         )
-        """Whether some code of the file may see an exception that other code raised."""
+        """Whether code of the file may catch an exception that other code raised."""
         self._may_lack: dict[ast.AST, frozenset[str]] = {}
         self._outer_names: dict[ast.AST, tuple[frozenset[str], frozenset[str]]] = {}
 
@@ -144,7 +144,7 @@ class Scopes(Calls):
         """What a name may be here; refused where it is nothing that the policy knows."""
         found = self._find(name, frame)
         if found is not None:
-            # Imports are checked where they are used: an unused one does no harm.
+            # Imports are checked where they are used: an unused one is harmless.
             if not any(isinstance(atom, Known) for atom in found):
                 return found
             return join(
@@ -161,7 +161,7 @@ class Scopes(Calls):
         return EMPTY
 
     def _find(self, name: str, frame: Frame) -> Value | None:
-        """What a name may be here; where it may be unbound, also what lies behind it."""
+        """What a name may be here; where it may be unbound, also what outer scopes have."""
         sure = name not in self.rebound and name not in self._unsure(frame.scope.node)
         if sure and name in frame.names:
             return frame.names[name]
@@ -179,7 +179,7 @@ class Scopes(Calls):
         return found
 
     def _unsure(self, node: ast.AST) -> frozenset[str]:
-        """Names of a module or class that may be unbound: then Python looks further out."""
+        """Names of a module or class that may be unbound: then Python looks in outer scopes."""
         if not isinstance(node, ast.Module | ast.ClassDef):
             return frozenset()
         known = self._may_lack.get(node)
@@ -213,7 +213,7 @@ class Scopes(Calls):
             self.record(frame.scope, name, value)
 
     def is_resumed(self, frame: Frame) -> bool:
-        """Whether the frame is a generator's, whose names live from one call to another."""
+        """Whether the frame is a generator's, whose names persist between calls."""
         return frame.function is not None and self.generates(frame.function.node)
 
     def _bind_dunder(self, name: str, value: Value, node: ast.AST, frame: Frame) -> None:

@@ -1,4 +1,4 @@
-"""What one policy check has learnt so far: scopes, heap, launches and refusals."""
+"""The state of one policy check: scopes, heap, launches and refusals."""
 
 import ast
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ DEFAULTS, HOOKS = ".defaults", ".hooks"
 
 
 class TooTangledError(Exception):
-    """The code cannot be followed within the budget."""
+    """The code cannot be evaluated within the budget."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Frame:
     returned: Value = EMPTY
     yielded: Value = EMPTY
     leaving: list[list[Names]] = field(default_factory=list)
-    """Names at each `break` and `continue`, one list per loop around."""
+    """Names at each `break` and `continue`, one list per enclosing loop."""
     class_body: ast.ClassDef | None = None
 
 
@@ -69,10 +69,10 @@ class Activation:
 
 
 class State:
-    """The facts of one check. They only grow, so evaluating until nothing changes ends.
+    """The facts of one check. They only grow, so that evaluating until nothing changes terminates.
 
-    Nothing has changed in a round either where no fact grew after it had been asked for: then every
-    evaluation of the round already saw all there is to see.
+    A round has also changed nothing where no fact grew after it was read: then every evaluation of
+    the round already saw all facts.
     """
 
     tree: ast.Module
@@ -88,7 +88,8 @@ class State:
         self.bases: dict[ast.ClassDef, tuple[Value, ...]] = {}
         self.defaults: dict[FunctionNode, Names] = {}
         self.hooks: dict[ast.FunctionDef, dict[str, Value]] = {}
-        """What Triton calls around a kernel's launch, by how: heuristics, pruning, pre-hooks."""
+        """Functions that Triton calls around a kernel's launch, by role: heuristics, pruning,
+        pre-hooks."""
         self.kernel_scopes: dict[ast.FunctionDef, Scope] = {}
         self.class_scopes: dict[tuple[ast.AST, Scope], Scope] = {}
         self.contexts: dict[
@@ -105,21 +106,22 @@ class State:
         self.launches = 0
         self.changed = False
         self.asked: set[tuple[object, str]] = set()
-        """What this round asked for: names of scopes, members of classes, places of the heap."""
+        """What this round has read: names of scopes, members of classes, entries of the heap."""
         self.round = 0
         self.steps = 0
         self.depth = 0
         self.now = Phase.SETUP
-        """When the code runs that is evaluated now."""
+        """The phase in which the present code runs."""
         self.lasting: set[ast.AST] = set()
-        """Places of containers, and classes of objects, that are made before any call."""
+        """Entries of containers, and classes of objects, that are made before any call."""
         self.carrying = False
-        """Whether a buffer ever takes what an input holds: then it is data, and no statistic."""
+        """Whether a buffer ever gets the contents of an input: then it is data, and no statistic.
+        """
         self.telling = 0
-        """Above 0 while the message of an exception is made."""
+        """Above 0 while the message of an exception is evaluated."""
 
     def step(self, count: int = 1) -> None:
-        """Count evaluations; TooTangledError beyond the budget."""
+        """Count evaluations. Raises TooTangledError beyond the budget."""
         self.steps += count
         if self.steps > MOST_STEPS:
             raise TooTangledError(f"more than {MOST_STEPS} steps")
@@ -131,12 +133,12 @@ class State:
         self.refused.setdefault((code, line, name), finding(code, name, line or None, says))
 
     def grew(self, owner: object, name: str = "") -> None:
-        """A fact has grown; what asked for it before was told too little."""
+        """A fact has grown; what read it before has to be evaluated again."""
         if (owner, name) in self.asked or (owner, "*") in self.asked:
             self.changed = True
 
     def carry(self, value: Value) -> None:
-        """A buffer takes a value."""
+        """A buffer gets a value."""
         if self.now is Phase.CALL and Tensor("input") in value and not self.carrying:
             self.carrying = True
             self.grew(self, "carrying")
@@ -208,7 +210,7 @@ class State:
         return frozenset(atom for atom in value if not isinstance(atom, Tuple)) | {pool}
 
     def holds(self, value: Value, kinds: tuple[type[Atom], ...]) -> bool:
-        """Whether a value of one of these kinds is in there, containers and records included."""
+        """Whether a value is or contains one of these kinds, in containers and records included."""
         seen: set[Atom] = set()
         waiting = list(value)
         while waiting:

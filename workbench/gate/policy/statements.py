@@ -1,4 +1,4 @@
-"""What statements do: flow, definitions, guards and imports."""
+"""Statements in the abstract interpreter: control flow, definitions and imports."""
 
 import ast
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _BOOKKEEPING = ast.Add | ast.Sub | ast.Mult | ast.Div
 
 
 class Statements(Guards):
-    """Executes statements. Each rule says whether the next statement is reached."""
+    """The layer that executes statements. A rule returns whether the next one is reached."""
 
     def block(self, statements: list[ast.stmt], frame: Frame) -> bool:
         """Execute statements in order, until one does not fall through."""
@@ -108,7 +108,7 @@ class Statements(Guards):
         return self._otherwise(node.orelse, self._loop(once, frame), frame)
 
     def _otherwise(self, orelse: list[ast.stmt], left: bool, frame: Frame) -> bool:
-        """`else` of a loop, which a `break` goes past."""
+        """`else` of a loop, which a `break` skips."""
         behind = dict(frame.names)
         reached = self.block(orelse, frame)
         if left:
@@ -129,7 +129,7 @@ class Statements(Guards):
         return left if endless else self._otherwise(node.orelse, left, frame)
 
     def _loop(self, once: Callable[[], bool], frame: Frame) -> bool:
-        """Run a body until it adds nothing; whether `break` can leave it."""
+        """Execute a body until it adds nothing; returns whether `break` can leave it."""
         frame.leaving.append([])
         while True:
             before = dict(frame.names)
@@ -144,7 +144,7 @@ class Statements(Guards):
                 return bool(frame.leaving.pop())
 
     def leave(self, _: ast.Break | ast.Continue, frame: Frame) -> bool:
-        """`break` and `continue`: both meet again after the loop."""
+        """`break` and `continue`: both join again after the loop."""
         if frame.leaving:
             frame.leaving[-1].append(dict(frame.names))
         return False
@@ -171,7 +171,7 @@ class Statements(Guards):
     # ---------------------------------------------------------------------------- the small ones
 
     def expression(self, node: ast.Expr, frame: Frame) -> None:
-        """An expression for its effect."""
+        """An expression, for its effect."""
         self.evaluate(node.value, frame)
 
     def deleted(self, node: ast.Delete, frame: Frame) -> None:
@@ -209,7 +209,7 @@ class Statements(Guards):
 
     @cached_property
     def lazy_annotations(self) -> bool:
-        """Whether the file asks for annotations that are never evaluated."""
+        """Whether the file requests annotations that are never evaluated."""
         return any(
             isinstance(n, ast.ImportFrom)
             and n.module == "__future__"

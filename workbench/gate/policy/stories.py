@@ -1,4 +1,4 @@
-"""Library functions whose effect no rule of the allow-list describes: what each one does."""
+"""Library functions that no rule of the allow-list describes, each with its effect."""
 
 import ast
 
@@ -31,21 +31,21 @@ _LAZY = frozenset(
     | {"itertools.chain", "itertools.chain.from_iterable", "itertools.product"}
     | {"itertools.repeat", "itertools.zip_longest"}
 )
-"""Give their elements one by one: functions among their arguments run when they are asked."""
+"""Functions that return lazy iterators, which call functions among their arguments later."""
 
 
 class Stories(Launches):
-    """Calls them."""
+    """The layer that calls them."""
 
     def tell(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value | None:
-        """What calling `path` gives; None where the rules say it."""
+        """The result of calling `path`; None where the rules define it."""
         story = _STORIES.get(path)
         if path in _LAZY and frame.phase is Phase.SETUP:
             self.pending[node] = path, arguments
         return None if story is None else story(self, arguments, node, frame)
 
     def resume(self, atom: Items, frame: Frame) -> None:
-        """An iterator that was made before any input existed, and gives elements now."""
+        """The elements of an iterator that was made before any input existed."""
         pending = self.pending.get(atom.site)
         if pending is None or frame.phase is Phase.SETUP or not isinstance(atom.site, ast.Call):
             return
@@ -235,7 +235,7 @@ def _generator(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -
 
 
 def _padded(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    """`pad`: with anything but a constant it is more than moving bytes."""
+    """`pad`: any mode but constant does more than move bytes."""
     constant = any(isinstance(n, ast.Constant) and n.value == "constant" for n in _mode(node))
     if arguments.get(2, "mode") and not constant and frame.phase is Phase.CALL:
         library.refuse("policy.torch-compute", node, "pad(mode=...)")

@@ -1,4 +1,4 @@
-"""A syntax tree's nodes, each one's children found once: the policy asks for them a dozen times."""
+"""Cached traversals of a syntax tree: the policy needs each a dozen times."""
 
 import ast
 from collections import defaultdict
@@ -11,11 +11,11 @@ _KEY = "_workbench_children"
 _WORDS = frozenset(
     {"arg", "asname", "attr", "ctx", "id", "kind", "level", "module", "type_comment"}
 )
-"""Fields that hold no node but `Load`, `Store` and `Del`, which say nothing more."""
+"""Fields that hold no node except `Load`, `Store` and `Del`."""
 
 
 class _Fields(dict[type[ast.AST], tuple[str, ...]]):
-    """Of each kind of node, the fields in which others may stand."""
+    """For each kind of node, the fields that may hold others."""
 
     def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
         names = self[kind] = tuple(name for name in kind._fields if name not in _WORDS)
@@ -26,7 +26,7 @@ _FIELDS = _Fields({ast.Constant: (), ast.MatchSingleton: ()})
 
 
 def children(node: ast.AST) -> tuple[ast.AST, ...]:
-    """The nodes below this one, but for `Load`, `Store` and `Del`, which say nothing more."""
+    """The nodes below this one, without `Load`, `Store` and `Del`."""
     names = _FIELDS[type(node)]
     if not names:
         return ()
@@ -46,7 +46,7 @@ def children(node: ast.AST) -> tuple[ast.AST, ...]:
 
 _OWN, _YIELDS = "_workbench_own", "_workbench_yields"
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-"""Nodes whose names are their own."""
+"""Nodes with a scope of their own."""
 
 
 def own_nodes(node: ast.AST) -> tuple[ast.AST, ...]:
@@ -65,7 +65,7 @@ def own_nodes(node: ast.AST) -> tuple[ast.AST, ...]:
 
 
 def is_generator(node: ast.FunctionDef | ast.Lambda) -> bool:
-    """Whether calling the function gives an iterator: its own body yields."""
+    """Whether calling the function returns a generator: its own body yields."""
     known: bool | None = node.__dict__.get(_YIELDS)
     if known is None:
         known = node.__dict__[_YIELDS] = _yields(node)
@@ -84,7 +84,7 @@ def _yields(node: ast.FunctionDef | ast.Lambda) -> bool:
 
 
 def walk(node: ast.AST) -> list[ast.AST]:
-    """This node and all below it, level by level as `ast.walk` goes."""
+    """This node and all below it, level by level as in `ast.walk`."""
     found = [node]
     for inner in found:
         found += children(inner)
@@ -93,14 +93,14 @@ def walk(node: ast.AST) -> list[ast.AST]:
 
 @dataclass(slots=True)
 class Survey:
-    """What one look over a whole tree tells."""
+    """Facts about a whole tree, from one traversal."""
 
     depth: int = 0
-    """Levels of nodes."""
+    """Number of levels of nodes."""
     _kinds: dict[type[ast.AST], list[ast.AST]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, level: list[ast.AST]) -> None:
-        """One more level of nodes."""
+        """Add one more level of nodes."""
         self.depth += 1
         for node in level:
             self._kinds[type(node)].append(node)
@@ -114,7 +114,7 @@ _SURVEY = "_workbench_survey"
 
 
 def survey(tree: ast.Module) -> Survey:
-    """Look over a tree, once."""
+    """Traverse a tree, once."""
     known: Survey | None = tree.__dict__.get(_SURVEY)
     if known is None:
         known = tree.__dict__[_SURVEY] = Survey()

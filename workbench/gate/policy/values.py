@@ -1,6 +1,6 @@
-"""What the policy can know of a value before anything runs: the kinds of thing it may be.
+"""Abstract values of the policy: what is known of a value before anything runs.
 
-A `Value` is a set of possibilities. The empty set is "nothing reached this yet". Abstract
+A `Value` is a set of possibilities; the empty set means that nothing has reached it yet. Abstract
 interpretation after Cousot and Cousot (POPL 1977); objects are named by where they are made.
 """
 
@@ -34,14 +34,15 @@ class Plain:
     """A number, string, dtype, device, shape or setting: holds no tensor data."""
 
     address: bool = False
-    """Whether it is from `data_ptr()`: harmless as a number, a replay as the key of a cache."""
+    """Whether it comes from `data_ptr()`: harmless as a number, a replay attack as the key of a
+    cache."""
     setting: bool = False
-    """Of a library module: to be read. Called, it would be one of the module's methods."""
+    """Of a library module: may be read. Called, it would be a method of the module."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """None: calling it or asking it for a member raises, so nothing follows."""
+    """None: calling it or reading a member raises, so that nothing follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A library object with its full dotted name; members of a library reached through aliases."""
+    """A library object by its full dotted name, also when it is reached through an alias."""
 
     path: str
 
@@ -72,7 +73,7 @@ class Kernel:
 
     node: ast.FunctionDef
     bare: bool = False
-    """`kernel.fn`: what a decorator wraps, down to the Python function itself."""
+    """`kernel.fn`: the Python function that the decorators wrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A function with its first argument."""
+    """A function with its first argument bound."""
 
     function: Function
     owner: "Value"

@@ -1,7 +1,6 @@
 """The gate: asks four stages in order, stops at the first that fails, and gives one verdict."""
 
 import os
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -25,8 +24,6 @@ from workbench.gate.policy import check as policy
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.profile import Profiled, Timer, Traces
 from workbench.gate.records import (
-    Blame,
-    Finding,
     GateReport,
     Outcome,
     Stage,
@@ -35,12 +32,11 @@ from workbench.gate.records import (
 )
 from workbench.gate.sanitizer.check import sanitized
 from workbench.gate.settings import GateSettings, Listen, Told
+from workbench.gate.sharing import SharedGpu
 from workbench.gate.timing import stage as timing
 from workbench.gate.verdict import verdict_of
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.work import work_digest
-from workbench.measure.gpulock import GpuBusy, gpu_lock
-from workbench.measure.gpuwatch import lock_name
 from workbench.measure.ncu.records import NcuRecord
 from workbench.measure.records import Time
 from workbench.problems.records import Problem
@@ -49,7 +45,6 @@ __all__ = ["JOB_MODULES", "GateSettings", "Known", "Listen", "Sitting", "Told", 
 
 _SANITIZED = 3
 """The lowest rung that includes compute-sanitizer."""
-_ON_GPU = (Stage.CORRECTNESS, Stage.PROFILE)
 _FOUND = (
     *("time", "against", "reference", "limit", "speed", "versus_seed", "versus_reference"),
     *("traces", "samples"),
@@ -133,7 +128,8 @@ class Sitting:
         self._profiled: Profiled | None = None
         self._looked = FullLook()
         self._ncu: NcuRecord | None = None
-        self._gpu_seconds = 0.0
+        self._gpu = SharedGpu(settings.device_index, workshop, listen)
+        self._alone_seconds = 0.0
 
     def begin(self) -> None:
         """Ask the policy and compile stages. Raises WorkbenchError as `judge` does."""
@@ -198,27 +194,10 @@ class Sitting:
             self._reports.append(skipped)
             return
         self._listen(Told(stage))
-        report = self._on_healthy_gpu(stage, question)
+        report = self._gpu.guard(stage, question)
         self._reports.append(report)
         made = self.compiled if stage is Stage.COMPILE else None
         self._listen(Told(stage, report, code=made.recorded.code if made else ()))
-
-    def _on_healthy_gpu(self, stage: Stage, question: Callable[[], StageReport]) -> StageReport:
-        """The stage's answer; a report that blames the machine if its GPU is unusable."""
-        device = self._settings.device_index
-        if device is None or stage not in _ON_GPU:
-            return question()
-        if (sick := health.taken_out(device)) is not None:
-            return health.refusal(stage, sick)
-        began = time.monotonic()
-        report = question()
-        if not health.troubled(report):
-            return report
-
-        def checked() -> StageReport:
-            return health.examined(report, device, self._workshop, since=began)
-
-        return self._beside_others(stage, device, checked)
 
     def _policy(self) -> StageReport:
         kinds = policy.input_kinds(self._problem.source)
@@ -262,10 +241,10 @@ class Sitting:
                 device_index=device,
             )
 
-        if device is not None:
-            return self._beside_others(Stage.CORRECTNESS, device, compared)
-        report = compared()
-        return report if report.outcome is Outcome.FAILED else self._at_full(report)
+        report = self._gpu.share(Stage.CORRECTNESS, compared)
+        if device is not None or report.outcome is Outcome.FAILED:
+            return report
+        return self._at_full(report)
 
     def _shapes(self) -> tuple[ShapeEffort, ...]:
         """The shapes at which outputs are compared with the reference, smallest first."""
@@ -294,29 +273,6 @@ class Sitting:
             seconds=report.seconds + sum(took.values()),
             parts={**report.parts, **took},
         )
-
-    def _beside_others(
-        self, stage: Stage, device: int, work: Callable[[], StageReport]
-    ) -> StageReport:
-        """Do `work` while sharing the GPU with other checks, but not with any timing."""
-
-        def waits() -> None:
-            self._listen(Told(stage, total=1, says="waiting: a timing has the GPU"))
-
-        try:
-            with gpu_lock(lock_name(device), shared=True, waits=waits):
-                began = time.monotonic()
-                report = work()
-        except GpuBusy as busy:
-            finding = Finding(code=f"{stage}.gpu-busy", says=busy.what, blame=Blame.MACHINE)
-            return StageReport(
-                stage=stage,
-                outcome=Outcome.UNPROVEN,
-                says=finding.says,
-                findings=(finding,),
-            )
-        self._gpu_seconds += time.monotonic() - began
-        return report
 
     def _profile(
         self,
@@ -363,11 +319,11 @@ class Sitting:
             if Stage.CORRECTNESS in {report.stage for report in self._reports}:
                 self._get_ready(counting)
             profiled = timer(self._candidate, parent, seed=self._seed, listen=self._came)
-            self._gpu_seconds += profiled.gpu_seconds
+            self._alone_seconds += profiled.gpu_seconds
             if profiled.report.outcome is not Outcome.PASSED or tracing is None:
                 return profiled
             profiled, self._ncu = looked_into(profiled, tracing, counting)
-            self._gpu_seconds += self._ncu.seconds if self._ncu else 0.0
+            self._alone_seconds += self._ncu.seconds if self._ncu else 0.0
             return profiled
 
     def _tracing(self, compiled: Compiled) -> Aside[Traces]:
@@ -395,7 +351,7 @@ class Sitting:
             replay_seed=self._seed.hex(),
             work=work_digest(compiled.launches, compiled.recorded.host) if compiled else "",
             launches=compiled.launches if compiled else (),
-            gpu_seconds=self._gpu_seconds,
+            gpu_seconds=self._gpu.seconds + self._alone_seconds,
             ncu=self._ncu,
             **told,
         )

@@ -54,7 +54,7 @@ class Addresses(State):
         return ADDRESS
 
     def compare_addresses(self, values: list[Value], node: ast.Compare) -> None:
-        """Refuse to compare an address with anything but another address or None."""
+        """Refuse to compare an address with anything but another address, 0 or None."""
         if not any(_ADDRESS in value for value in values):
             return
         operands = [node.left, *node.comparators]

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from workbench.cli.report import status_text
 from workbench.engine import events as ev
 from workbench.engine.create import RunRequest, create_session
+from workbench.engine.opening import Opened
 from workbench.engine.serve import serve_session
 from workbench.gate.records import Outcome, Stage, Verdict
+from workbench.gate.sanitizer.run import find_sanitizer
 from workbench.measure.gpus import list_gpus
 from workbench.problems.load import load_problem
 from workbench.session.records import Answer, Budget, Mode, Transition
@@ -20,6 +23,7 @@ from workbench.session.store import SessionStore
 pytestmark = pytest.mark.gpu
 
 STEPS = 3
+LIMIT = 120.0
 SLOW = ("profile.not-faster", "profile.slower", "profile.cannot-tell")
 SIDECAR = """
 family = "normalization"
@@ -103,6 +107,24 @@ def test_a_step_is_timed_before_it_is_compared_and_kept_only_after_both(tmp_path
             assert compared is Outcome.SKIPPED
             assert one.gate.speed.pairs >= 14
         assert one.gate.samples or one.gate.stage is not Stage.PROFILE
+
+
+def test_a_limit_of_gpu_seconds_holds_with_the_last_look_in_it(tmp_path):
+    """All that a run held the GPU for is in git; a step that began may overrun."""
+    limit = Budget(steps=STEPS, gpu_seconds=LIMIT)
+    found, heard = ran(tmp_path, budget=limit)
+    snapshot = Opened(tmp_path / "one").snapshot()
+    print(f"\n{status_text(snapshot)}")
+    dearest = max(one.cost.gpu_seconds for one in found)
+    assert snapshot.spent.gpu_seconds <= LIMIT + dearest
+    told = [e.cost.gpu_seconds for e in heard if isinstance(e, ev.BudgetSpent)]
+    assert told[-1] == pytest.approx(snapshot.spent.gpu_seconds, abs=0.01)
+    looks = [one for one in SessionStore.open(tmp_path / "one").overview().spends if one.verdict]
+    best = next(one for one in snapshot.versions if one.best)
+    if find_sanitizer() is not None and best.parent is not None:
+        (look,) = looks
+        assert look.version == best.number
+        assert look.cost.gpu_seconds > 1
 
 
 def test_a_beam_on_a_gpu_gates_the_best_of_its_looks(tmp_path):

@@ -50,7 +50,7 @@ def test_where_nothing_hangs_on_the_speed_one_run_tells_it(us):
     assert profiled.speed.pairs == 30
     assert profiled.speed.low < 100.0 / us < profiled.speed.high
     assert profiled.reference is not None
-    assert "one run, nothing hangs on it" in profiled.report.says
+    assert "one run, no decision depends on it" in profiled.report.says
 
 
 def test_the_reported_numbers_are_the_second_run_s_own():
@@ -85,7 +85,7 @@ def test_noise_asks_for_more_pairs_and_ends_without_a_guess():
     profiled = match.judged()
     assert profiled.speed.pairs == 960
     assert (profiled.report.outcome, codes(profiled)[0]) == (Outcome.FAILED, "profile.cannot-tell")
-    assert "cannot tell" in profiled.report.says
+    assert "too uncertain to call" in profiled.report.says
 
 
 def test_both_sides_see_the_same_contents_and_never_twice():

@@ -252,7 +252,7 @@ class Findings:
         if not ways:
             return []
         named = ", ".join(f"line {way.line} {_TRUTHS[way.truth]}" for way in ways[:4])
-        says = f"conditions on loaded numbers that every call met alike: {named}"
+        says = f"conditions on loaded values that had one outcome in every call: {named}"
         evidence: Evidence = {"conditions": len(ways), "branches": sum(w.branch for w in ways)}
         code = "correctness.way-not-taken"
         line = ways[0].line

@@ -92,7 +92,7 @@ REFUSALS = {
         "compute from the contents on every call",
     ),
     "policy.address": Refusal(
-        "`{name}` goes by where something lies in memory",
+        "`{name}` depends on where something lies in memory",
         "ask an address for its alignment, or whether two tensors share memory, and nothing more",
     ),
     "policy.endless-loop": Refusal("`{name}` never ends", "give the loop an end"),

@@ -63,7 +63,7 @@ def no_gain(speed: Speed, found: Answer, rule: PairRule) -> Finding | None:
             says = f"{told}: no gain above {rule.threshold:g}x over its parent"
         case Answer.UNDECIDED:
             code = "profile.cannot-tell"
-            says = f"{told}: they cannot tell whether it is over {rule.threshold:g}x its parent"
+            says = f"{told}: too uncertain to call it over {rule.threshold:g}x its parent"
     evidence: Evidence = {
         "ratio": speed.ratio,
         "threshold": rule.threshold,
@@ -79,7 +79,7 @@ FOUND_ONCE = "profile.found-once"
 
 def found_once(speed: Speed) -> Finding:
     """The finding that a gain is not yet confirmed, which is neither a fault nor a verdict."""
-    says = f"{speed.in_full()} over its parent in one run, to be found again"
+    says = f"{speed.in_full()} over its parent in one run, not confirmed yet"
     return Finding(code=FOUND_ONCE, says=says, blame=Blame.MACHINE)
 
 

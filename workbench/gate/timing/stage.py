@@ -159,7 +159,9 @@ class _Question:
         played = self._runs.run("beside", rivals, swapped=False, eager=True, rule=rule)
         profiled = self._timed(played)
         told = "" if profiled.speed is None else f", {profiled.speed.in_full()} over its parent"
-        says = f"{time_words(profiled.time, profiled.limit)}{told}, one run, nothing hangs on it"
+        says = (
+            f"{time_words(profiled.time, profiled.limit)}{told}, one run, no decision depends on it"
+        )
         says += eager_words(profiled.versus_reference)
         return structs.replace(profiled, report=timing_report(Outcome.PASSED, says))
 

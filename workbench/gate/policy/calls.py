@@ -2,7 +2,7 @@
 
 import ast
 
-from workbench.gate.policy.members import OF_NAMED_TUPLES
+from workbench.gate.policy.members import OF_NAMED_TUPLES, PLAIN_MODULES
 from workbench.gate.policy.state import DEFAULTS, Activation, Frame, TooTangledError
 from workbench.gate.policy.stories import Stories
 from workbench.gate.policy.tree import is_generator, survey
@@ -66,7 +66,7 @@ class Calls(Stories):
         self.step()
         match atom:
             case Known():
-                site = node if isinstance(node, ast.Call) else self._as_call(node)
+                site = node if isinstance(node, ast.Call) else self.implied_call(node)
                 return self.call_known(atom.path, given, site, frame)
             case Function():
                 return self._call_function(atom, given, node, frame)
@@ -107,11 +107,6 @@ class Calls(Stories):
         self.refuse("policy.unresolved", node)
         return UNKNOWN
 
-    def _as_call(self, node: ast.AST) -> ast.Call:
-        """A call node for calls by a decorator or a library function; one per place."""
-        called = ast.Call(func=ast.Name(id="call", ctx=ast.Load()), args=[], keywords=[])
-        return self.implied.setdefault(node, ast.copy_location(called, node))
-
     def _call_method(  # noqa: PLR0911 - one case per kind of owner
         self, atom: Method, given: Arguments, node: ast.AST, frame: Frame
     ) -> Value:
@@ -147,6 +142,9 @@ class Calls(Stories):
             receiver: Value = frozenset({atom})
             name = "__call__" if self.find_member(atom.node, "__call__") else "forward"
             if self.find_member(atom.node, name):
+                library = any(p.startswith("torch.nn.") for p in self.library_bases(atom.node))
+                if library and not self._is_own(atom.node, name):
+                    self.refuse("policy.module-called", node)
                 return self.call(self.read_member(receiver, name, node, frame), given, node, frame)
         if isinstance(atom, Holder) and atom.path in _VIEW_MODULES:
             return given.get(0, "input")
@@ -160,6 +158,12 @@ class Calls(Stories):
             "policy.module-called" if isinstance(atom, Holder) else "policy.unresolved", node
         )
         return UNKNOWN
+
+    def _is_own(self, owner: ast.ClassDef, name: str) -> bool:
+        """Whether calling a module cannot end up in what a library's class does."""
+        lineage = self.lineage(owner)
+        holders = set(self.library_bases(owner)) - set(PLAIN_MODULES)
+        return not holders or any(self.surely_has(one, name) for one in lineage)
 
     def _apply_autograd(self, owner: Class, given: Arguments, node: ast.AST, frame: Frame) -> Value:
         receiver: Value = frozenset({owner})
@@ -211,8 +215,9 @@ class Calls(Stories):
         bound: dict[str, Value] = {}
         for place, name in enumerate([*places, *(argument.arg for argument in spec.kwonlyargs)]):
             position = place if place < len(places) else len(given.positional)
-            value = given.get(position, name)
-            sure = position < len(given.positional) or name in dict(given.keywords)
+            named = "" if place < len(spec.posonlyargs) else name  # then only its place counts
+            value = given.get(position, named)
+            sure = position < len(given.positional) or named in dict(given.keywords)
             bound[name] = value if sure else value | defaults.get(name, EMPTY)
         if spec.vararg:
             extra = given.positional[len(places) :]
@@ -222,7 +227,7 @@ class Calls(Stories):
             items = Items(spec.kwarg, "dict")
             self.put(items, given.rest)
             for name, value in given.keywords:
-                if name not in bound:
+                if name not in bound or name in places[: len(spec.posonlyargs)]:
                     self.put(items, value, name)
             bound[spec.kwarg.arg] = frozenset({items})
         return bound

@@ -234,7 +234,7 @@ class Expressions(Scopes):
         if any(isinstance(op, ast.In | ast.NotIn) for op in looks):
             self.check_key(values[0], join(values[1:]), EMPTY, node)
             values = values[:1]
-        if any(has_tensor(value) for value in values):
+        if any(has_tensor(value) for value in values) and not _with_none(node):
             if frame.phase is Phase.CALL:
                 self.refuse("policy.operator-on-tensor", node)
             return FRESH
@@ -326,6 +326,13 @@ class Expressions(Scopes):
     def starred(self, node: ast.Starred, frame: Frame) -> Value:
         """`*values`, in a subscript."""
         return self.iterate(self.evaluate(node.value, frame), node, frame)
+
+
+def _with_none(node: ast.Compare) -> bool:
+    """`tensor == None`: false without a look at its values."""
+    equal = len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.NotEq)
+    operands = (node.left, *node.comparators)
+    return equal and any(isinstance(n, ast.Constant) and n.value is None for n in operands)
 
 
 def literal_key(node: ast.expr) -> str | int | None:

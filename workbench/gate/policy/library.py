@@ -28,6 +28,7 @@ from workbench.gate.policy.values import (
     Instance,
     Items,
     Kernel,
+    Known,
     Method,
     Nothing,
     Partial,
@@ -54,6 +55,8 @@ _SIZED = frozenset(
     )
 )
 """Functions that make tensors out of numbers: a tensor among these is read."""
+_ASK = frozenset({"all", "any", "bool", "bytes", "format", "hash", "repr", "str"})
+"""Functions of numbers that give no object back."""
 _AFTER_ONE = frozenset(
     f"torch.{name}"
     for name in (
@@ -65,6 +68,8 @@ _AFTER_ONE = frozenset(
 )
 """Functions of one tensor and numbers: another tensor among these is read."""
 _CONSTRUCTORS = ("__init__", "__post_init__")
+_CARRIED = (Tensor, Function, Bound, Partial, Instance, Known, Method)
+"""What an exception must not carry unseen."""
 _INERT = (Plain, Tensor, Nothing)
 _CALLABLE = (Function, Bound, Partial, Method)
 
@@ -87,6 +92,8 @@ class Library(Comparisons):
         if group.returns not in ("identity", "decorator"):
             calls = group.returns == "plain" and group.group != "inspection"
             self.hand_over(arguments.all(), node, classes=calls)
+        if group.arguments == "plain" or path == "collections.Counter":
+            self.check_objects(path, arguments, node)
         plain = group.arguments == "plain" or path in _SIZED
         numbers = arguments.after_first() if path in _AFTER_ONE else arguments.all()
         held = (plain or path in _AFTER_ONE) and self.may_hold_tensor(numbers)
@@ -100,6 +107,14 @@ class Library(Comparisons):
         return self._result(group, path, arguments, node) | (
             FRESH if held and path.rsplit(".", 1)[-1] in _ARITHMETIC else EMPTY
         )
+
+    def check_objects(self, path: str, arguments: Arguments, node: ast.AST) -> None:
+        """Refuse to give objects of the file to what works on numbers: it may hand them on."""
+        if path.rsplit(".", 1)[-1] in _ASK:
+            return
+        objects = self.as_numbers(frozenset(self.instances_in(arguments.all())))
+        if any(isinstance(atom, Instance) for atom in objects):
+            self.refuse("policy.unresolved", node)
 
     def tell(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value | None:
         """The result of `path` where no rule describes it; implemented by the layer of stories."""
@@ -132,6 +147,11 @@ class Library(Comparisons):
     def instances_in(self, value: Value) -> list[Instance]:
         """The candidate's objects within a value and the containers it holds."""
         return [atom for atom in self.within(value) if isinstance(atom, Instance)]
+
+    def implied_call(self, node: ast.AST) -> ast.Call:
+        """A call node for what a decorator or a library function calls; one per place."""
+        called = ast.Call(func=ast.Name(id="call", ctx=ast.Load()), args=[], keywords=[])
+        return self.implied.setdefault(node, ast.copy_location(called, node))
 
     def call_anyhow(
         self, atom: Atom, each: Value, node: ast.AST, phase: Phase = Phase.CALL
@@ -211,14 +231,21 @@ class Library(Comparisons):
             case "identity" | "decorator":
                 return self.decorate(path, arguments)
             case "type":
-                if path == "builtins.object" and self.now is Phase.CALL:
-                    return ADDRESS  # all that an object is known by
-                return FRESH if path.endswith("Tensor") else PLAIN
+                return self._made_by_type(path, arguments, node)
             case "namespace":
                 self.refuse("policy.unresolved", node)
                 return UNKNOWN
             case _:
                 return self.by_function(path, arguments.all(), node)
+
+    def _made_by_type(self, path: str, arguments: Arguments, node: ast.Call) -> Value:
+        """What a call of a class gives: of an exception, also what it carries."""
+        if path.startswith("builtins.") and self.holds(arguments.all(), _CARRIED):
+            kept = frozenset({Tuple((*arguments.positional, arguments.rest))})
+            return self.make_record(node, {"args": kept})
+        if path == "builtins.object" and self.now is Phase.CALL:
+            return ADDRESS  # all that an object is known by
+        return FRESH if path.endswith("Tensor") else PLAIN
 
     def _kept(self, group: Group, path: str, arguments: Arguments, node: ast.Call) -> Value | None:
         """What a type makes of tensors while ModelNew is called; None where it is given none."""

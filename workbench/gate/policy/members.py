@@ -3,7 +3,7 @@
 import ast
 import re
 
-from workbench.gate.policy.addresses import Addresses
+from workbench.gate.policy.classes import Classes
 from workbench.gate.policy.names import Group
 from workbench.gate.policy.refusals import code_of_name, spelled
 from workbench.gate.policy.state import Frame
@@ -66,10 +66,8 @@ OF_NAMED_TUPLES = ("_asdict", "_fields", "_make", "_replace")
 """Methods of named tuples that are public although they begin with an underscore."""
 WHATEVER = "()"
 """The member of a class that stands for all arguments of its constructor."""
-_MODULE = ("torch.nn.Module", "torch.nn.modules.Module")
-
-
-_NUMBERS = frozenset({"enum.IntEnum", "enum.IntFlag", "enum.StrEnum"})
+PLAIN_MODULES = ("torch.nn.Module", "torch.nn.modules.Module")
+"""The class of modules that compute nothing by themselves."""
 
 
 def is_dunder(name: str) -> bool:
@@ -77,7 +75,7 @@ def is_dunder(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-class Members(Addresses):
+class Members(Classes):
     """The layer that looks members up and assigns them."""
 
     def call(self, value: Value, arguments: Arguments, node: ast.AST, frame: Frame) -> Value:
@@ -186,31 +184,6 @@ class Members(Addresses):
         self.refuse("policy.unresolved", node)
         return EMPTY
 
-    def members_of_enum(self, owner: ast.ClassDef | None, found: Value) -> Value:
-        """An object for each member of an enum that has methods; of others their values will do."""
-        if owner is None or any(isinstance(atom, Function | Descriptor) for atom in found):
-            return EMPTY
-        if not any(path.startswith("enum.") for path in self.library_bases(owner)):
-            return EMPTY
-        every = join(self.every_member(owner).values())
-        rich = any(isinstance(atom, Function | Descriptor) for atom in every)
-        return frozenset({Instance(owner)}) if rich else EMPTY
-
-    def as_numbers(self, value: Value) -> Value:
-        """The value, with enum members that are numbers or text replaced by those."""
-        if not any(isinstance(atom, Instance) for atom in value):
-            return value
-        return frozenset(
-            Plain()
-            if isinstance(a, Instance) and not _NUMBERS.isdisjoint(self.library_bases(a.node))
-            else a
-            for a in value
-        )
-
-    def of_named_tuple(self, owner: ast.ClassDef) -> bool:
-        """Whether a class derives from what `collections.namedtuple` made."""
-        return any(isinstance(base, Partial) for base in join(self.bases.get(owner, ())))
-
     def _bind(self, found: Atom, atom: Instance | Class, node: ast.AST, frame: Frame) -> Value:
         receiver: Value = frozenset({atom})
         if isinstance(found, Descriptor):
@@ -242,43 +215,7 @@ class Members(Addresses):
             return PLAIN
         if name in self.allowed.module_methods:
             return frozenset({Method(atom, name)})
-        return EMPTY if path in _MODULE else self._holder_member(Holder(path), name, node)
-
-    def find_member(self, owner: ast.ClassDef, name: str) -> Value:
-        """A member by the class and its bases in the file; wildcards stand for computed names."""
-        self.asked.add((owner, "*" if name.endswith("*") else name))
-        members = self.members.get(owner, {})
-        found = members.get(name, EMPTY)
-        if name.endswith("*"):
-            found |= join(v for k, v in members.items() if k.startswith(name[:-1]))
-        else:
-            found |= join(v for k, v in members.items() if k[-1] == "*" and name.startswith(k[:-1]))
-        if found:
-            return found
-        return join(
-            self.find_member(base.node, name)
-            for value in self.bases.get(owner, ())
-            for base in value
-            if isinstance(base, Class) and base.node is not owner
-        )
-
-    def lineage(self, owner: ast.ClassDef) -> list[ast.ClassDef]:
-        """A class of the file and its bases, repetitions included."""
-        found = [owner]
-        for base in join(self.bases.get(owner, ())):
-            if isinstance(base, Class) and base.node is not owner:
-                found += self.lineage(base.node)
-        return found
-
-    def library_bases(self, owner: ast.ClassDef) -> tuple[str, ...]:
-        """Full names of the library classes that a class derives from."""
-        paths: list[str] = []
-        for base in join(self.bases.get(owner, ())):
-            if isinstance(base, Known):
-                paths.append(base.path)
-            elif isinstance(base, Class) and base.node is not owner:
-                paths.extend(self.library_bases(base.node))
-        return tuple(dict.fromkeys(paths))
+        return EMPTY if path in PLAIN_MODULES else self._holder_member(Holder(path), name, node)
 
     def _super_member(self, atom: Super, name: str, node: ast.AST) -> Value:
         for base in join(self.bases.get(atom.node, ())):

@@ -8,6 +8,8 @@ from workbench.gate.policy.tree import children, walk
 from workbench.gate.policy.values import (
     Atom,
     Class,
+    Descriptor,
+    Function,
     Holder,
     Instance,
     Known,
@@ -78,8 +80,9 @@ class Patterns(Expressions):
                 for name, part in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
                     member = self.read_member(subject, name, pattern, frame)
                     self.capture(part, member, frame)
+                held = self._data_of(subject)
                 for part in pattern.patterns:
-                    self.capture(part, inner, frame)
+                    self.capture(part, (inner - subject) | held or inner, frame)
                 return
         for child in children(pattern):
             if isinstance(child, ast.pattern):
@@ -111,6 +114,12 @@ class Patterns(Expressions):
         body = self.evaluate(node.body, frame)
         frame.names = before
         return body | self.evaluate(node.orelse, frame)
+
+    def _data_of(self, value: Value) -> Value:
+        """What objects hold, as a pattern by place takes it: never a method."""
+        own = [a.node for a in value if isinstance(a, Instance)]
+        held = (join(self.every_member(one).values()) for o in own for one in self.lineage(o))
+        return frozenset(a for a in join(held) if not isinstance(a, Function | Descriptor))
 
     def assume(self, test: ast.expr, frame: Frame) -> None:
         """Drop what `isinstance` rules out where it holds; nothing where the test binds names."""

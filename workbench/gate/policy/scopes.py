@@ -8,7 +8,7 @@ from workbench.gate.policy.calls import Calls
 from workbench.gate.policy.names import Allowed
 from workbench.gate.policy.refusals import code_of_name
 from workbench.gate.policy.state import Frame, Names
-from workbench.gate.policy.tree import own_nodes, survey, walk
+from workbench.gate.policy.tree import own_nodes, sure_names, survey
 from workbench.gate.policy.values import (
     EMPTY,
     UNKNOWN,
@@ -71,30 +71,6 @@ def local_names(node: ast.AST) -> frozenset[str]:
                 bound.add(name)
     outer = declared_names(node)
     return frozenset(bound) - outer[0] - outer[1]
-
-
-def unsure_names(node: ast.Module | ast.ClassDef) -> frozenset[str]:
-    """Names that a body binds on some of its paths only, or deletes."""
-    sure: set[str] = set()
-    for statement in node.body:
-        match statement:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                sure.add(name)
-            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                sure |= {a.asname or a.name.partition(".")[0] for a in aliases}
-            case ast.Assign(targets=targets):
-                inner = (n for target in targets for n in walk(target))
-                sure |= {n.id for n in inner if isinstance(n, ast.Name)}
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
-                sure.add(name)
-    deleted = {
-        n.id
-        for d in own_nodes(node)
-        if isinstance(d, ast.Delete)
-        for n in d.targets
-        if isinstance(n, ast.Name)
-    }
-    return (local_names(node) - sure) | deleted
 
 
 def join_names(branches: list[Names]) -> Names:
@@ -184,9 +160,8 @@ class Scopes(Calls):
             return frozenset()
         known = self._may_lack.get(node)
         if known is None:
-            known = self._may_lack[node] = unsure_names(node) | (
-                self.rebound if isinstance(node, ast.Module) else frozenset()
-            )
+            others = self.rebound if isinstance(node, ast.Module) else frozenset()
+            known = self._may_lack[node] = (local_names(node) - sure_names(node)) | others
         return known
 
     def bind(self, name: str, value: Value, node: ast.AST, frame: Frame) -> None:

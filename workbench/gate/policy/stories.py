@@ -119,6 +119,29 @@ def _sorted(library: Library, arguments: Arguments, node: ast.Call, frame: Frame
     return library.make_list(node, element)
 
 
+def _extreme(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    """`max` and `min`: one of the elements, or of the arguments."""
+    match arguments.positional:
+        case (one,) if not arguments.rest:
+            elements = library.iterate(one, node, frame)
+        case several:
+            elements = join([*several, arguments.rest])
+    library.order(elements, arguments, node, frame)
+    number = library.by_function("builtins.max", elements, node)
+    return number | (elements - PLAIN) | dict(arguments.keywords).get("default", EMPTY)
+
+
+def _islice(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    return library.make_list(node, library.iterate(arguments.get(0, "iterable"), node, frame))
+
+
+def _orders(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    """`permutations` and `combinations`: tuples of as many elements as one likes."""
+    element = library.iterate(arguments.get(0, "iterable"), node, frame)
+    inner = library.make_list(library.implied_call(node), element)
+    return library.make_list(node, inner)
+
+
 def _next(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     return library.iterate(arguments.get(0, "iterator"), node, frame) | arguments.get(1, "default")
 
@@ -264,6 +287,9 @@ _STORIES: dict[str, Story] = {
     "builtins.map": _map,
     "builtins.filter": _filter,
     "builtins.sorted": _sorted,
+    **dict.fromkeys(("builtins.max", "builtins.min"), _extreme),
+    "itertools.islice": _islice,
+    **dict.fromkeys(("itertools.combinations", "itertools.permutations"), _orders),
     "builtins.next": _next,
     "builtins.print": _print,
     **dict.fromkeys(("functools.cache", "functools.lru_cache"), _cache),

@@ -129,3 +129,28 @@ def own_arguments(spec: ast.arguments) -> list[ast.arg]:
     """Every parameter of a function."""
     loose = [argument for argument in (spec.vararg, spec.kwarg) if argument is not None]
     return [*spec.posonlyargs, *spec.args, *spec.kwonlyargs, *loose]
+
+
+_SURE = "_workbench_sure"
+
+
+def sure_names(node: ast.Module | ast.ClassDef) -> frozenset[str]:
+    """Names that a body binds on every way through it, and never deletes."""
+    known: frozenset[str] | None = node.__dict__.get(_SURE)
+    if known is None:
+        sure: set[str] = set()
+        for statement in node.body:
+            match statement:
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                    sure.add(name)
+                case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                    sure |= {a.asname or a.name.partition(".")[0] for a in aliases}
+                case ast.Assign(targets=targets):
+                    inner = (n for target in targets for n in walk(target))
+                    sure |= {n.id for n in inner if isinstance(n, ast.Name)}
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+                    sure.add(name)
+        gone = (t for d in own_nodes(node) if isinstance(d, ast.Delete) for t in d.targets)
+        sure -= {target.id for target in gone if isinstance(target, ast.Name)}
+        known = node.__dict__[_SURE] = frozenset(sure)
+    return known

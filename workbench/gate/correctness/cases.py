@@ -28,7 +28,8 @@ class Case(StrEnum):
     """The contents of the previous call, except for one short stretch of at least one
     floating-point tensor: a fingerprint of samples sees no change."""
     CENTRED = "centred"
-    """Fresh minus 0.37, which takes the mean out of U(0, 1) inputs."""
+    """Fresh minus 0.37, which takes the mean out of U(0, 1) inputs; minus more or less where all
+    of them would still have one sign."""
     LARGE = "magnitude x64"
     TINY = "magnitude x2^-20"
     ZEROS = "zeros"
@@ -49,7 +50,7 @@ class Case(StrEnum):
     larger than what padding with zeros holds."""
     FALLING = "positive, falling along rows"
     BELOW = "far below zero"
-    """Fresh numbers on an offset that leaves them half of their digits: a variance taken as a
+    """Fresh numbers on an offset that takes more than half of their digits: a variance taken as a
     difference of large numbers is noise, a maximum that begins at zero is none."""
     APART = "far from zero, above and below by turns"
     """The same, tensors on either side of zero by turns, the first above."""

@@ -8,7 +8,8 @@ from workbench.gate.correctness.cases import SPECIAL, STRAINED, Case
 from workbench.gate.correctness.layout import copied, window
 
 CENTRE = 0.37
-"""Subtracted in the centred case: near the mean of U(0, 1), and no round number."""
+"""Subtracted in the centred case: near the mean of U(0, 1), and no round number. The share of the
+numbers that become negative where none would otherwise, or all."""
 OUTLIER = 300.0
 FACTORS = {
     Case.LARGE: 64.0,
@@ -24,6 +25,9 @@ CROWD = 0.75
 """Share of an integer tensor that is one number in a crowded case (ours)."""
 KEPT = 1
 """Elements kept at either end of a tensor, where a fingerprint would look."""
+OFFSET = 0.6
+"""Of a dtype's digits (ours): 2^14 spreads in fp32. What rounding of the inputs makes of an answer
+grows with it, what a difference of squares loses with its square."""
 OCTAVES = 4.0
 """From one end of a dimension to the other (ours)."""
 
@@ -63,7 +67,7 @@ def _change(case: Case, x: torch.Tensor, generator: torch.Generator) -> None:
     flat = window(x)
     match case:
         case Case.CENTRED:
-            _store(flat, flat.double() - CENTRE)
+            _store(flat, flat.double() - _centre(flat))
         case Case.ZEROS:
             flat.zero_()
         case Case.ONES:
@@ -129,12 +133,20 @@ def crowd(x: torch.Tensor, generator: torch.Generator) -> None:
         flat.copy_(flat.sort(descending=bool((steps < 0).any())).values)
 
 
+def _centre(flat: torch.Tensor) -> float:
+    """What leaves numbers of either sign, if they are not all equal."""
+    numbers = flat.double()
+    if not flat.numel() or float(numbers.min()) < CENTRE < float(numbers.max()):
+        return CENTRE
+    return float(numbers.sort().values[int(CENTRE * numbers.numel())])
+
+
 def _offset(flat: torch.Tensor) -> float:
-    """So many times the spread of the numbers that half of their dtype's digits tell them apart."""
+    """So many times the spread of the numbers that four tenths of their digits tell them apart."""
     digits = round(-math.log2(torch.finfo(flat.dtype).eps))
     numbers = flat.double()
     spread = float(numbers.std(correction=0)) or float(numbers.square().mean().sqrt())
-    return 2.0 ** ((digits + 1) // 2) * spread
+    return 2.0 ** round(OFFSET * digits) * spread
 
 
 def _anywhere(x: torch.Tensor, generator: torch.Generator) -> int:

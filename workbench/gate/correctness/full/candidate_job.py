@@ -98,15 +98,18 @@ def _filled(called: Called, tensors: list[torch.Tensor], seed: int) -> Iterator[
         generator = torch.Generator().manual_seed(seed)
         places = torch.randint(tensor.numel(), (_DRAWN,), generator=generator)
         free = _unwritten(called, tensor, generator)
-        places = places if free is None else free
-        group = Group(
-            output=number,
-            program=(-1, -1, -1),
-            count=places.numel(),
-            filled=True,
-            unwritten=free is not None,
-        )
-        yield group, places, torch.zeros(places.numel(), dtype=tensor.dtype)
+        ends = _looked_at(tuple(tensor.shape), generator)[_LOOKED_AT:]
+        looks = [(places, False), (ends, True)] if free is None else [(free, False)]
+        for asked, at_ends in looks:
+            group = Group(
+                output=number,
+                program=(-1, -1, -1),
+                count=asked.numel(),
+                filled=True,
+                unwritten=free is not None,
+                at_ends=at_ends,
+            )
+            yield group, asked, torch.zeros(asked.numel(), dtype=tensor.dtype)
 
 
 def _unwritten(

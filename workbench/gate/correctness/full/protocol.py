@@ -59,6 +59,8 @@ class Group(Struct, frozen=True, kw_only=True):
     """Drawn places of an output that host code had filled, whoever writes there later."""
     unwritten: bool = False
     """Whether these are filled places that no program writes."""
+    at_ends: bool = False
+    """Whether these are filled places at the ends of dimensions only."""
 
 
 class CompareStored(Struct, frozen=True, kw_only=True):
@@ -84,6 +86,8 @@ class ComparedStored(Struct, frozen=True, kw_only=True):
     """By output, the share of drawn places that are right as host code filled them."""
     right_unwritten: dict[int, float] = {}
     """The same for places that no program writes."""
+    right_at_ends: dict[int, float] = {}
+    """The same for places at the ends of dimensions."""
     too_dear: int = 0
     """Groups whose part of the reference costs too much."""
 

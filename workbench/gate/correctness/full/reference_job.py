@@ -110,6 +110,7 @@ def compare(
         elements=tuple(books.elements),
         right_as_filled=books.right_as_filled,
         right_unwritten=books.right_unwritten,
+        right_at_ends=books.right_at_ends,
         too_dear=books.too_dear,
     )
     return encode(reply), []
@@ -146,6 +147,7 @@ class _Books:
         self._places: list[list[torch.Tensor]] = [[] for _ in range(outputs)]
         self.right_as_filled: dict[int, float] = {}
         self.right_unwritten: dict[int, float] = {}
+        self.right_at_ends: dict[int, float] = {}
         self.too_dear = 0
 
     def enter(self, part: "_Part") -> None:
@@ -153,6 +155,7 @@ class _Books:
         group = part.group
         if group.filled:
             rights = self.right_unwritten if group.unwritten else self.right_as_filled
+            rights = self.right_at_ends if group.at_ends else rights
             rights[group.output] = part.right()
             return
         found = part.measured()

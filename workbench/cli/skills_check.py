@@ -127,7 +127,12 @@ def policy(json: options.Json = False) -> None:
         emit.text(f"  {method.id}: {method.says}  [{', '.join(method.edits) or 'no edit'}]")
     default = file.default
     emit.text("\nwhere nothing is known")
-    for says in (default.headroom_says, default.bottleneck_says, default.case_says):
+    for says in (
+        default.headroom_says,
+        default.bottleneck_says,
+        default.case_says,
+        default.gain_says,
+    ):
         emit.text(f"  {says}")
 
 

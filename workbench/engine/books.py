@@ -135,8 +135,8 @@ class Books:
     @property
     def _look_price(self) -> Cost | None:
         """What the newest look of the session took, else what the ladder says."""
-        own = [one.cost for one in self.history.spends if one.verdict is not None]
-        return own[-1] if own and self._look is not None else self._look
+        looks = self.history.looks
+        return looks[-1].cost if looks and self._look is not None else self._look
 
     @property
     def _step_price(self) -> Cost:

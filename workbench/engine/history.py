@@ -35,10 +35,15 @@ class History(Struct, frozen=True, kw_only=True):
         """A history with one more cost that is no transition's."""
         return structs.replace(self, spends=(*self.spends, spend))
 
+    @property
+    def looks(self) -> tuple[Spend, ...]:
+        """The last looks that came to an answer, oldest first."""
+        answers = {Verdict.ACCEPTED, Verdict.REJECTED}
+        return tuple(one for one in self.spends if one.verdict in answers)
+
     def looked_at(self, number: int) -> bool:
         """Whether a last look at a version came to an answer."""
-        answers = {Verdict.ACCEPTED, Verdict.REJECTED}
-        return any(one.version == number and one.verdict in answers for one in self.spends)
+        return any(one.version == number for one in self.looks)
 
     def moved(self, move: Move, restored: Iterable[Transition]) -> "History":
         """After a person moved `main`; `restored` are those that stand again, as git has them."""

@@ -1,4 +1,4 @@
-"""Which card is tried on which kernel: those that lack evidence first, each on several problems."""
+"""Which card is tried on which kernel: cards without evidence first, each on several problems."""
 
 from collections.abc import Sequence
 
@@ -22,11 +22,11 @@ from workbench.skills.library import Library
 from workbench.skills.records import Truth
 
 _FACTS = ("code.", "launch.", "static.", "loop.", "arg.", "trace.", "profile.", "problem.")
-"""Parts of the catalogue that a trial keeps; device and history are told by it anyway."""
+"""Groups of facts that a trial records; device and history are recorded anyway."""
 
 
 class Base(Struct, frozen=True, kw_only=True):
-    """A state with what compiling and tracing it showed."""
+    """A state with the results of compiling and tracing it."""
 
     problem: Problem
     state: State
@@ -38,28 +38,28 @@ class Base(Struct, frozen=True, kw_only=True):
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """A candidate to judge; its trial so far has no verdict that counts."""
+    """A candidate to judge; its trial has no verdict yet."""
 
     problem: Problem
     trial: Trial
     parent_time: Time | None = None
-    """Modeled, of the kernel it was tried on."""
+    """Modeled time of the kernel it was made from."""
 
 
 class Chosen(Struct, frozen=True, kw_only=True):
-    """What is to be judged, and which cards have nothing to do on any kernel."""
+    """The candidates to judge, and the cards that apply to no kernel."""
 
     wanted: tuple[Wanted, ...]
     nowhere: dict[str, str]
-    """Why, by card: what stands against it on the kernel that is nearest to it."""
+    """Why, by card: what it lacks on the kernel that comes closest."""
 
 
 def choose(bases: Sequence[Base], needs: Sequence[Need], place: Place) -> Chosen:
-    """Candidates: the first of every card, those of the poorest before, then the second of each.
+    """Candidates: one for every card, cards with the least evidence first, then a second for each.
 
-    Of the states that fit, one of each problem is taken, those made for the card first, then new
-    problems. Cards that no row speaks for go first, then those tried on fewer problems; among
-    equals what moves fewer bytes is judged sooner.
+    Of the states that a card fits, one per problem is taken: those made for the card first, then
+    new problems. Cards without any evidence go first, then those tried on fewer problems; among
+    equals, kernels that move fewer bytes.
     """
     skills = {need.skill.card.id: need.skill for need in needs}
     free = Library(skills, pinned=frozenset(skills))
@@ -80,7 +80,7 @@ def choose(bases: Sequence[Base], needs: Sequence[Need], place: Place) -> Chosen
 def _fits(
     bases: Sequence[Base], free: Library, place: Place
 ) -> tuple[dict[str, list[Base]], dict[str, str]]:
-    """Bases that each card fits, by the text and by the conditions, and what is against others."""
+    """Bases that each card fits, by its edit and its conditions, and what speaks against others."""
     found: dict[str, list[Base]] = {}
     against: dict[str, str] = {}
     for base in bases:
@@ -119,7 +119,7 @@ def _made(
 
 
 def _proposed(skill: Skill, base: Base, free: Library, place: Place) -> Wanted | None:
-    """The card's first point on a base."""
+    """The card's first parameters on a base."""
     others = frozenset(name for name in free.skills if name != skill.card.id)
     state = _state(base, structs.replace(free, disabled=others), place)
     found = propose(state)

@@ -1,4 +1,4 @@
-"""Whether a kept trial is still about the card and the kernel that are there today."""
+"""Whether a recorded trial still holds for the present card and kernel."""
 
 from functools import cache
 
@@ -12,10 +12,10 @@ from workbench.problems.load import load_problem, shipped_problems
 
 
 def outdated(trial: Trial) -> str:
-    """Why a trial says nothing of its card any more; empty where it still does.
+    """Why a trial is no longer evidence for its card; empty where it is.
 
-    Its edit makes another text of the kernel by now, or the plain form that it was tried on was
-    mended. A kernel that is no shipped form, such as a session's, is taken as it was kept.
+    Its edit produces another text by now, or the plain form that it was tried on was changed. A
+    kernel that is no shipped form, such as a session's, is taken as recorded.
     """
     now = _texts(trial.problem).get(trial.state)
     if now is not None and now != normalized_sha256(trial.parent):

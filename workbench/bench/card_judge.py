@@ -1,4 +1,4 @@
-"""Judges candidates of cards in two parts: what may go side by side, and the pairs that may not."""
+"""Judges candidates of cards in two parts: what can run in parallel, and the pairs that cannot."""
 
 import os
 import threading
@@ -44,11 +44,11 @@ class Judged(Struct, frozen=True, kw_only=True):
 
 
 class Judge:
-    """One workshop for many candidates of many problems. A context manager, safe for threads."""
+    """One workshop for many candidates of many problems. A thread-safe context manager."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        # One for a base and for what is made of it: their modeled times are compared.
+        # One seed for a base and all that is made from it: their modeled times are compared.
         self._seed = os.urandom(SEED_BYTES)
         self._settings = GateSettings(
             target=place.target, device=place.device, device_index=place.index, seed=self._seed
@@ -77,7 +77,7 @@ class Judge:
         self._workshop.__exit__(kind, fault, trace)
 
     def facts(self, problem: Problem) -> ProblemReport:
-        """What the problem is, looked at once."""
+        """The problem's report, made once."""
         with self._lock:
             own = self._inspecting.setdefault(problem.name, threading.Lock())
         with own:
@@ -114,7 +114,7 @@ class Judge:
     def proven(self, wanted: Wanted) -> Judged:
         """Everything but the pairs; without a GPU the modeled time too.
 
-        What the machine could not do is told as unproven: it must not end the others' trials.
+        A fault of the machine is reported as unproven, so that it does not end other trials.
         """
         try:
             return self._proven(wanted)
@@ -146,7 +146,7 @@ class Judge:
         )
 
     def timed(self, judged: Judged) -> Trial:
-        """The pairs of a right candidate with its parent, alone on the GPU."""
+        """The pairs of a correct candidate with its parent, with the GPU held exclusively."""
         try:
             return self._timed(judged)
         except WorkbenchError as fault:
@@ -200,7 +200,7 @@ def _later(
     seed: bytes,  # noqa: ARG001
     listen: Listen,  # noqa: ARG001
 ) -> Profiled:
-    """A timer that puts the pairs off: they are gathered when nobody else uses the GPU."""
+    """A timer that postpones the pairs until the GPU is free."""
     says = "right; its pairs come when the GPU is free"
     finding = Finding(code=_WAITS, says=says, blame=Blame.MACHINE)
     return Profiled(

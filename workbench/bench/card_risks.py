@@ -1,4 +1,4 @@
-"""What failed trials say of when a card is wrong: known risks that were met, and new ones."""
+"""Derives from failed trials when a card goes wrong: known risks that were met, and new ones."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,24 +20,24 @@ _TELLING = (
     "trace.load_redundancy",
     "arg.bytes",
 )
-"""Facts that may tell a failure from what helped, the plainest first."""
+"""Facts that may separate failures from successes, the plainest first."""
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """What the trials of one card say of its risks."""
+    """Risks derived from the trials of one card."""
 
     met: dict[str, str]
-    """Known risks that held in a trial that failed, by their words, with where that was seen."""
+    """Known risks that applied in a failed trial, by their words, with where that was seen."""
     new: tuple[Risk, ...]
     """New risks, at most one: the clearest failure that no known risk foresaw."""
 
 
 def risks_of(trials: Sequence[Trial]) -> Found:
-    """From the trials of one card.
+    """The risks that the trials of one card show.
 
-    Where no known risk held, the new one is about the first fact whose value was beyond all that
-    helped; where nothing helped or no fact tells them apart, about the problem's family. A failure
-    in a family where the card also helped, without such a fact, gives none: nobody could heed it.
+    Where no known risk applied, the new one is about the first fact whose value lay beyond all
+    successes; where nothing helped or no fact separates them, about the problem's family. A failure
+    in a family where the card also helped, without such a fact, gives none: nobody could act on it.
     """
     bad = [t for t in trials if t.verdict is Verdict.REJECTED and evidence_of(t) is not None]
     good = [t for t in trials if t.helped and evidence_of(t) is not None]
@@ -51,7 +51,7 @@ def risks_of(trials: Sequence[Trial]) -> Found:
 
 
 def _loss(trial: Trial) -> float:
-    """What was wrong comes before what was slower, the slowest first."""
+    """Sort key: wrong results before slower ones, the slowest first."""
     return 0.0 if trial.ratio is None else trial.ratio
 
 
@@ -71,7 +71,7 @@ def _risk(trial: Trial, good: Sequence[Trial]) -> Risk | None:
 
 
 def _beyond(name: str, trial: Trial, good: Iterable[Trial]) -> str:
-    """`>= 8` where the trial's value is beyond every one that helped; empty where it is not."""
+    """`>= 8` where the trial's value lies beyond that of every success; empty where it does not."""
     value = trial.facts.get(name)
     others = [one.facts.get(name) for one in good]
     known = [v for v in others if isinstance(v, int | float)]

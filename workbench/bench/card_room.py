@@ -1,4 +1,4 @@
-"""Lets candidates onto a GPU only while its memory holds what each of them may take there."""
+"""Admits candidates to a GPU only while its memory holds what each of them may take there."""
 
 import os
 import threading
@@ -11,13 +11,13 @@ from workbench.isolation.flavors import visible_device
 from workbench.isolation.gpumemory import CONTEXT_BYTES, GpuMemory
 
 TIMES_TENSORS = 15
-"""Of a shape's inputs, weights and outputs: what the workers of one comparison or timing take
-together. The reference's fp64 answers are most of it: 45 GiB of softmax's 3 GiB and 51 GiB of
-RMSNorm's 3.5 GiB were seen on an H200."""
+"""Memory of one comparison or timing, as a multiple of a shape's inputs, weights and outputs. Most
+of it is the reference's fp64 answers: 45 GiB for softmax's 3 GiB and 51 GiB for RMSNorm's 3.5 GiB
+were seen on an H200."""
 _CONTEXTS = 4
-"""Workers of one comparison or timing, each with a context of CUDA's."""
+"""Workers of one comparison or timing, each with a CUDA context."""
 _SHARE = 0.9
-"""Share of what is free at the beginning; the rest is for what others begin (ours)."""
+"""Share of the initially free memory that is used; the rest is for other processes (ours)."""
 
 
 def needed(full: ShapeReport) -> int:
@@ -28,7 +28,7 @@ def needed(full: ShapeReport) -> int:
 
 
 def room_on(device_index: int | None) -> "Room":
-    """What is free on a GPU now, of those that this process may see; unbounded where nobody says.
+    """The free memory of a visible GPU now; unbounded where it is unknown.
 
     Raises WorkbenchError for an index beyond `CUDA_VISIBLE_DEVICES`.
     """
@@ -43,7 +43,7 @@ def room_on(device_index: int | None) -> "Room":
 
 
 class Room:
-    """So many bytes, given to threads in the order in which they asked; None is without bound."""
+    """A number of bytes, granted to threads in the order of their requests; None is unbounded."""
 
     def __init__(self, size: int | None) -> None:
         self._size = size
@@ -53,7 +53,9 @@ class Room:
 
     @contextmanager
     def taken(self, size: int) -> Iterator[None]:
-        """Have `size` bytes for the body, waited for; what is more than all there is goes alone."""
+        """Hold `size` bytes during the body, waiting for them; a larger request than the total runs
+        alone.
+        """
         self._enter(size)
         try:
             yield

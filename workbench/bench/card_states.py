@@ -21,7 +21,7 @@ _MADE = Path(__file__).with_name("card_states.toml")
 
 
 class State(Struct, frozen=True, kw_only=True):
-    """A right kernel of a problem."""
+    """A correct kernel of a problem."""
 
     problem: str
     name: str
@@ -37,18 +37,18 @@ class _Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     edit: str
     parameters: dict[str, Parameter] = {}
     kernel: str = ""
-    """The first launched one that it fits where nothing is said."""
+    """By default the first launched kernel that the edit fits."""
 
 
 class _Made(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A state that edits make of another."""
+    """A state that edits make from another."""
 
     problem: str
     name: str
     base: str = "seed"
     """A state of the same problem, or `PROBLEM/STATE`."""
     cards: tuple[str, ...] = ()
-    """Cards that have something to do there, by what they are for."""
+    """Cards that apply there, by what they are for."""
     step: tuple[_Step, ...] = ()
 
 

@@ -13,8 +13,8 @@ from workbench.skills.evidence import speaks
 from workbench.skills.records import EvidenceRow, Parameter
 
 _OF_THE_STATE = {"gpu-memory", "host-memory"}
-"""Reasons that say nothing of a card: a problem allows little more than its reference takes, and
-what a plain form takes beyond that, every candidate made of it takes too."""
+"""Reason codes that say nothing about a card: memory limits that every candidate made from the same
+plain form exceeds too."""
 _VERDICTS: dict[Verdict, Literal["accepted", "rejected", "unproven"]] = {
     Verdict.ACCEPTED: "accepted",
     Verdict.REJECTED: "rejected",
@@ -23,12 +23,12 @@ _VERDICTS: dict[Verdict, Literal["accepted", "rejected", "unproven"]] = {
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """One candidate that one card made, and the gate's answer."""
+    """One candidate that one card made, and the gate's result."""
 
     card: str
     problem: str
     state: str
-    """What it was tried on."""
+    """The state that it was tried on."""
     family: str
     target: str
     device: str
@@ -39,16 +39,16 @@ class Trial(Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...] = ()
     """Conditions that an unknown fact left open."""
     risks: tuple[str, ...] = ()
-    """Known risks that were there."""
+    """Known risks that applied."""
     facts: dict[str, bool | int | float | str | tuple[str, ...]] = {}
-    """What was known of the kernel it was tried on; what is unknown is left out."""
+    """Known facts of the kernel it was tried on."""
     verdict: Verdict
     code: str
     says: str
     before: Time | None = None
     after: Time | None = None
     speed: Speed | None = None
-    """Speed by the pairs, which is better than the two times, between which the GPU drifts."""
+    """Speed by the pairs; better than the ratio of the two times, between which the GPU drifts."""
     sha256: str
     parent: str
     """Text of the kernel it was tried on."""
@@ -57,13 +57,13 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     @property
     def helped(self) -> bool:
-        """Whether the gate took it, with a time below its parent's."""
+        """Whether the gate accepted it with a time below its parent's."""
         ratio = self.ratio
         return self.verdict is Verdict.ACCEPTED and ratio is not None and ratio > 1.0
 
     @property
     def ratio(self) -> float | None:
-        """How many times faster it became, by its pairs; None where it was not timed."""
+        """The speedup by its pairs; None where it was not timed."""
         if self.speed is not None:
             return self.speed.ratio
         if self.before is None or self.after is None or self.before.kind is not self.after.kind:
@@ -72,7 +72,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> Literal["modeled", "measured"]:
-        """Kind of its times, or of what would have timed it."""
+        """Kind of its times, or of the timing it would have got."""
         measured = self.device != "cpu"
         return "measured" if measured else "modeled"
 
@@ -88,9 +88,9 @@ def read_trials(file: Path) -> list[Trial]:
 
 
 def evidence_of(trial: Trial) -> EvidenceRow | None:
-    """The trial as a card keeps it; None where it says nothing of the card.
+    """The trial as a row of a card's evidence; None where it says nothing about the card.
 
-    That is where memory was short, and where the row does not speak (`skills.evidence`).
+    That is so where memory ran out, and where the row is no evidence (`skills.evidence`).
     """
     if trial.code.partition(".")[2] in _OF_THE_STATE:
         return None
@@ -117,7 +117,7 @@ def _rounded(time: Time | None) -> float | None:
 
 
 def told(trials: Iterable[Trial]) -> list[str]:
-    """A line for each card: where it helped, by how much, and where and how it did not."""
+    """A line for each card: where it helped and by how much, and where and how it failed."""
     by_card: dict[str, list[str]] = {}
     for trial in trials:
         by_card.setdefault(trial.card, []).append(f"{trial.problem} {trial.state} {_word(trial)}")
@@ -132,7 +132,7 @@ def _word(trial: Trial) -> str:
 
 
 def speed_kind(trials: Sequence[Trial]) -> str:
-    """What the ratios of a table are, in words."""
+    """The kind of the ratios of a table, in words."""
     kinds = {trial.kind for trial in trials if trial.ratio is not None}
     if kinds == {"modeled"}:
         return (

@@ -1,7 +1,7 @@
 """Tries cards where their edits fit, through the real gate: what each did, and where it failed.
 
-Only the pairs of a timing hold the GPU alone; recording, compiling and comparing go on side by side
-before them, so that the GPU's time goes to what nothing else can tell.
+Only the pairs of a timing hold the GPU exclusively; recording, compiling and comparing run in
+parallel before them, so that GPU time goes to what only a GPU can tell.
 """
 
 import os
@@ -28,9 +28,9 @@ from workbench.skills.library import load_library
 Hear = Callable[[str], None]
 T = TypeVar("T")
 _BESIDE = 8
-"""Candidates that are compared side by side at most: more share one GPU in vain (ours)."""
+"""Most candidates that are compared in parallel: more do not share one GPU usefully (ours)."""
 _RECORDED_BESIDE = 24
-"""Kernels that are recorded side by side at most: about a core and 1 GiB each (ours)."""
+"""Most kernels that are recorded in parallel: about a core and 1 GiB each (ours)."""
 _SOME = 16
 """Candidates that are compared before their pairs are gathered (ours): few, so that the first
 times are there early; two turns of `_BESIDE`, so that waiting for the slowest costs little."""
@@ -46,18 +46,18 @@ class CardsAsk(Struct, frozen=True, kw_only=True):
     sessions: tuple[Path, ...] = ()
     """Folders or bundles whose accepted kernels are states too."""
     again: tuple[Trial, ...] = ()
-    """Trials to repeat here, in their order: nothing else is tried then."""
+    """Trials to repeat here, in their order, instead of choosing new ones."""
     every: bool = False
     """Also cards that have their evidence already."""
     problems_each: int = 2
     """Problems that a card is tried on."""
     wall_seconds: float | None = None
-    """Nothing begins that would end after so long, by what such work took here so far."""
+    """Work whose usual duration would end later than this does not start."""
     part: tuple[int, int] = (1, 1)
-    """Of what there is to try, every so-manieth from the first, counted from 1: so that several
-    GPUs share it, each with a process of its own."""
+    """(i, n): the i-th of n shares, counted from 1, so that several GPUs, each with its own
+    process, share the work."""
     timers: int = 1
-    """Timings whose sides are opened beside each other; the pairs of each have the GPU alone."""
+    """Timings that are set up in parallel; the pairs of each hold the GPU exclusively."""
 
 
 def try_cards(ask: CardsAsk, place: Place, hear: Hear) -> Iterator[Trial]:
@@ -107,7 +107,7 @@ def _known(cards: Sequence[str]) -> None:
 
 
 class _Clock:
-    """What time is left, by what such work took so far. Safe for threads."""
+    """The time left, and the usual duration of each kind of work. Thread-safe."""
 
     def __init__(self, wall_seconds: float | None, hear: Hear) -> None:
         self._began = time.monotonic()
@@ -120,14 +120,14 @@ class _Clock:
         self._hear(f"{time.monotonic() - self._began:.0f} s: {says}")
 
     def over(self, kind: str) -> bool:
-        """Whether work of a kind that begins now would usually end too late."""
+        """Whether work of a kind that starts now would usually end too late."""
         if self._wall is None:
             return False
         usual = statistics.median(self._took.get(kind, [0.0]))
         return time.monotonic() - self._began + usual > self._wall
 
     def timed(self, kind: str, work: Callable[[], T]) -> T | None:
-        """What a piece of work gives; None where there is no time left for it."""
+        """The result of some work; None where there is no time left for it."""
         if self.over(kind):
             return None
         began = time.monotonic()
@@ -138,13 +138,13 @@ class _Clock:
 
 
 def shared(wanted: Sequence[T], part: tuple[int, int]) -> list[T]:
-    """The share of one of several processes; all shares together are everything once."""
+    """The share of one of several processes; all shares together cover everything once."""
     mine, parts = part
     return list(wanted[mine - 1 :: parts])
 
 
 def beside() -> int:
-    """How many candidates are worked on side by side here."""
+    """How many candidates are worked on in parallel here."""
     return min(_BESIDE, cores())
 
 
@@ -160,7 +160,7 @@ def _proven(
     clock: _Clock,
     right: list[Judged],
 ) -> Iterator[Trial]:
-    """Trials that are over without a timing; the others go to `right`, in the order of `some`."""
+    """Trials that ended without a timing; the others go to `right`, in the order of `some`."""
 
     def proven(one: Wanted) -> Judged | None:
         return clock.timed("comparing", lambda: judge.proven(one))
@@ -194,7 +194,7 @@ def _timed(
 
 
 def _repeated(ask: CardsAsk) -> list[Wanted]:
-    """Trials of another machine; what was wrong there is not tried again."""
+    """Trials of another machine; those that were wrong there are not repeated."""
     kept = [t for t in ask.again if not ask.cards or t.card in ask.cards]
     kept = [t for t in kept if not ask.problems or t.problem in ask.problems]
     right = [t for t in kept if t.ratio is not None or t.verdict is not Verdict.REJECTED]

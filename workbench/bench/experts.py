@@ -1,7 +1,7 @@
-"""How the shipped experts stand against the vendors' libraries: kept pairs, and the table of them.
+"""How the shipped experts compare with vendor libraries: recorded pairs, and their table.
 
-Everything that is printed follows from the kept samples, so that the table can be made again where
-no GPU is.
+Everything printed follows from the recorded samples, so that the table can be printed without a
+GPU.
 """
 
 import math
@@ -17,11 +17,11 @@ from workbench.bench.vendors import QUOTED, WORKLOADS
 from workbench.measure.pairs import PairRule, measured_time, summarize
 
 RULE = PairRule(first=60, cap=60)
-"""One look at 60 pairs: nothing hangs on a decision, only on the interval (ours)."""
+"""One look at 60 pairs: the interval is reported and nothing is decided (ours)."""
 
 
 class Head(Struct, frozen=True, kw_only=True, tag="head"):
-    """Where and when."""
+    """The machine, versions and date of a measurement."""
 
     date: str
     gpu: str
@@ -29,7 +29,7 @@ class Head(Struct, frozen=True, kw_only=True, tag="head"):
 
 
 class Measured(Struct, frozen=True, kw_only=True, tag="measured"):
-    """An expert beside one rival, in interleaved pairs."""
+    """An expert against one rival, in interleaved pairs."""
 
     workload: str
     rival: str
@@ -104,7 +104,7 @@ def mean(found: Sequence[Row]) -> tuple[float, int] | None:
 
 
 def quoted(workload: str) -> list[str]:
-    """What others read of a workload's rivals, in words."""
+    """Published results of a workload's rivals, in words."""
     return [
         f"{one.us:g} us quoted, not measured here: {one.says}" for one in QUOTED.get(workload, ())
     ]

@@ -26,7 +26,7 @@ Told = Callable[[str], None]
 
 
 def measure_experts(names: Sequence[str], place: Place, told: Told) -> Iterator[Line]:
-    """One comparison after another, each with workers of its own.
+    """One comparison after another, each with its own workers.
 
     Raises WorkbenchError without a GPU and for a problem that ships no expert.
     """
@@ -88,7 +88,7 @@ def beside(problem: Problem, rival: Rival, timer: GpuTimer) -> Measured | Missin
 
 
 def _unheard(done: int, total: int, says: str) -> None:
-    """Between two lines nothing is told."""
+    """A listener that ignores progress."""
 
 
 def _last_pairs(found: Profiled) -> dict[str, tuple[float, ...]] | None:

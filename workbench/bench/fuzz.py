@@ -1,4 +1,4 @@
-"""Feeds the gate input that is meant to break it; it must answer in time and leave nothing behind.
+"""Feeds the gate hostile input; it must answer in time and leave nothing behind.
 
 Damaged files go through the whole gate. Hostile bodies go straight to the stages that run them,
 past the policy that would stop most of them, so that isolation is tested too.
@@ -86,7 +86,7 @@ class Fuzz:
         return self._tried("damaged", name, 30.0, lambda: self._judged(content))
 
     def planted(self, name: str, source: str) -> Tried:
-        """A right file that reads or computes on the host as well, before the whole gate."""
+        """A correct file that also reads or computes on the host, through the whole gate."""
         tried = self._tried("planted", name, 30.0, lambda: self._judged(source.encode()))
         if tried.said.startswith("accepted"):
             return structs.replace(tried, wrong=(*tried.wrong, "it was accepted"))
@@ -144,7 +144,7 @@ class Fuzz:
         return self._facts
 
     def _tried(self, kind: str, name: str, allowed: float, trial: Callable[[], str]) -> Tried:
-        """Run a trial. Wrong are: raising, taking longer than allowed, and leaving something."""
+        """Run a trial. Faults are: raising, exceeding the limit, and leaving something behind."""
         began = time.monotonic()
         wrong = []
         try:
@@ -165,7 +165,7 @@ class Fuzz:
 
 
 class _Watched:
-    """What a trial must leave as it was."""
+    """What a trial must leave unchanged."""
 
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop
@@ -174,11 +174,11 @@ class _Watched:
         self._files = [Path(spec.origin) for spec in specs if spec and spec.origin]
 
     def remember(self) -> None:
-        """This is how it should stay."""
+        """Record the present state as the expected one."""
         self._processes = set(descendants(os.getpid()))
 
     def changes(self) -> Iterator[str]:
-        """What is not as it was."""
+        """What has changed."""
         until = time.monotonic() + _SETTLE_SECONDS
         while (left := self._strangers()) and time.monotonic() < until:
             time.sleep(0.05)

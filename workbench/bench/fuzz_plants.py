@@ -1,4 +1,4 @@
-"""Right candidates with something planted in their host code that reads or computes.
+"""Correct candidates with host code planted in them that reads values or computes.
 
 Each is a payload in a disguise: the policy must see through it, or the worker must see it run.
 """

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from workbench.bench.leaps import Ground, leap, ordered
 from workbench.bench.roundtrip import WITHOUT, stripped
-from workbench.engine.chances import Chance, Finder, chance_of, ground_named
+from workbench.engine.chances import Chance, Finder, chance_of, ground_named, nearest
 from workbench.engine.grounds import ground_of
 from workbench.engine.trials import Where
 from workbench.engine.verifying import Standing, verify_card
@@ -231,6 +231,30 @@ def test_a_value_that_goes_another_way_than_every_recorded_one_is_not_tried():
     assert "the way of the recorded steps" in chance_of(deeper, ground, "")
     found = chance_of(deeper, ground_of("linear_relu_div"), "")
     assert found.step.plan.parameters == {"value": 3}
+
+
+def test_the_value_that_was_kept_nearest_is_taken_first():
+    def row(problem, family, value, verdict="accepted"):
+        return EvidenceRow(
+            session="s",
+            commit=f"{problem}{value}",
+            device="sm90",
+            kind="measured",
+            verdict=verdict,
+            problem=problem,
+            family=family,
+            parameters={"value": value},
+        )
+
+    rows = (row("gemm", "gemm", 8), row("fmha", "attention", 2), row("gelu", "gemm", 4, "rejected"))
+    wide = card("warps", "num-warps", grid="value = [8, 4, 2]")
+    wide = structs.replace(wide, card=structs.replace(wide.card, evidence=rows))
+
+    def order(problem, family):
+        return nearest(wide, problem, family).card.carrier.grid["value"]
+
+    assert order("fmha", "attention") == order("sdp_attention", "attention") == (2, 8, 4)
+    assert order("linear_relu_div", "gemm") == order("top_k", "sort") == (8, 4, 2)
 
 
 def test_a_ground_that_is_not_shipped_is_refused_by_name():

@@ -156,6 +156,7 @@ def chance_of(
         if lacks or not wanted:
             return f"it lacks {', '.join(lacks)} of the sketch" if lacks else "the sketch is empty"
         return Chance(skill=skill, ground=ground, step=None)
+    skill = nearest(skill, ground.problem, family)
     free = _needing(skill, ground)
     # Text is asked first: what has not the edit's form needs no facts.
     if not free.card.requires and (why := _formless(free, ground)):
@@ -211,6 +212,22 @@ def alone(skill: Skill, providers: Iterable[Skill] = ()) -> Library:
     freed = structs.replace(freed, card=structs.replace(freed.card, requires=requires))
     skills = {one.card.id: one for one in (*(others if requires else ()), freed)}
     return Library(skills, pinned=frozenset({skill.card.id}))
+
+
+def nearest(skill: Skill, problem: str, family: str) -> Skill:
+    """The card with those of its values first that were kept with a problem, then those of its
+    family: one that was seen in several places knows which value goes where."""
+    kept = [row for row in skill.card.evidence if row.verdict == "accepted"]
+    near = [row.parameters for row in kept if row.problem == problem]
+    near += [row.parameters for row in kept if family and row.family == family]
+    grid = {
+        name: tuple(
+            dict.fromkeys((*(row[name] for row in near if row.get(name) in values), *values))
+        )
+        for name, values in skill.card.carrier.grid.items()
+    }
+    carrier = structs.replace(skill.card.carrier, grid=grid)
+    return structs.replace(skill, card=structs.replace(skill.card, carrier=carrier))
 
 
 def _anywhere(skill: Skill) -> Skill:

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from workbench.engine import events as ev
-from workbench.engine.chances import alone
+from workbench.engine.chances import alone, nearest
 from workbench.engine.devices import choose_place
 from workbench.engine.history import History
 from workbench.engine.holding import Yardstick
@@ -25,6 +25,7 @@ from workbench.kernels.source import normalized_sha256, read_source
 from workbench.kernels.target import target
 from workbench.lineage.ideas import NoWayBackError
 from workbench.lineage.sketch import carried_out
+from workbench.problems.sidecar import family_of
 from workbench.search.proposer import Proposal
 from workbench.session.records import Answer, SessionSettings, Transition
 from workbench.session.store import SessionStore
@@ -47,9 +48,8 @@ def roundtrips(
     if not steps:
         return
     settings = here(store.settings())
-    workplace = SessionWorkplace(
-        store, settings, None, tell, library=alone(skill), may_resize=False
-    )
+    near = nearest(skill, settings.problem, family_of(store.problem().sidecar))
+    workplace = SessionWorkplace(store, settings, None, tell, library=alone(near), may_resize=False)
     try:
         for step in steps:
             yield again.trial(workplace, settings, step)
@@ -143,8 +143,14 @@ class _Again(Struct, frozen=True, kw_only=True):
         versions = self.store.overview().versions
         earlier = [self.store.transition(v.number) for v in versions if v.number < step.number]
         chain = tuple(t for t in earlier if t.decision.answer is step.decision.answer)
-        found = workplace.foresee(History(transitions=chain), {})
-        return found.source if isinstance(found, Proposal) else ""
+        problem, card = self.store.settings().problem, self.skill.card
+        # The card's evidence says in which of several kernels it was.
+        known = dict.fromkeys(row.kernel for row in card.evidence if row.problem == problem)
+        for only in (*((card.id, kernel) for kernel in known if kernel), None):
+            found = workplace.foresee(History(transitions=chain), {}, only)
+            if isinstance(found, Proposal):
+                return found.source
+        return ""
 
     def _by_model(self, before: str, step: Transition) -> str:
         settings, time = self.store.settings(), step.gate.time

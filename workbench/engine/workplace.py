@@ -180,12 +180,14 @@ class SessionWorkplace:
         # A step that a model is asked for is never made on a guess.
         return 0 if self._settings.proposer != "skills" else depth_of(self._settings)
 
-    def foresee(self, history: History, drafts: Mapping[int, str]) -> Proposal | NoProposal:
-        """What the cards would do if this were the history."""
+    def foresee(
+        self, history: History, drafts: Mapping[int, str], only: tuple[str, str] | None = None
+    ) -> Proposal | NoProposal:
+        """What the cards would do if this were the history; `only` one card, on one kernel."""
         incumbent = history.incumbent
         if incumbent is None:
             return NoProposal(reason="there is no accepted kernel to start from")
-        return propose(self._state(incumbent, history, drafts))
+        return propose(self._state(incumbent, history, drafts), only)
 
     @property
     def beam(self) -> int:

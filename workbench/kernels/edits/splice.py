@@ -1,29 +1,17 @@
 """Replaces exact spans of a text, so that every byte outside them stays as it was."""
 
 import ast
-import io
 import re
-import tokenize
 from bisect import bisect_right
 from codecs import BOM_UTF8
 from collections.abc import Mapping
-from itertools import accumulate
 
 from workbench.kernels.edits.base import EditRefused
+from workbench.kernels.edits.splice_tokens import closing, pieces, tokens
 from workbench.kernels.source import Source
 from workbench.kernels.source_kernel import JitKernel
 
 _BREAK = re.compile(rb"\r\n|\r|\n")
-_SKIPPED = frozenset(
-    {
-        tokenize.NL,
-        tokenize.NEWLINE,
-        tokenize.COMMENT,
-        tokenize.ENDMARKER,
-        tokenize.INDENT,
-        tokenize.DEDENT,
-    }
-)
 
 
 class Splice:
@@ -111,7 +99,7 @@ class Splice:
     def replace_operator(self, node: ast.BinOp, text: str) -> None:
         """Put another operator between the two sides of an operation."""
         start, end = self._span(node.left)[1], self._span(node.right)[0]
-        operators = [t for t in self._tokens(start, end) if t[0] not in {"(", ")"}]
+        operators = [t for t in tokens(self._bytes, start, end) if t[0] not in {"(", ")"}]
         if len(operators) != 1:
             raise EditRefused(f"the operator of line {node.lineno} could not be read")
         self._put(operators[0][1], operators[0][2], text)
@@ -131,7 +119,7 @@ class Splice:
     def append_item(self, sequence: ast.Tuple, text: str) -> None:
         """One more item of a tuple, last."""
         start, end = self._span(sequence.elts[-1])[1], self._span(sequence)[1]
-        comma = next((t for t in self._tokens(start, end) if t[0] == ","), None)
+        comma = next((t for t in tokens(self._bytes, start, end) if t[0] == ","), None)
         if comma is not None:
             self._put(comma[2], comma[2], f" {text}")
             return
@@ -266,13 +254,13 @@ class Splice:
 
     def _drop_item(self, whole: tuple[int, int], item: tuple[int, int]) -> None:
         """Take one item out of the parenthesis that ends a span, with its comma."""
-        pieces = self._pieces(*whole)
-        index = next(i for i, (a, b) in enumerate(pieces) if a <= item[0] and item[1] <= b)
+        found = pieces(self._bytes, *whole)
+        index = next(i for i, (a, b) in enumerate(found) if a <= item[0] and item[1] <= b)
         if index > 0:
-            self._put(pieces[index - 1][1], pieces[index][1], "")
+            self._put(found[index - 1][1], found[index][1], "")
         else:
-            after = pieces[1][0] if len(pieces) > 1 else pieces[0][1]
-            self._put(pieces[0][0], after, "")
+            after = found[1][0] if len(found) > 1 else found[0][1]
+            self._put(found[0][0], after, "")
 
     def add_parameter(self, kernel: JitKernel, text: str) -> None:
         """Append a parameter to a kernel's signature; `text` may have an annotation and a default.
@@ -291,26 +279,17 @@ class Splice:
         start = self._at(kernel.node.lineno, kernel.node.col_offset)
         returns = kernel.node.returns
         stop = self._span(kernel.node.body[0])[0] if returns is None else self._span(returns)[0]
-        return start, self._closing(start, stop)
-
-    def _closing(self, start: int, stop: int) -> int:
-        """Just behind the parenthesis that closes the first one after `start`."""
-        depth = 0
-        for word, _, end in self._tokens(start, stop):
-            depth += _step(word)
-            if word == ")" and depth == 0:
-                return end
-        raise EditRefused("the signature could not be read")
+        return start, closing(self._bytes, start, stop)
 
     def _append(self, span: tuple[int, int], text: str) -> None:
         """One more item before the parenthesis that ends a span."""
-        tokens = [t for t in self._tokens(*span) if t[1] < span[1] - 1]
-        last, _, last_end = tokens[-1]
-        pieces = self._pieces(*span)
-        if not pieces:
+        words = [t for t in tokens(self._bytes, *span) if t[1] < span[1] - 1]
+        last, _, last_end = words[-1]
+        found = pieces(self._bytes, *span)
+        if not found:
             self._put(last_end, last_end, text)
             return
-        column = self._column_alone(pieces[-1][0])
+        column = self._column_alone(found[-1][0])
         if column is None:
             trailing = last == "," and _BREAK.search(self._bytes, last_end, span[1]) is not None
             gap = " " if last == "," else ", "
@@ -328,49 +307,6 @@ class Splice:
         line = bisect_right(self._starts, start) - 1
         before = self._bytes[self._starts[line] : start]
         return before.decode("utf-8") if not before.strip() else None
-
-    def _pieces(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Spans of the items inside the parenthesis that ends the span, without their commas."""
-        tokens = self._tokens(start, end)
-        depth, opened = 0, 0
-        for index in range(len(tokens) - 1, -1, -1):
-            depth -= _step(tokens[index][0])
-            if depth == 0:
-                opened = index
-                break
-        items: list[list[tuple[int, int]]] = [[]]
-        for word, word_start, word_end in tokens[opened + 1 : -1]:
-            depth += _step(word)
-            if word == "," and depth == 0:
-                items.append([])
-            else:
-                items[-1].append((word_start, word_end))
-        return [(item[0][0], item[-1][1]) for item in items if item]
-
-    def _tokens(self, start: int, end: int) -> list[tuple[str, int, int]]:
-        """(text, start, end) of the significant tokens of a span that is one bracketed form."""
-        text = self._bytes[start:end].decode("utf-8")
-        lines = io.StringIO(text, newline="").readlines()
-        starts = [0, *accumulate(map(len, lines))]
-        # The tokenizer knows a lone carriage return as white space, not as the end of a line.
-        plain = iter([re.sub(r"\r$", "\n", line) for line in lines])
-        found = []
-        # A span may stop in the middle of a statement; what comes before the stop is complete.
-        try:
-            for token in tokenize.generate_tokens(lambda: next(plain, "")):
-                if token.type in _SKIPPED:
-                    continue
-                a = len(text[: starts[token.start[0] - 1] + token.start[1]].encode("utf-8"))
-                b = len(text[: starts[token.end[0] - 1] + token.end[1]].encode("utf-8"))
-                found.append((token.string, start + a, start + b))
-        except (tokenize.TokenError, IndentationError):
-            pass
-        return found
-
-
-def _step(word: str) -> int:
-    """What a token does to the depth of brackets."""
-    return (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
 
 
 def _white(line: str) -> str:

@@ -2,6 +2,7 @@
 
 import ast
 
+from workbench.gate.policy.fields import field_names
 from workbench.gate.policy.members import OF_NAMED_TUPLES, PLAIN_MODULES
 from workbench.gate.policy.state import DEFAULTS, Activation, Frame, TooTangledError
 from workbench.gate.policy.stories import Stories
@@ -122,7 +123,7 @@ class Calls(Stories):
             case Descriptor():
                 return frozenset({_extended(owner, atom.name, given)})
             case Instance() | Class() if atom.name in OF_NAMED_TUPLES:
-                return self.call_named_tuple(owner, atom.name, given, node, frame)
+                return self._call_named_tuple(owner, atom.name, given, node, frame)
             case Holder() | Instance():
                 return self.call_module(owner, atom.name, given, node, frame)
             case Class():
@@ -134,6 +135,20 @@ class Calls(Stories):
                 return NOTHING
             case _:
                 return PLAIN
+
+    def _call_named_tuple(
+        self, atom: Instance | Class, name: str, given: Arguments, node: ast.AST, frame: Frame
+    ) -> Value:
+        """`_replace`, `_asdict` and the like; all objects of a class share their fields."""
+        fields = field_names(atom.node)
+        if name == "_asdict":
+            return self.make_dict(node, {f: self.member(atom.node, f) for f in fields})
+        for field in fields:
+            new = dict(given.keywords).get(field, given.rest)
+            if name == "_make":
+                new = self.iterate(given.all(), node, frame)
+            self.set_member(atom.node, field, new)
+        return frozenset({Instance(atom.node)})
 
     def _call_object(
         self, atom: Instance | Holder | Items, given: Arguments, node: ast.AST, frame: Frame

@@ -293,20 +293,6 @@ class Containers(Members):
             contents.keys |= index
             self.grew(atom.site)
 
-    def call_named_tuple(
-        self, atom: Instance | Class, name: str, given: Arguments, node: ast.AST, frame: Frame
-    ) -> Value:
-        """`_replace`, `_asdict` and the like; all objects of a class share their fields."""
-        fields = field_names(atom.node)
-        if name == "_asdict":
-            return self.make_dict(node, {f: self.member(atom.node, f) for f in fields})
-        for field in fields:
-            new = dict(given.keywords).get(field, given.rest)
-            if name == "_make":
-                new = self.iterate(given.all(), node, frame)
-            self.set_member(atom.node, field, new)
-        return frozenset({Instance(atom.node)})
-
     # -------------------------------------------------------------------------------- methods
 
     def call_container(  # noqa: PLR0911 - one case per kind of method
@@ -359,14 +345,29 @@ class Containers(Members):
             case _:
                 return PLAIN
 
+    def put_pairs(self, atom: Items, pairs: Value, node: ast.AST, frame: Frame) -> None:
+        """Fill a dict with pairs of a key and a value."""
+        for pair in pairs:
+            match pair:
+                case Tuple(items=(key, value)):
+                    self._store_key(atom, key)
+                    self.put(atom, value)
+                case Plain() | Nothing():
+                    self.put(atom, PLAIN)
+                case _:
+                    self.put(atom, self._iterate_atom(pair, node, frame))
+
     def _merge(self, atom: Items, arguments: Arguments, node: ast.AST, frame: Frame) -> None:
         for value in arguments.positional:
             for source in value:
-                if isinstance(source, Items):
+                pairs = isinstance(source, Tuple) or (
+                    isinstance(source, Items) and source.kind in ("list", "modules", "sequential")
+                )
+                if atom.kind == "dict" and pairs:
+                    self.put_pairs(atom, self._iterate_atom(source, node, frame), node, frame)
+                elif isinstance(source, Items):
                     contents = self.contents(source)
                     self.put(atom, contents.elements)
-                    if atom.kind == "dict" and source.kind != "dict":  # pairs
-                        self.put(atom, self.iterate_containers(contents.all()))
                     for key, held in contents.keyed.items():
                         self.put(atom, held, key if atom.kind != "list" else None)
                 else:

@@ -3,6 +3,8 @@
 import ast
 
 from workbench.gate.policy.expressions import RULES, Expressions
+from workbench.gate.policy.fields import ordered_fields
+from workbench.gate.policy.scopes import local_names
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.tree import children, walk
 from workbench.gate.policy.values import (
@@ -80,9 +82,9 @@ class Patterns(Expressions):
                 for name, part in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
                     member = self.read_member(subject, name, pattern, frame)
                     self.capture(part, member, frame)
-                held = self._data_of(subject)
-                for part in pattern.patterns:
-                    self.capture(part, (inner - subject) | held or inner, frame)
+                for place, part in enumerate(pattern.patterns):
+                    held = join(self._by_place(atom, place) for atom in subject)
+                    self.capture(part, (inner - subject) | held, frame)
                 return
         for child in children(pattern):
             if isinstance(child, ast.pattern):
@@ -115,11 +117,16 @@ class Patterns(Expressions):
         frame.names = before
         return body | self.evaluate(node.orelse, frame)
 
-    def _data_of(self, value: Value) -> Value:
-        """What objects hold, as a pattern by place takes it: never a method."""
-        own = [a.node for a in value if isinstance(a, Instance)]
-        held = (join(self.every_member(one).values()) for o in own for one in self.lineage(o))
-        return frozenset(a for a in join(held) if not isinstance(a, Function | Descriptor))
+    def _by_place(self, atom: Atom, place: int) -> Value:
+        """What a pattern takes out of a value by its place: never a method."""
+        if not isinstance(atom, Instance):
+            return frozenset({atom})
+        lineage = self.lineage(atom.node)
+        fields = ordered_fields(lineage)
+        if place < len(fields) and not any("__match_args__" in local_names(c) for c in lineage):
+            return self.find_member(atom.node, fields[place])
+        held = join(join(self.every_member(one).values()) for one in lineage)
+        return frozenset(a for a in held if not isinstance(a, Function | Descriptor))
 
     def assume(self, test: ast.expr, frame: Frame) -> None:
         """Drop what `isinstance` rules out where it holds; nothing where the test binds names."""

@@ -71,19 +71,15 @@ def _dict(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) 
     items = Items(node, "dict")
     for value in arguments.positional:
         for atom in value:
-            if isinstance(atom, Items):
-                library.call_container(
-                    items, "update", Arguments((frozenset({atom}),)), node, frame
-                )
+            if isinstance(atom, Items | Tuple):
+                source = frozenset({atom})
+                library.call_container(items, "update", Arguments((source,)), node, frame)
             else:
-                library.put(items, library.spread(atom, node, frame))
+                given = library.spread(atom, node, frame)
+                library.put(items, given)
+                library.put_pairs(items, given, node, frame)
     for name, value in arguments.keywords:
         library.put(items, value, name)
-    pairs = library.contents(items).all()
-    library.put(items, library.iterate_containers(pairs))
-    for atom in pairs:
-        if isinstance(atom, Instance):
-            library.put(items, library.iterate(frozenset({atom}), node, frame))
     return frozenset({items})
 
 

@@ -101,7 +101,7 @@ def test_the_same_machine_code_is_named_after_the_first_that_had_it() -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "trusted", "action"),
-    [(0.5, True, Action.PRUNE), (0.9, True, Action.PROMOTE), (0.5, False, Action.PROMOTE)],
+    [(0.4, True, Action.PRUNE), (0.9, True, Action.PROMOTE), (0.4, False, Action.PROMOTE)],
 )
 def test_a_modeled_loss_prunes_only_where_the_model_is_trusted_and_beyond_its_doubt(
     ratio: float, trusted: bool, action: Action

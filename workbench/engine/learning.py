@@ -164,38 +164,29 @@ def continued(path: Path, sessions: Path) -> Path:
 
 
 def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:
-    """Walk the session's expert back to a naive kernel, or go on where a walk was interrupted.
+    """Walk the session's expert back to a naive kernel, or continue an interrupted walk.
 
-    Every attempt is on disk before the next begins; the commits are written when the walk ends,
-    the simplest kernel first, whatever ends it: a limit, SIGINT, SIGTERM, SIGHUP (then the end is
-    `interrupted`), or a fault, which is raised again once the chain is written. Raises
-    WorkbenchError when the session is no lineage, another process holds it, or the expert fails
-    its own gate or has nothing to take out; and KeyboardInterrupt when a signal came before
-    anything was judged.
+    Every attempt is on disk before the next begins. The commits are written when the walk ends, the
+    simplest kernel first, whatever ends it: a limit; SIGINT, SIGTERM or SIGHUP (`interrupted`); or
+    a fault, which is raised again afterwards. Raises WorkbenchError when the session is no lineage,
+    another process holds it, or the expert fails its own gate or has nothing to take out;
+    KeyboardInterrupt when a signal came before anything was judged.
     """
     store = SessionStore.open(path)
-    settings = store.settings()
-    given = noted_seed(store)
-    if settings.kind != "lineage" or given is None:
-        raise WorkbenchError(
-            f"session {path.name} is a {settings.kind}, not a lineage",
-            where=str(path),
-            todo="workbench learn EXPERT --problem PROBLEM begins one",
-        )
-    settings = _here(settings, path)
+    settings, expert = _lineage_here(store, path)
     with (
         EngineLock(lock_path(store), session=path.name),
         Journal(walk_path(store)) as journal,
         Interruption() as interruption,
     ):
         store.recover()
-        workplace = SessionWorkplace(store, settings, given, tell)
+        workplace = SessionWorkplace(store, settings, expert, tell)
         before = walked(walk_path(store))
         bench = _Bench(store, workplace, interruption)
         ideas = _ideas(store, settings, before, tell)
         walk = Walk(bench, limits, noting(journal, listen), before, ideas)
         try:
-            ended = walk.run(*given)
+            ended = walk.run(*expert)
             write_chain(store, walk.lines)
         except Stopped as stopped:
             closed = close_walk(store, journal, listen, f"by {stopped}")
@@ -212,6 +203,21 @@ def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:
             if ideas is not None:
                 ideas.close()
     return ended
+
+
+def _lineage_here(store: SessionStore, path: Path) -> tuple[SessionSettings, tuple[str, str]]:
+    """A lineage's settings for this machine, and its expert as source and path.
+
+    Raises WorkbenchError for any other session, and as `_here`.
+    """
+    settings, expert = store.settings(), noted_seed(store)
+    if settings.kind != "lineage" or expert is None:
+        raise WorkbenchError(
+            f"session {path.name} is a {settings.kind}, not a lineage",
+            where=str(path),
+            todo="workbench learn EXPERT --problem PROBLEM begins one",
+        )
+    return _here(settings, path), expert
 
 
 def _ideas(

@@ -212,7 +212,7 @@ class SessionWorkplace:
 
     @property
     def last_look_price(self) -> Cost | None:
-        """What a last look is likely to take; None where it cannot be."""
+        """The likely cost of a last look; None where there can be none."""
         measures = self._settings.device_index is not None
         return price_of_look(load_ladder(), measures=measures)
 
@@ -225,13 +225,13 @@ class SessionWorkplace:
         return self._gatehouse.sit(source, history, number, plan)
 
     def gate(self, source: str, parent: Transition | None, number: int) -> GateReport:
-        """The gate's whole report on a candidate, judged on fresh draws and by no ladder."""
+        """The gate's complete report on a candidate, with fresh draws and without the ladder."""
         return self._gatehouse.gate(source, parent, number)
 
     def gate_alone(self, source: str) -> GateReport:
-        """The gate's report on a kernel that is compared with nothing, without the GPU's counters.
+        """The gate's report on a kernel by itself, without hardware counters.
 
-        For a walk, in which nothing reads them; they take as long as the rest of a verdict.
+        For a walk, which reads no counters; they take as long as the rest of a verdict.
         """
         sitting = self._sitting(source, self._gate_settings)
         sitting.begin()
@@ -241,8 +241,8 @@ class SessionWorkplace:
     def beside(self, source: str, state: str, before: GateReport, floor: float | None) -> Beside:
         """A kernel after policy and compile, to be compared with another, whose report is `before`.
 
-        No floor: it may be as slow as it likes. The other's seed is used again: modeled times of
-        two samples of programs differ by more than a floor allows, those of one sample do not.
+        Without a floor it may be slower. The other's seed is used again: modeled times of two
+        samples of programs differ by more than a floor allows, those of one sample do not.
         """
         settings = structs.replace(
             self._gate_settings,
@@ -258,9 +258,9 @@ class SessionWorkplace:
         )
 
     def pairs(self, source: str, state: str) -> Speed | None:
-        """How many times faster one kernel is than another, both known to be right, in one run.
+        """The speedup of one kernel over another, both known to be right, in one run of pairs.
 
-        None where times are modeled, and where the timing came to no end.
+        None where times are modeled, and where the timing did not complete.
         """
         timer = self._timer(self._gate_settings, decides=False)
         if timer is None:
@@ -284,12 +284,11 @@ class SessionWorkplace:
         return timer_of(self._problem, self._known, settings, self._workshop, ask=ask)
 
     def _known(self) -> ProblemReport:
-        """The facts of the problem, asked for when they are needed and not before."""
+        """The facts of the problem, computed on first use."""
         return self._facts
 
     def _keep_code(self, told: Told) -> None:
-        """What the compiler made, beside the versions, unless somebody only looks on; a session
-        without it is whole all the same."""
+        """Store what the compiler made beside the versions, unless somebody only looks on."""
         if not told.code or not self._writes:
             return
         try:

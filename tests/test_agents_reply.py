@@ -58,7 +58,8 @@ def test_there_are_sixty_cases_of_every_form():
 REPLIES = [load(path)[1] for path in CASES]
 CUTS = st.tuples(st.integers(0, 2000), st.integers(0, 300))
 MARKS = ["```", "```python\n", "\n@@ -1 +1 @@\n", "<<<<<<< SEARCH\n", "=======\n"]
-BITS = [">>>>>>> REPLACE\n", "{", '"', "\t", "\u201c", "\x00", "\ud800", "    ", "# ...\n"]
+BITS = ["<|channel|>analysis<|message|>", "\x1b[32m", "&lt;" * 7, "\\_", "{'code': '"]
+BITS += [">>>>>>> REPLACE\n", "{", '"', "\t", "\u201c", "\x00", "\ud800", "    ", "# ...\n"]
 JUNK = st.sampled_from([*MARKS, *BITS, "class ModelNew(nn.Module):\n"])
 
 
@@ -82,7 +83,7 @@ def mutilated(draw) -> str:
 
 
 CHARACTERS = {"smart-quotes", "blanks", "signs", "html", "quoting", "line-numbers", "tabs"}
-CHARACTERS |= {"invisible", "escaped"}
+CHARACTERS |= {"invisible", "escaped", "markdown"}
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
@@ -94,6 +95,9 @@ CHARACTERS |= {"invisible", "escaped"}
 @example("<think>" * 5_000, False)
 @example("\u201c" * 5_000, False)
 @example("> " * 20_000, True)
+@example('"code": """' * 3_000, False)
+@example("<|channel|>analysis<|message|>" * 3_000, False)
+@example("{'a':" * 3_000, True)
 def test_no_reply_makes_it_raise_or_invent(text, truncated):
     got = read(text, truncated=truncated)
     if isinstance(got, HandedBack):

@@ -5,14 +5,17 @@ repairs that are recorded. Where two readings are possible the reply is handed b
 """
 
 import re
+import textwrap
 
 from workbench.agents.reply_blocks import (
     Block,
     Replacement,
+    changes_in_json,
     codes_in_json,
     fences,
     in_heredoc,
     replacements,
+    unframed,
     without_thinking,
 )
 from workbench.agents.reply_code import NAME, completed, left_out
@@ -33,6 +36,7 @@ from workbench.agents.reply_text import (
     mended,
     parses,
     plain,
+    unescaped_marks,
     unquoted,
     windows,
     with_lines,
@@ -70,7 +74,7 @@ def read_reply(
     limit, so that a text that ends without a fence cannot be trusted to be whole.
     """
     said = with_lines(text)
-    text, quoting = unquoted(without_thinking(said))
+    text, quoting = unquoted(without_thinking(unframed(said)))
     if not text.strip():
         empty = "nothing but thoughts: answer with the code" if said.strip() else "empty"
         return HandedBack(code="no-code", reason=f"the reply is {empty}")
@@ -108,16 +112,20 @@ def _by_form(text: str, base: str, *, truncated: bool) -> Read:
 
 
 def _as_changes(text: str, base: str, _: bool) -> Read | None:
-    changes = replacements(text)
+    marked, html = unescaped_marks(text)
+    changes = replacements(marked)
     if changes is None:
         return _CUT
-    return _changed(base, changes, Form.SEARCH_REPLACE) if changes else None
+    return _changed(base, changes, Form.SEARCH_REPLACE, html) if changes else None
 
 
 def _as_json(text: str, base: str, _: bool) -> Read | None:
-    codes = codes_in_json(text)
-    if not codes or _is_model(fences(text)[0]):
+    if _is_model(fences(text)[0]):
         return None
+    codes = codes_in_json(text)
+    if not codes:
+        changes = changes_in_json(text)
+        return _changed(base, changes, Form.SEARCH_REPLACE) if changes else None
     models = [code for code in codes if _MAKES_MODEL.search(code)]
     if len(models) > 1:
         says = f"{len(models)} fields define {NAME}: send one"
@@ -141,6 +149,7 @@ def _as_blocks(text: str, base: str, truncated: bool) -> Read | None:
 
 
 def _as_diff(text: str, base: str, _: bool) -> Read | None:
+    text = textwrap.dedent(text)
     if not looks_like_diff(text) or _MAKES_MODEL.search(text):
         return None
     return _from_diff(base, text)
@@ -154,7 +163,9 @@ def _is_diff(block: Block) -> bool:
     return looks_like_diff(block.code) and parses(block.code) is None
 
 
-def _changed(base: str, changes: list[Replacement], form: Form) -> Read:
+def _changed(
+    base: str, changes: list[Replacement], form: Form, before: tuple[Repair, ...] = ()
+) -> Read:
     if not base:
         return HandedBack(code="no-base", reason="there is no file to change: send the whole file")
     made = apply(base, changes)
@@ -163,7 +174,7 @@ def _changed(base: str, changes: list[Replacement], form: Form) -> Read:
     source, repairs = made
     if source == base:
         return HandedBack(code="no-change", reason="the changes leave the file as it is")
-    return _python(source, form, repairs)
+    return _python(source, form, before + repairs)
 
 
 def _from_diff(base: str, text: str) -> Read:
@@ -172,6 +183,9 @@ def _from_diff(base: str, text: str) -> Read:
         says = f"the diff changes {' and '.join(named)}: only the candidate can be changed"
         return HandedBack(code="ambiguous", reason=says)
     found = hunks(text)
+    if found is None:
+        says = "a hunk of the diff goes on behind a line that is none of it: send the whole file"
+        return HandedBack(code="ambiguous", reason=says)
     whole = new_file(found)
     if whole is not None:
         return _python(whole, Form.UNIFIED, ())
@@ -218,7 +232,9 @@ def _from_blocks(blocks: list[Block], prose: str, base: str, *, truncated: bool)
 
 def _with_model(models: list[str], base: str, repairs: tuple[Repair, ...]) -> Read:
     """The one block that defines ModelNew; its kernels may be those of the base."""
-    distinct = {text.strip() for text in models}
+    # The file to be changed, told again beside what it becomes, is no second answer.
+    distinct = {text.strip() for text in models} - {base.strip()}
+    models = [text for text in models if text.strip() in distinct] or models
     if len(distinct) > 1:
         says = f"{len(distinct)} blocks define {NAME}: send one"
         return HandedBack(code="ambiguous", reason=says)

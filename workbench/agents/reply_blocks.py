@@ -1,7 +1,9 @@
 """Where a reply holds code: fences, conflict markers, JSON; found by lines, nothing is judged."""
 
+import ast
 import json
 import re
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -13,8 +15,38 @@ _HEREDOC = re.compile(
     r"^[^\n]*<<-?[ \t]*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[ \t]*\2[ \t]*$", re.DOTALL | re.MULTILINE
 )
 _HERE = re.compile(r"<<-?[ \t]*['\"]?[A-Za-z_]\w*['\"]?")
+_TOKEN = re.compile(r"<\|[a-z_]{1,24}\|>")
+"""A mark of a chat's template, which an endpoint should have kept to itself."""
+_ANALYSIS = re.compile(
+    r"<\|channel\|>(?:analysis|commentary)<\|message\|>.*?(?=<\|(?:end|start)\|>|\Z)", re.DOTALL
+)
+_OPENING = re.compile(r"`{3,}(?:python3?|py|triton|diff)[ \t]*$")
 _SHELL = {"bash", "sh", "shell", "zsh", "console"}
-_CODE_KEYS = ("code", "source", "candidate", "kernel", "file", "content", "kernel.py", "answer")
+_CODE_KEYS = (
+    "code",
+    "source",
+    "candidate",
+    "kernel",
+    "file",
+    "content",
+    "kernel.py",
+    "answer",
+    "patch",
+    "diff",
+)
+_LOOSE = re.compile(
+    r"[\"'](?:code|source|content)[\"']\s*:\s*(\"{3}|'{3}|`{1,3})\n?(.*?)\1\s*[,}]\s*\Z", re.DOTALL
+)
+"""A field whose text is quoted as no JSON is."""
+_PAIRS = (
+    ("search", "replace"),
+    ("old", "new"),
+    ("find", "replace"),
+    ("before", "after"),
+    ("old_str", "new_str"),
+    ("old_string", "new_string"),
+)
+"""Names that editors give to what is to be found, and to what to put there."""
 _OPENS, _DIVIDES, _CLOSES = (
     re.compile(r"^([ \t]*)<{5,9}"),
     re.compile(r"^={5,9}\s*$"),
@@ -37,6 +69,20 @@ class Replacement(Struct, frozen=True, kw_only=True):
     new: tuple[str, ...]
     line: int | None = None
     """Where in the file they are said to begin, from 1."""
+
+
+def unframed(text: str) -> str:
+    """A reply without the marks of a chat's template and what stands in its hidden channels, and
+    with a line of its own for every fence that opens behind a word."""
+    if _TOKEN.search(text):
+        text = _TOKEN.sub("\n", _ANALYSIS.sub("", text))
+    return "\n".join(_apart(line) for line in text.split("\n")) if "```" in text else text
+
+
+def _apart(line: str) -> str:
+    at = line.find("```")
+    before = line[:at].rstrip()
+    return f"{before}\n{line[at:]}" if before and _OPENING.match(line, at) else line
 
 
 def without_thinking(text: str) -> str:
@@ -62,6 +108,8 @@ def in_heredoc(text: str) -> str | None:
 
 
 def _block(language: str, lines: list[str], *, closed: bool) -> Block:
+    if not language and lines and lines[0].strip().lower() in {"python", "python3", "py"}:
+        language, lines = "python", lines[1:]
     code = "\n".join(lines)
     written = in_heredoc(code) if language in _SHELL else None
     if written is not None:
@@ -123,23 +171,86 @@ def replacements(text: str) -> list[Replacement] | None:
 
 def codes_in_json(text: str) -> list[str]:
     """The different codes that a JSON object holds under telling keys, or the code that is a JSON
-    string; empty when there is neither. Lines may be given one by one, and be quoted twice.
+    string; empty when there is neither. Lines may be given one by one, be quoted twice or as Python
+    quotes them, and an object may be a string in another one.
     """
     for start in [m.start() for m in re.finditer(r"\{", text)][:8]:
-        try:
-            found, _ = _JSON.raw_decode(text[start:])
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(found, dict):
-            texts = {str(k).lower(): _code(v) for k, v in found.items()}
-            telling = [texts[key] for key in _CODE_KEYS if "\n" in texts.get(key, "")]
-            if telling:
-                return list(dict.fromkeys(telling))
+        found = _value(text[start:])
+        if isinstance(found, dict) and (telling := _telling(found)):
+            return list(dict.fromkeys(telling))
     for part in (*(block.code for block in fences(text)[0]), text):
         whole = _code(part.strip()) if part.strip().startswith('"') else ""
         if "\n" in whole and whole != part.strip():
             return [whole]
-    return []
+    loose = _LOOSE.findall(text)
+    return [loose[0][1]] if len(loose) == 1 else []
+
+
+def changes_in_json(text: str) -> list[Replacement]:
+    """The changes that a JSON object lists as pairs of old and new text; empty without."""
+    start = text.find("{")
+    found = _value(text[start:]) if start >= 0 else None
+    rows = next((v for v in found.values() if isinstance(v, list)), []) if found else []
+    pairs = [_pair(row) for row in rows]
+    whole = [pair for pair in pairs if pair is not None]
+    return whole if len(whole) == len(pairs) else []
+
+
+def _pair(row: object) -> Replacement | None:
+    if not isinstance(row, dict):
+        return None
+    for old, new in _PAIRS:
+        before, after = row.get(old), row.get(new)
+        if isinstance(before, str) and isinstance(after, str) and before.strip():
+            return Replacement(old=tuple(before.split("\n")), new=tuple(after.split("\n")))
+    return None
+
+
+def _value(text: str) -> dict[str, object] | None:
+    """The object that a text begins with, in JSON or as Python writes it."""
+    try:
+        found = _JSON.raw_decode(text)[0]
+    except (ValueError, RecursionError):
+        found = _literal(text) if text.startswith("{'") else None
+    return found if isinstance(found, dict) else None
+
+
+def _literal(text: str) -> object:
+    whole = text[: text.rfind("}") + 1]
+    try:
+        return ast.literal_eval(whole) if len(whole) < _LITERAL else None
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+_LITERAL = 100_000
+"""Characters of an object in Python's notation that are read; ours."""
+
+
+def _telling(found: dict[str, object], depth: int = 0) -> list[str]:
+    """The codes under telling keys of the object, else of the strings in it that are objects."""
+    texts = {str(k).lower(): _code(v) for k, v in found.items()}
+    telling = [texts[key] for key in _CODE_KEYS if "\n" in texts.get(key, "")]
+    if telling or depth >= _DEEPEST:
+        return telling
+    inner = [_value(v) for v in _strings(found) if v.startswith("{")]
+    return [code for one in inner if one is not None for code in _telling(one, depth + 1)]
+
+
+_DEEPEST = 3
+"""Objects that may be a string in one another; ours."""
+
+
+def _strings(value: object, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list) and depth < _NESTED:
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _strings(one, depth + 1)
+
+
+_NESTED = 8
+"""Objects and lists in one another that are looked into; ours."""
 
 
 _JSON = json.JSONDecoder(strict=False)

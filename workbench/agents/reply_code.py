@@ -93,6 +93,27 @@ def _is_constant(node: ast.stmt, kind: type) -> bool:
     return isinstance(held, ast.Constant) and isinstance(held.value, kind)
 
 
+def _unwritten(forward: ast.FunctionDef | None) -> HandedBack | None:
+    """Why a model computes nothing; None where it does."""
+    if forward is None:
+        return HandedBack(code="no-forward", reason=f"{NAME} has no method `forward`")
+    if not _is_empty(forward):
+        return None
+    says = f"`forward` of {NAME} does nothing yet: send the whole file"
+    return HandedBack(code="elided", reason=says)
+
+
+def _is_empty(function: ast.FunctionDef) -> bool:
+    """Whether a body is a place to be filled: `pass`, `...` or NotImplementedError."""
+    body = [node for node in function.body if not _is_constant(node, str)]
+    if not body:
+        return True
+    first = body[0]
+    raised = ast.unparse(first) if isinstance(first, ast.Raise) else ""
+    stands = isinstance(first, ast.Pass) or _is_constant(first, type(...))
+    return len(body) == 1 and (stands or "NotImplementedError" in raised)
+
+
 # -- class name -----------------------------------------------------------------------------
 
 
@@ -104,9 +125,7 @@ def _named(code: str) -> Fixed:
     if len({ast.dump(c) for c in ours if c in tree.body}) > 1:
         return HandedBack(code="ambiguous", reason=f"the file defines {NAME} twice: send one")
     if ours:
-        if _found(ours[-1], "forward", found) is None:
-            return HandedBack(code="no-forward", reason=f"{NAME} has no method `forward`")
-        return code, ()
+        return _unwritten(_found(ours[-1], "forward", found)) or (code, ())
     modules = [c for c in found if _method(c, "forward") is not None and _is_module(c)]
     if len(modules) != 1:
         names = ", ".join(c.name for c in modules)

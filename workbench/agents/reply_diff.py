@@ -9,6 +9,9 @@ from workbench.agents.reply_records import HandedBack, Repair
 _HUNK = re.compile(r"^@@(?: -(\d+)(?:,\d+)? \+\d+(?:,\d+)?)?.*@@|^@@\s*$")
 _FILE = re.compile(r"^(---|\+\+\+) \S|^(diff --git|index [0-9a-f]{4,}|new file mode) ?")
 
+_CHANGED = re.compile(r"[+-](?:\s{2,}\S|[^\s+-])")
+"""A changed line of code, and no item of a list in prose."""
+
 Applied = tuple[str, tuple[Repair, ...]] | HandedBack
 
 
@@ -32,13 +35,16 @@ def headed(text: str) -> str:
     return text if looks_like_diff(text) else f"@@\n{text}"
 
 
-def hunks(text: str) -> list[Replacement]:
-    """The hunks of a unified diff; context without its blank is taken for what it is."""
+def hunks(text: str) -> list[Replacement] | None:
+    """The hunks of a unified diff; context without its blank is taken for what it is.
+
+    None where changed lines stand behind a line that belongs to no hunk: a part would be lost.
+    """
     found: list[Replacement] = []
     old: list[str] = []
     new: list[str] = []
     at: int | None = None
-    inside = False
+    inside = left = False
 
     def finish() -> None:
         if old or new:
@@ -50,7 +56,7 @@ def hunks(text: str) -> list[Replacement]:
         header = _HUNK.match(line)
         if header or _FILE.match(line):
             finish()
-            inside = True
+            inside, left = True, False
             at = int(header[1]) if header and header[1] else None
         elif inside and line[:1] in {"+", "-", " ", ""}:
             mark, rest = line[:1], line[1:]
@@ -60,7 +66,9 @@ def hunks(text: str) -> list[Replacement]:
                 new.append(rest)
         elif inside and not line.startswith("\\"):
             finish()
-            inside = False
+            inside, left = False, True
+        elif left and _CHANGED.match(line):
+            return None
     finish()
     return [hunk for hunk in found if hunk.old != hunk.new]
 
@@ -95,6 +103,8 @@ def _place(lines: list[str], change: Replacement) -> Place | str:
     old, new = _trimmed(change)
     if not old:
         return "it names no line to be replaced"
+    if any(line.startswith("\t") for line in old) and not any(x.startswith("\t") for x in lines):
+        old, new = _untabbed(lines, old, new)
     for repair, same in _MATCHES:
         starts = [
             start
@@ -113,6 +123,21 @@ def _place(lines: list[str], change: Replacement) -> Place | str:
         if starts:
             return f"its lines stand {len(starts)} times in the file, first {old[0].strip()!r}"
     return f"its lines are not in the file, first {old[0].strip()!r}"
+
+
+def _untabbed(lines: Sequence[str], old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    """With blanks for tabs, by the width with which the lines are found in a file without tabs."""
+    known = set(lines)
+    for width in (4, 8, 2):
+        wide = [line.expandtabs(width) for line in old]
+        if known.issuperset(wide):
+            return wide, [_expanded(line, width) for line in new]
+    return old, new
+
+
+def _expanded(line: str, width: int) -> str:
+    bare = line.lstrip("\t ")
+    return line[: len(line) - len(bare)].expandtabs(width) + bare
 
 
 def _trimmed(change: Replacement) -> tuple[list[str], list[str]]:

@@ -15,12 +15,17 @@ _QUOTES = tuple(map(str.maketrans, (_DOUBLE, _SINGLE, _DOUBLE | _SINGLE)))
 _BLANKS = str.maketrans({"\u00a0": " ", "\u2007": " ", "\u202f": " ", "\u3000": " "})
 _SIGNS = str.maketrans(
     {"\u2212": "-", "\u2013": "-", "\u00d7": "*", "\u2264": "<=", "\u2265": ">="}
+    | {chr(0xFEE0 + ord(sign)): sign for sign in "()[]{},:;=+-*/<>.@"}
 )
-_INVISIBLE = re.compile("[\ufeff\u200b\u200c\u200d\u2060\u00ad]")
+_INVISIBLE = re.compile("[\ufeff\u200b\u200c\u200d\u2060\u00ad\x00]")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_MARKED = re.compile(r"^[ \t]*(&lt;){5,9}", re.MULTILINE)
+_ESCAPE = re.compile(r"\\([_*\[\]<>#`~])")
+_BOLD = re.compile(r"\*\*(init|name|main|call|file|doc)\*\*")
 _STRUCTURE = re.compile(r"\s*(`{3,}|~{3,}|<{5,}|={5,}$|>{5,}|@@|---|\+\+\+)")
 """How a line begins that says where code is, and is none."""
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);")
-_NUMBERED = re.compile(r"^ *(\d+)(?:[:|.)]|  | \||\t) ?(.*)$")
+_NUMBERED = re.compile(r"^ *(?:L|\[)?(\d+)(?:[:|.)\]]|  | \||\t) ?(.*)$")
 LONGEST = 400_000
 """Characters of code that are looked at; ours, far beyond any kernel."""
 
@@ -61,6 +66,9 @@ def with_lines(text: str) -> str:
     In the code itself they stay: a string may hold them, and elsewhere it does not parse.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    if "\n" not in text:
+        text = text.replace("\u2028", "\n").replace("\u2029", "\n")
+    text = _COLOURS.sub("", text)
     lines = text.split("\n")
     for number, line in enumerate(lines):
         bare = _INVISIBLE.sub("", line)
@@ -212,6 +220,16 @@ def _untabbed(code: str) -> str:
     return readings[0] if len(trees) == 1 else code
 
 
+def unescaped_marks(text: str) -> tuple[str, tuple[Repair, ...]]:
+    """A reply whose marks of search and replace stand in it as HTML writes them."""
+    return (html.unescape(text), (_HTML,)) if _MARKED.search(text) else (text, ())
+
+
+def _unmarked(code: str) -> str:
+    """Without Markdown's escapes, and with the underscores that it reads as bold type."""
+    return _BOLD.sub(r"__\1__", _ESCAPE.sub(r"\1", code))
+
+
 _QUOTED = Repair(code="quoting", says="a mark before every line was removed")
 _CHANGES: tuple[tuple[Repair, Callable[[str], str]], ...] = (
     (
@@ -234,6 +252,7 @@ _CHANGES: tuple[tuple[Repair, Callable[[str], str]], ...] = (
     (_QUOTED, _unquoted),
     (Repair(code="escaped", says="written-out line ends became line ends"), _spelt_out),
     (Repair(code="line-numbers", says="line numbers were removed"), _unnumbered),
+    (Repair(code="markdown", says="Markdown's escapes were removed"), _unmarked),
     (Repair(code="tabs", says="tabs became blanks"), _untabbed),
     (Repair(code="indent", says="the indent of the whole text was removed"), _dedented),
 )

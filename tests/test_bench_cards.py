@@ -10,10 +10,12 @@ import pytest
 from msgspec import structs
 
 from workbench.bench.card_current import outdated
+from workbench.bench.card_needs import needs_of, worth_recording
 from workbench.bench.card_risks import risks_of
 from workbench.bench.card_states import kept_in, states_of
 from workbench.bench.card_trials import Trial, evidence_of, keep, read_trials
 from workbench.bench.cards import shared
+from workbench.engine.devices import Place
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
 from workbench.kernels.edits.registry import EDITS
@@ -85,6 +87,36 @@ def test_a_card_is_tried_and_its_trial_can_be_repeated(tmp_path):
     workbench("--again", file, "--device", "cpu", "--jsonl", again)
     (repeated,) = read_trials(again)
     assert (repeated.source, repeated.verdict) == (kept.source, kept.verdict)
+
+
+def test_what_would_be_tried_can_be_listed_and_nothing_is_judged():
+    done = workbench("gelu", "--card", "fuse-launches", "--card", "dot-tf32", "--list")
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["1", "fuse-launches", "gelu", "two_kernels", "-"] in rows
+    assert "dot-tf32: nowhere to try it; no kernel has a place for its edit" in done.stdout
+
+
+def test_no_time_is_no_trial():
+    done = workbench("gelu", "--card", "grow-block", "--every", "--wall-seconds", 0)
+    assert "nothing was timed" in done.stdout
+
+
+def test_only_kernels_where_a_card_has_something_to_do_are_recorded():
+    names = ("gelu", "gemm", "top_k")
+    found = [(p, state) for p in map(load_problem, names) for state in states_of(p)]
+    skills = load_library(Path("/nonexistent")).skills
+    place = Place(device="cpu", index=None, target="sm90")
+
+    def worth(card, **more):
+        states = [state for _, state in found]
+        needs = needs_of([skills[card]], states, place, each=2, every=True, **more)
+        return [(p.name, s.name) for p, s in worth_recording(needs, found, place.target)]
+
+    assert worth("fuse-launches") == [("gelu", "two_kernels")]
+    assert ("gemm", "autotuned") in worth("keep-one-config")
+    assert worth("sums-as-products") == []
+    assert len(worth("bypass-l1")) == len(names)
+    assert worth("bypass-l1", only=("fuse-launches",)) == []
 
 
 def test_every_state_is_a_candidate_and_no_two_are_alike():

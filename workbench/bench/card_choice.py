@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
-from workbench.bench.card_needs import Need
+from workbench.bench.card_needs import Need, has_place
 from workbench.bench.card_states import State
 from workbench.bench.card_trials import Trial
 from workbench.engine.devices import Place
@@ -70,7 +70,9 @@ def choose(bases: Sequence[Base], needs: Sequence[Need], place: Place) -> Chosen
         card = need.skill.card
         made = _made(need, fits.get(card.id, ()), free, place)
         if not made and card.id not in fits:
-            nowhere[card.id] = against.get(card.id, "no kernel has a place for its edit")
+            placed = any(has_place(need.skill, base.state.source) for base in bases)
+            why = against.get(card.id, "") if placed else ""
+            nowhere[card.id] = why or "no kernel has a place for its edit"
         for turn, (moved, one) in enumerate(made):
             rows.append(((turn, need.kept, len(need.tried), moved, card.order), one))
     ordered = [one for _, one in sorted(rows, key=lambda row: row[0])]

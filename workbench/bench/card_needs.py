@@ -109,11 +109,12 @@ def _places(need: Need, found: Sequence[Found], target: str) -> list[int]:
         for at, (problem, state) in enumerate(found)
         if problem.name not in need.done
         and not outside(card, Scope(family=problem.family, platform=target))
-        and _has_place(need.skill, state.source)
+        and has_place(need.skill, state.source)
     ]
 
 
-def _has_place(skill: Skill, source: str) -> bool:
+def has_place(skill: Skill, source: str) -> bool:
+    """Whether the card's edit has something to do in some launched kernel of a text."""
     edit = skill.edit
     return edit is not None and any(not edit.refusal(source, one) for one in _launched(source))
 

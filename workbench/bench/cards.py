@@ -76,7 +76,7 @@ def try_cards(ask: CardsAsk, place: Place, hear: Hear) -> Iterator[Trial]:
     ):
         wanted = _repeated(ask) if ask.again else _chosen(ask, place, judge, clock).wanted
         wanted = shared(wanted, ask.part)
-        clock.told(f"{len(wanted)} candidates to judge")
+        clock.told(f"candidates to judge: {len(wanted)}")
         some = _SOME if place.index is not None else max(len(wanted), 1)
         for first in range(0, len(wanted), some):
             if clock.over("comparing"):

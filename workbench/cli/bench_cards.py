@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from workbench.bench.card_choice import Chosen
     from workbench.bench.card_trials import Trial
+    from workbench.bench.cards import CardsAsk
+    from workbench.engine.devices import Place
 
 
 def register(app: typer.Typer) -> None:
@@ -77,15 +79,12 @@ def cards(
     A trial that says nothing of a card is no evidence: one that is unproven or short of memory, or
     a modeled time where the model does not see the change or was not shown to rank such kernels.
     """
-    from workbench.bench.card_trials import keep, read_trials, speed_kind
-    from workbench.bench.cards import CardsAsk, list_cards, try_cards
+    from workbench.bench.card_trials import read_trials, speed_kind
+    from workbench.bench.cards import CardsAsk, list_cards
     from workbench.engine.devices import choose_place
 
-    trials: list[Trial] = []
     if kept is not None:
-        trials = read_trials(kept)
-        if card:
-            trials = [trial for trial in trials if trial.card in card]
+        trials = [one for one in read_trials(kept) if not card or one.card in card]
     else:
         ask = CardsAsk(
             problems=tuple(problems or ()),
@@ -102,18 +101,28 @@ def cards(
         if plan:
             _list(list_cards(ask, place, note), json=json)
             return
-        for trial in try_cards(ask, place, note):
-            trials.append(trial)
-            if jsonl is not None:
-                keep(jsonl, trial)
-            if not json:
-                note(f"{trial.card} on {trial.problem}, {trial.state}: {trial.says}")
+        trials = _tried(ask, place, jsonl, json=json)
     _show(trials, json=json)
     if write:
         for line in _written(trials, shipped=shipped):
             note(line)
     if not json:
         emit.text(speed_kind(trials))
+
+
+def _tried(ask: "CardsAsk", place: "Place", jsonl: Path | None, *, json: bool) -> "list[Trial]":
+    """The trials, each kept and told as it ends."""
+    from workbench.bench.card_trials import keep
+    from workbench.bench.cards import try_cards
+
+    trials: list[Trial] = []
+    for trial in try_cards(ask, place, note):
+        trials.append(trial)
+        if jsonl is not None:
+            keep(jsonl, trial)
+        if not json:
+            note(f"{trial.card} on {trial.problem}, {trial.state}: {trial.says}")
+    return trials
 
 
 def _list(chosen: "Chosen", *, json: bool) -> None:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.kernels.edits.registry import EDITS
 from workbench.skills.card import Skill, parse_card, read_card
+from workbench.skills.card_faults import nearest
 from workbench.skills.library import user_folder
 from workbench.skills.records import Admission, EvidenceRow, Risk
 
@@ -49,7 +50,8 @@ def skeleton(card_id: str, edit: str = "") -> str:
         )
     if edit and edit not in EDITS:
         raise WorkbenchError(
-            f"there is no edit {edit!r}", todo=f"the edits are {', '.join(sorted(EDITS))}"
+            f"there is no edit {edit!r}",
+            todo=f"{nearest(edit, EDITS)}; there are {', '.join(sorted(EDITS))}",
         )
     return _SKELETON.format(id=card_id, carrier=_carrier(edit))
 

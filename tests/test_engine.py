@@ -269,7 +269,7 @@ def test_an_engine_killed_at_any_moment_loses_no_committed_step(folder):
     rng = random.Random(11)
     promised: dict[int, str] = {}
     kills = 0
-    while SessionClient(folder).snapshot().steps < 40:
+    while SessionClient(folder).snapshot().steps < 24:
         engine = subprocess.Popen(
             [sys.executable, str(PARTS), str(folder)], stdout=subprocess.PIPE, text=True
         )

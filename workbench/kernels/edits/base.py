@@ -4,13 +4,15 @@ import difflib
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.source import Source, normalized_sha256, read_source
 from workbench.kernels.source_kernel import JitKernel
+
+T = TypeVar("T")
 
 Parameter = int | float | str | bool
 Parameters = Mapping[str, Parameter]
@@ -77,6 +79,20 @@ class Applied(Struct, frozen=True):
     undo: Undo
 
 
+def places(
+    find: Callable[[Source, JitKernel], tuple[T, ...]], source: str, kernel: str
+) -> tuple[T, ...]:
+    """What `find` finds in a kernel; nothing where it is not there or has not the form."""
+    view = read_source(source)
+    found = view.kernel(kernel)
+    if found is None:
+        return ()
+    try:
+        return find(view, found)
+    except EditRefused:
+        return ()
+
+
 class Edit(Struct, frozen=True, kw_only=True):
     """A codemod on one kernel: everything outside what it replaces stays as it was."""
 
@@ -89,14 +105,7 @@ class Edit(Struct, frozen=True, kw_only=True):
 
     def anchors(self, source: str, kernel: str) -> tuple[Anchor, ...]:
         """Every place of that kernel that the edit can work on; empty when there is none."""
-        view = read_source(source)
-        found = view.kernel(kernel)
-        if found is None:
-            return ()
-        try:
-            return self.find(view, found)
-        except EditRefused:
-            return ()
+        return places(self.find, source, kernel)
 
     def refusal(self, source: str, kernel: str) -> str:
         """Why there is no anchor; empty when there is one."""

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from workbench.kernels.edits.base import Edit, EditRefused, Parameters
-from workbench.kernels.source import Source, read_source
+from workbench.kernels.edits.base import Edit, EditRefused, Parameters, places
+from workbench.kernels.source import Source
 from workbench.kernels.source_kernel import JitKernel
 
 
@@ -35,14 +35,7 @@ class Inverse(Struct, frozen=True, kw_only=True):
 
     def removables(self, source: str, kernel: str) -> tuple[Removable, ...]:
         """Every place of that kernel where the mechanism can be taken out; often none or one."""
-        view = read_source(source)
-        found = view.kernel(kernel)
-        if found is None:
-            return ()
-        try:
-            return self.find(view, found)
-        except EditRefused:
-            return ()
+        return places(self.find, source, kernel)
 
 
 def puts_back(edit: Edit, source: str, kernel: str, parameters: Parameters) -> bool:

@@ -50,7 +50,7 @@ SPREAD_SHARE = 0.05
 """A low-variance output may be off by 5 % of its own standard deviation (gate protocol, 8.4)."""
 
 
-_MOST_GIVEN = 1 << 24
+_MOST_GIVEN = 1 << 22
 _LOOKED_UP = 4096
 """Elements of all inputs, and of an output that are looked for among them (ours)."""
 

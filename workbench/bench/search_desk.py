@@ -13,7 +13,7 @@ from statistics import median
 from msgspec import Struct
 
 from workbench.bench.search_records import BASE, Looked
-from workbench.bench.search_stream import RUNGS, Candidate, Stream, in_runs
+from workbench.bench.search_stream import RUNGS, Candidate, Stream, in_runs, opening
 from workbench.gate.timing.stage import SEED_PAIRS
 from workbench.measure.pairs import Answer, PairRule, PairSummary, answer, next_look, summarize
 from workbench.measure.records import Kind
@@ -101,7 +101,7 @@ class Desk:
             return refused
         alike = self._alike(one, rung)
         self._pay(COMPARING, self._beside_pairs(alike))
-        self._pay(OPENING, Cost(median(map(self._opening, alike)), 0.0))
+        self._pay(OPENING, Cost(median(map(opening, alike)), 0.0))
         return None
 
     def _place(self, rung: str) -> int:
@@ -121,16 +121,12 @@ class Desk:
             median([look.wall_seconds - in_runs(look) for look in alike]),
         )
 
-    def _opening(self, look: Looked) -> float:
-        """GPU-seconds in which a look's workers were opened."""
-        if self.stream.kind is Kind.MODELED:
-            return 0.0
-        return look.opening_seconds or max(0.0, look.wall_seconds - look.gpu_seconds)
-
     def open_again(self, one: Candidate) -> None:
         """Pay for new workers of one more timing run; without a GPU none is made."""
         if self.stream.kind is Kind.MEASURED:
-            seconds = median(map(self._opening, self._alike(one, RUNGS[_SMOKE])))
+            own = one.looks.get(RUNGS[_SMOKE])
+            alike = [own] if own is not None and own.runs else self._others(RUNGS[_SMOKE])
+            seconds = median(map(opening, alike))
             self._pay(OPENING, Cost(seconds, seconds))
 
     def _others(self, rung: str) -> list[Looked]:
@@ -205,7 +201,7 @@ class Desk:
             return 0.0
         looks = self._others(RUNGS[-1])
         return median(
-            _gpu_beside(look) + self._opening(look) / 2 + in_runs(look) / 2 - look.sanitizer_seconds
+            _gpu_beside(look) + opening(look) / 2 + in_runs(look) / 2 - look.sanitizer_seconds
             for look in looks
         )
 

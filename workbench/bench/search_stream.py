@@ -202,6 +202,14 @@ def _run_costs(runs: Sequence[tuple[int, float]]) -> tuple[float, float]:
     return max(0.0, median(t - n * slope for n, t in ordered)), slope
 
 
+def opening(look: Looked) -> float:
+    """GPU-seconds in which the workers of its runs were opened beside others; 0 where none was
+    timed on a GPU."""
+    if not look.runs:
+        return 0.0
+    return look.opening_seconds or max(0.0, look.wall_seconds - look.gpu_seconds)
+
+
 def in_runs(look: Looked) -> float:
     """GPU-seconds of its timing runs."""
     return sum(run.gpu_seconds for run in look.runs)

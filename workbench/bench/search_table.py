@@ -18,7 +18,7 @@ from workbench.bench.search_policies import (
     one_rung,
 )
 from workbench.bench.search_records import Looked
-from workbench.bench.search_stream import Candidate, Stream, streams
+from workbench.bench.search_stream import Candidate, Stream, opening, streams
 from workbench.measure.pairs import PairRule
 from workbench.measure.records import Kind
 from workbench.search.rungs import Ladder
@@ -343,7 +343,9 @@ def costs(looked: Sequence[Looked]) -> str:
     for rung in dict.fromkeys(one.rung for one in looked):
         own = [one for one in looked if one.rung == rung and one.passed]
         if own:
-            gpu = median(one.gpu_seconds for one in own)
+            gpu = median(
+                one.gpu_seconds + (0.0 if one.opening_seconds else opening(one)) for one in own
+            )
             wall = median(one.wall_seconds for one in own)
             words.append(f"{rung} {gpu:.1f} GPU-s, {wall:.1f} s")
     return f"a look costs: {'; '.join(words)}"

@@ -214,6 +214,8 @@ PROBLEM = """
 import torch
 from torch import nn
 
+N = 262144
+
 
 class Model(nn.Module):
     def forward(self, x):
@@ -221,7 +223,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(1 << 18)]
+    return [torch.randn(N)]
 
 
 def get_init_inputs():

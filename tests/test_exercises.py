@@ -21,7 +21,7 @@ from workbench.gate.correctness.protocol import (
     decode,
     encode,
 )
-from workbench.gate.hands import EXERCISES, REFERENCE, SPARE
+from workbench.gate.gpu_workers import EXERCISES, REFERENCE, SPARE
 from workbench.gate.judge import JOB_MODULES
 from workbench.gate.timing.ring_protocol import timed_call
 from workbench.isolation.records import Flavor

@@ -8,7 +8,7 @@ from gate_kit import shared
 from workbench.gate.candidate import candidate_of
 from workbench.gate.correctness.cases import Effort
 from workbench.gate.correctness.judging import CorrectnessSettings, Findings, ShapeEffort
-from workbench.gate.hands import REFERENCE
+from workbench.gate.gpu_workers import REFERENCE
 from workbench.isolation.records import Flavor, Limits
 from workbench.problems.load import load_problem
 

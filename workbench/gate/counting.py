@@ -8,7 +8,7 @@ from typing import Self
 
 from msgspec import structs
 
-from workbench.gate.aside import Aside
+from workbench.gate.background import Background
 from workbench.gate.candidate import Candidate
 from workbench.gate.counters import Profiler, Proof
 from workbench.gate.parts import Parts
@@ -68,7 +68,7 @@ class Counting:
 
 
 def looked_into(
-    profiled: Profiled, tracing: Aside[Traces], counting: Counting
+    profiled: Profiled, tracing: Background[Traces], counting: Counting
 ) -> tuple[Profiled, NcuRecord | None]:
     """The result together with its traces and the GPU's counters."""
     parts, began = Parts(), time.monotonic()

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from workbench.gate import compile as compiling
 from workbench.gate import health, profile
-from workbench.gate.aside import Aside
+from workbench.gate.background import Background
 from workbench.gate.candidate import Candidate
 from workbench.gate.compile import Compiled
 from workbench.gate.correctness import stage as correctness
@@ -326,7 +326,7 @@ class Sitting:
             self._alone_seconds += self._ncu.seconds if self._ncu else 0.0
             return profiled
 
-    def _tracing(self, compiled: Compiled) -> Aside[Traces]:
+    def _tracing(self, compiled: Compiled) -> Background[Traces]:
         """A trace of the launches at the full shape, made aside."""
         full, target = self._facts().full, self._settings.target
         return profile.tracing(self._candidate, compiled, full, target, self._workshop)

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct, structs
 
-from workbench.gate.aside import Aside
+from workbench.gate.background import Background
 from workbench.gate.candidate import Candidate
 from workbench.gate.compile import Compiled, explain
 from workbench.gate.correctness.cases import SEED_BYTES, derive
@@ -151,7 +151,7 @@ def tracing(
     workshop: Workshop,
     *,
     seed: bytes = b"",
-) -> Aside[Traces]:
+) -> Background[Traces]:
     """`traces_of` in the background while the context's body runs."""
 
     def traces(workers: Sequence[Worker]) -> Traces:
@@ -159,7 +159,7 @@ def tracing(
         return () if isinstance(traced, Finding) else traced.traces
 
     limits = Limits(wall_seconds=_SECONDS, memory_bytes=_MEMORY)
-    return Aside(workshop, ((Flavor.INTERPRET, limits),), traces)
+    return Background(workshop, ((Flavor.INTERPRET, limits),), traces)
 
 
 def _traced_both(

@@ -12,7 +12,7 @@ from workbench.gate.correctness.numbers import FLAG
 from workbench.gate.correctness.protocol import OpenReference
 from workbench.gate.correctness.trial import MOST_CONFIGS, Trial
 from workbench.gate.correctness.verdicts import Wrong
-from workbench.gate.hands import CALL_SECONDS, CANDIDATE_BYTES
+from workbench.gate.gpu_workers import CALL_SECONDS, CANDIDATE_BYTES
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.isolation.worker import Worker
 from workbench.problems.records import Problem, Shape

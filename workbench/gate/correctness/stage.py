@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from msgspec import structs
 
 from workbench.errors import WorkbenchError
-from workbench.gate.aside import Aside
+from workbench.gate.background import Background
 from workbench.gate.correctness.cases import SEED_BYTES, Effort
 from workbench.gate.correctness.full.stage import FullLook
 from workbench.gate.correctness.judging import (
@@ -24,7 +24,7 @@ from workbench.gate.correctness.judging import (
     ShapeEffort,
     nobody,
 )
-from workbench.gate.hands import REFERENCE, spare
+from workbench.gate.gpu_workers import REFERENCE, spare
 from workbench.gate.parts import Parts
 from workbench.gate.problem.records import ProblemReport
 from workbench.gate.records import Blame, Finding, Outcome, StageReport
@@ -137,7 +137,7 @@ def _on_the_gpu(
     asked = (REFERENCE, (Flavor.CUDA, _limits(settings)))
     looking = (REFERENCE, (Flavor.INTERPRET, _limits(settings)))
     with ExitStack() as stack:
-        beside = stack.enter_context(Aside(workshop, looking, look))
+        beside = stack.enter_context(Background(workshop, looking, look))
         with parts.of("starting workers"):
             reference, tried = stack.enter_context(workshop.workers(*asked))
         # During the calls, for the timing that follows.
@@ -156,7 +156,7 @@ def _on_the_gpu(
         return judge, parts, tried.isolation
 
 
-def _looked(beside: Aside[Findings]) -> Findings | None:
+def _looked(beside: Background[Findings]) -> Findings | None:
     """The result of the interpreter's check; None where it had no reference."""
     try:
         looked = beside.result()

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from workbench.errors import WorkbenchError
 from workbench.gate.correctness.nest import ForeignLeaf, leaves
-from workbench.gate.hands import spare
+from workbench.gate.gpu_workers import spare
 from workbench.gate.problem.asking import JOB_MODULES, Inspector
 from workbench.gate.problem.records import (
     Described,

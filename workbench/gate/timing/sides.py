@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from msgspec import Struct, structs
 
-from workbench.gate import hands
+from workbench.gate import gpu_workers
 from workbench.gate.correctness.asking import (
     Ended,
     ask_candidate,
@@ -34,7 +34,7 @@ from workbench.gate.correctness.protocol import (
 )
 from workbench.gate.correctness.raising import explain
 from workbench.gate.correctness.structure import check_state, check_structure, outputs_in_order
-from workbench.gate.hands import CALL_SECONDS
+from workbench.gate.gpu_workers import CALL_SECONDS
 from workbench.gate.memory import device_budget
 from workbench.gate.records import Finding
 from workbench.gate.timing.desk import Desk
@@ -121,8 +121,8 @@ def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
 
     Spare workers start meanwhile. Raises SideFault; WorkbenchError when no worker starts.
     """
-    tried = hands.CANDIDATE if spec.problem.lends else (Flavor.INTERPRET, _REHEARSING)
-    wanted = [hands.REFERENCE, *(tried for _ in spec.candidates)]
+    tried = gpu_workers.CANDIDATE if spec.problem.lends else (Flavor.INTERPRET, _REHEARSING)
+    wanted = [gpu_workers.REFERENCE, *(tried for _ in spec.candidates)]
     with workshop.workers(*wanted) as (first, *others):
         desk = Desk(first, spec.seed)
         names = [name for name, _ in spec.candidates]
@@ -133,7 +133,7 @@ def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
             # One after the other: they measure the overhead of a turn on an idle GPU.
             for side in sides:
                 side.idle()
-        hands.spare(workshop)
+        gpu_workers.spare(workshop)
         sources = [source for _, source in spec.candidates]
         builds = [
             partial(side.open, source, spec) for side, source in zip(sides, sources, strict=True)

@@ -13,7 +13,7 @@ from workbench.isolation.workshop import Workshop
 T = TypeVar("T")
 
 
-class Aside(Generic[T]):
+class Background(Generic[T]):
     """A context manager that runs `work` in a thread, with workers of these flavors.
 
     Leaving it before the work is done ends its workers and waits only for their end.

@@ -148,6 +148,8 @@ def _told(form: PlanForm, situation: Situation) -> Iterator[str]:
     """Shares, times and speedups in the reply's sentences that stand nowhere in its prompt."""
     slots = situation_slots(situation)
     shown = quantities("\n".join(slots[name][0] for name in _NUMBERED))
+    # What cards promise is no ratio of this kernel.
+    shown += quantities(slots["library"][0], bare=False)
     metrics = " ".join([*(e.metric for e in form.expected), *form.must_not_worsen])
     for name, text in (
         ("modification", form.modification),
@@ -158,8 +160,8 @@ def _told(form: PlanForm, situation: Situation) -> Iterator[str]:
             yield f"`{name}` says {says!r}, and nothing that you were shown does: leave it out"
 
 
-_NUMBERED = ("time", "facts", "policy", "allowed", "library", "history", "hints")
-"""Slots of the prompt whose numbers a sentence may repeat."""
+_NUMBERED = ("time", "facts", "policy", "allowed", "history", "hints")
+"""Slots of the prompt whose numbers a sentence may repeat, ratios too."""
 
 
 def bottlenecks(situation: Situation, kernel: str) -> set[str]:

@@ -88,8 +88,7 @@ class State:
         self.bases: dict[ast.ClassDef, tuple[Value, ...]] = {}
         self.defaults: dict[FunctionNode, Names] = {}
         self.hooks: dict[ast.FunctionDef, dict[str, Value]] = {}
-        """Functions that Triton calls around a kernel's launch, by role: heuristics, pruning,
-        pre-hooks."""
+        """Functions that Triton calls around a launch, by role: heuristics, pruning, hooks."""
         self.kernel_scopes: dict[ast.FunctionDef, Scope] = {}
         self.class_scopes: dict[tuple[ast.AST, Scope], Scope] = {}
         self.contexts: dict[
@@ -106,7 +105,7 @@ class State:
         self.launches = 0
         self.changed = False
         self.asked: set[tuple[object, str]] = set()
-        """What this round has read: names of scopes, members of classes, entries of the heap."""
+        """What this round has read: names of scopes, members, entries of the heap."""
         self.round = 0
         self.steps = 0
         self.depth = 0
@@ -115,8 +114,7 @@ class State:
         self.lasting: set[ast.AST] = set()
         """Entries of containers, and classes of objects, that are made before any call."""
         self.carrying = False
-        """Whether a buffer ever gets the contents of an input: then it is data, and no statistic.
-        """
+        """Whether a buffer ever gets an input's contents: then it is no statistic."""
         self.telling = 0
         """Above 0 while the message of an exception is evaluated."""
 

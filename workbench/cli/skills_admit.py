@@ -43,6 +43,7 @@ def admit(
         Path | None, typer.Option(metavar="DIR", help="Where the cards are, if not among yours.")
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Append the trials to the card.")] = False,
+    most: Annotated[int, typer.Option(min=1, help="Grounds of a card that `auto` finds.")] = 2,
     jobs: Annotated[int, typer.Option(min=1, help="Trials to run in parallel.")] = 1,
     wall_seconds: Annotated[
         float | None, typer.Option(min=0, help="Seconds after which no trial starts.")
@@ -86,6 +87,7 @@ def admit(
         lineages=tuple(find_session(name, folder) for name in lineage or ()),
         jobs=jobs,
         seconds=wall_seconds,
+        most=most,
         where=Where(
             device=device,
             target=target,

@@ -21,7 +21,7 @@ from workbench.engine.create import RunRequest, check_models, create_session
 from workbench.engine.devices import choose_place
 from workbench.engine.grounds import Ground
 from workbench.engine.holding import FLOOR
-from workbench.engine.outlooks import Found, Outlook, outlooks
+from workbench.engine.outlooks import MOST, Found, Outlook, outlooks
 from workbench.engine.roundtrips import roundtrips
 from workbench.engine.serve import serve_session
 from workbench.engine.sketching import present
@@ -53,6 +53,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     seconds: float | None
     """Seconds after which no trial starts."""
     where: Where
+    most: int = MOST
+    """Grounds of each card that `auto` finds."""
 
 
 class Untried(Struct, frozen=True, kw_only=True):

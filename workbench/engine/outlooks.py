@@ -37,7 +37,7 @@ class Found(Struct, frozen=True, kw_only=True):
     """Where cards are tried, and of the cards that are tried nowhere why not."""
 
     outlooks: tuple[Outlook, ...]
-    """At most `MOST` of each card, the best gain first."""
+    """Of each card as many as were asked for, the best gain first."""
     reasons: dict[str, tuple[str, ...]]
     """By card: why it is not tried on each ground that it was looked for on."""
 
@@ -50,9 +50,10 @@ def outlooks(
     until: float | None = None,
     *,
     elsewhere: bool = False,
+    most: int = MOST,
 ) -> Found:
-    """Grounds for cards for which nobody named any; `elsewhere`: trials run on a GPU, where what
-    this path leaves unproven is asked again.
+    """Grounds for cards for which nobody named any, at most so many of each; `elsewhere`: trials
+    run on a GPU, where what this path leaves unproven is asked again.
 
     A card that claims no gain by itself is tried alone where the model sees one, and else with the
     cards that it prepares: their step is its own too. Every kernel is looked at once, problems side
@@ -70,7 +71,7 @@ def outlooks(
     kept: list[Outlook] = []
     reasons: dict[str, tuple[str, ...]] = {}
     for card in (one.card.id for one in skills):
-        mine = _best(card, every, chances, seen)
+        mine = _best(card, every, chances, seen)[:most]
         kept += mine
         if not mine:
             reasons[card] = tuple(_why(every[card], chances[card], seen))
@@ -199,7 +200,7 @@ def _best(
             for one in _of(card, other.card.id, chances, seen, 0.0)
             if one.chance.step and card in one.chance.step.plan.first
         ]
-    return mine[:MOST]
+    return mine
 
 
 def _of(
@@ -211,7 +212,7 @@ def _of(
         if said.gain is not None and (said.gain >= least or said.chance.step is None):
             found.append(Outlook(card=card, chance=said.chance, gain=said.gain))
     found.sort(key=lambda one: -one.gain)
-    return found[:MOST]
+    return found
 
 
 def _why(skill: Skill, chances: Chances, seen: _Looks) -> list[str]:

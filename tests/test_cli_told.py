@@ -96,6 +96,22 @@ def test_a_kept_file_that_is_not_there_is_told_in_words(shell, bench):
     assert "Errno" not in told
 
 
+@pytest.mark.parametrize("bench", ["noise", "experts", "roundtrip"])
+def test_a_file_without_a_kept_line_is_no_empty_table(shell, tmp_path, bench):
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(b"\xff\x00 not kept\n")
+    told = shell.refused("bench", bench, "--from", str(other))
+    assert "the file holds nothing that was kept" in told
+    assert f"workbench bench {bench} --keep" in told
+
+
+@pytest.mark.parametrize("word", ["inf", "nan", "-1"])
+def test_a_limit_is_a_number_that_can_be_reached(shell, word):
+    for option in ("--usd", "--wall-seconds", "--gpu-seconds"):
+        told = shell.refused("run", "softmax", "--headless", f"{option}={word}")
+        assert f"Invalid value for '{option}'" in told
+
+
 def test_doctor_says_when_there_is_nothing_to_measure():
     from workbench.cli import doctor
     from workbench.measure.gpus import list_gpus

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli import emit, options
+from workbench.cli.finding import kept
 from workbench.cli.say import Exit, note
 from workbench.errors import WorkbenchError
 
@@ -65,7 +66,7 @@ def _lines(
     from workbench.engine.devices import choose_place
 
     if recorded is not None:
-        known = read_lines(recorded)
+        known = kept(read_lines(recorded), recorded, "workbench bench experts --keep")
         return [one for one in known if isinstance(one, Head) or one.workload in names]
     found: list[Line] = []
     for line in measure_experts(names, choose_place(device, ""), note):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli import emit, options
+from workbench.cli.finding import kept
 from workbench.cli.say import Exit, note
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def noise(
     keep: Annotated[Path, typer.Option(help="File for all samples, written as they come.")] = Path(
         "noise.jsonl"
     ),
-    kept: Annotated[
+    recorded: Annotated[
         Path | None, typer.Option("--from", help="Make the tables from a kept file, without a GPU.")
     ] = None,
     device: options.Device = "auto",
@@ -42,7 +43,10 @@ def noise(
     from workbench.bench.noise_record import read_lines
     from workbench.bench.noise_table import tables
 
-    lines = read_lines(kept) if kept is not None else _measured(seconds, keep, device)
+    if recorded is not None:
+        lines = kept(read_lines(recorded), recorded, "workbench bench noise --keep")
+    else:
+        lines = _measured(seconds, keep, device)
     found = tables(lines)
     if json:
         emit.json(found)

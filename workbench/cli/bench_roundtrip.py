@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workbench.cli import emit, options
+from workbench.cli.finding import kept
 from workbench.cli.say import Exit, note
 from workbench.errors import WorkbenchError
 
@@ -73,7 +74,7 @@ def roundtrip(  # every choice of one experiment
 
     _check(without or [], proposer, leap=leap)
     if recorded is not None:
-        found = read_trials(recorded)
+        found = list(kept(read_trials(recorded), recorded, "workbench bench roundtrip --keep"))
         for trial in found:
             _show(trial, json=json)
     elif lineages and cards is not None:

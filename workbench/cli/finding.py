@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from workbench.errors import WorkbenchError
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from workbench.engine.client import SessionClient
     from workbench.engine.view import Snapshot
 
+Line = TypeVar("Line")
 _VERSION = re.compile(r"v?\d{1,9}|best|main|pending")
 
 
@@ -62,6 +63,16 @@ def session_and_word(words: tuple[str, str], option: str) -> tuple[str, str]:
     """Session (empty for the newest) and what the command is about: a word alone is that."""
     first, second = words
     return (one_session(first, option), second) if second else (option, first)
+
+
+def kept(lines: "Sequence[Line]", file: Path, writer: str) -> "Sequence[Line]":
+    """What was read of a kept file. Raises WorkbenchError where no line of it is one of `writer`'s,
+    so that an empty table is never taken for a result."""
+    if lines:
+        return lines
+    raise WorkbenchError(
+        "the file holds nothing that was kept", where=str(file), todo=f"name a file of `{writer}`"
+    )
 
 
 def version_number(word: str, snapshot: "Snapshot") -> int:

@@ -55,14 +55,16 @@ Target = Annotated[
     str, typer.Option(help="Without a GPU: the one to compile and model for, like sm90.")
 ]
 Steps = Annotated[int | None, typer.Option(min=0, help="Stop after this many gated candidates.")]
-Usd = Annotated[float | None, typer.Option(min=0, help="Stop after this many dollars.")]
+Usd = Annotated[float | None, typer.Option(min=0, max=1e9, help="Stop after this many dollars.")]
 GpuSeconds = Annotated[
-    float | None, typer.Option(min=0, help="Stop after a GPU was held for so many seconds.")
+    float | None,
+    typer.Option(min=0, max=1e9, help="Stop after a GPU was held for so many seconds."),
 ]
 WallSeconds = Annotated[
     float | None,
     typer.Option(
         min=0,
+        max=1e9,
         help="Stop after this many seconds of work, not counting waits for you; no step starts "
         "that would not fit.",
     ),

@@ -99,7 +99,7 @@ def test_a_kept_file_that_is_not_there_is_told_in_words(shell, bench):
 @pytest.mark.parametrize("bench", ["noise", "experts", "roundtrip"])
 def test_a_file_without_a_kept_line_is_no_empty_table(shell, tmp_path, bench):
     other = tmp_path / "other.jsonl"
-    other.write_bytes(b"\xff\x00 not kept\n")
+    other.touch()
     told = shell.refused("bench", bench, "--from", str(other))
     assert "the file holds nothing that was kept" in told
     assert f"workbench bench {bench} --keep" in told

@@ -4,17 +4,22 @@ import threading
 
 import pytest
 from fake_client import FakeClient, waiting
+from fake_records import STEPS, transition
 from msgspec import structs
 from textual.widgets import Input
 from tui_kit import Stage, stage
 
 from workbench.engine.view import Snapshot, State
+from workbench.gate.records import Finding, Outcome
+from workbench.gate.records import Stage as GateStage
 from workbench.session.records import Answer
 from workbench.tui.board import Board
 from workbench.tui.dialogs.ask import Confirm, Reason
+from workbench.tui.dialogs.facts import facts
 from workbench.tui.dialogs.review import Review
 from workbench.tui.dialogs.text import Text, TextBox
 from workbench.tui.panes.header import Header
+from workbench.tui.scene import Scene
 
 # -- deciding -----------------------------------------------------------------------------------
 
@@ -140,6 +145,27 @@ async def test_unmet_and_unknown_conditions_stand_in_the_review() -> None:
 
 
 # -- the diff -----------------------------------------------------------------------------------
+
+
+def test_a_review_tells_evidence_isolation_and_the_seed_that_repeats_it() -> None:
+    record = transition(STEPS[10])
+    stages = tuple(
+        structs.replace(
+            stage,
+            isolation="landlock+seccomp" if stage.stage is GateStage.COMPILE else stage.isolation,
+            findings=(
+                Finding(code="compile.too-large", says="too much shared memory",
+                        evidence={"required": 262144, "limit": 232448}),
+            ) if stage.stage is GateStage.COMPILE else (),
+            outcome=Outcome.FAILED if stage.stage is GateStage.COMPILE else stage.outcome,
+        )
+        for stage in record.gate.stages
+    )  # fmt: skip
+    gate = structs.replace(record.gate, stages=stages, replay_seed="0badcafe")
+    scene = Scene(snapshot=waiting(), selected=10)
+    shown = " ".join(c.plain for c in facts(scene, structs.replace(record, gate=gate), 80))
+    assert "required=262144, limit=232448" in shown
+    assert "isolation landlock+seccomp; --seed 0badcafe repeats its inputs" in shown
 
 
 async def test_the_diff_is_split_by_width_and_s_turns_it() -> None:

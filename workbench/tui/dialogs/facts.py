@@ -5,7 +5,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 from textual.content import Content
 
-from workbench.gate.records import GateReport, Outcome, StageReport
+from workbench.gate.records import NO_CODE_RAN, GateReport, Outcome, StageReport
 from workbench.measure.records import Speed
 from workbench.session.records import Answer, Transition
 from workbench.skills.records import Truth
@@ -67,7 +67,15 @@ def facts(scene: Scene, record: Transition, width: int) -> list[Content]:
             f": {decision.reason}" if decision.reason else ""
         )
         lines += _paragraph("answer", said, look, width)
-    return lines
+    return lines + _paragraph("gate", _conduct(gate), look, width)
+
+
+def _conduct(gate: GateReport) -> str:
+    """How the candidate was held, and the seed with which `workbench gate` repeats its inputs."""
+    held = [report.isolation for report in gate.stages if report.outcome is not Outcome.SKIPPED]
+    held = list(dict.fromkeys(name for name in held if name and name != NO_CODE_RAN))
+    seed = f"; --seed {gate.replay_seed} repeats its inputs" if gate.replay_seed else ""
+    return f"isolation {', '.join(held) or NO_CODE_RAN}{seed}"
 
 
 def _gate_line(gate: GateReport, look: Look, width: int) -> Content:
@@ -143,6 +151,9 @@ def _wrong(record: Transition, look: Look, width: int) -> list[Content]:
         for finding in report.findings:
             where = f"line {finding.line}: " if finding.line is not None else ""
             lines += _marked(mark, f"{where}{finding.says} [{finding.code}]", width)
+            if failing(report) and finding.evidence:
+                known = ", ".join(f"{name}={value}" for name, value in finding.evidence.items())
+                lines += [line(("  " + more, look.muted)) for more in wrapped(known, width - 2)]
     return lines
 
 

@@ -6,6 +6,7 @@ import os
 import pytest
 from typed_kit import saved, shell
 
+from workbench.agents.ledger import read_lines
 from workbench.cli.run import tell_idle_limits
 from workbench.engine.create import request_run
 from workbench.session.records import Budget
@@ -118,9 +119,14 @@ def test_help_is_asked_for_as_people_ask(shell):
 
 
 def test_hints_plans_and_candidates_take_a_session_either_way(two):
+    def hints(name: str) -> int:
+        return len(read_lines(two.sessions / name / ".git" / "workbench"))
+
     for words in (("softmax-1", "no atomics"), ("no atomics", "--session", "softmax-1")):
-        assert "where: session softmax-1" in two.refused("hint", *words)
-    assert "where: session newer" in two.refused("hint", "no atomics")
+        assert "kept for the prompts from v" in two("hint", *words)
+    assert (hints("softmax-1"), hints("newer")) == (2, 0)
+    two("hint", "no atomics")
+    assert (hints("softmax-1"), hints("newer")) == (2, 1)
     for words in (("softmax-1", "none.py"), ("none.py", "--session", "softmax-1"), ("none.py",)):
         assert "no such candidate" in two.refused("submit", *words)
     assert "there is no session 'lost'" in two.refused("plan", "--session", "lost")

@@ -90,7 +90,7 @@ def test_a_card_is_tried_and_its_trial_can_be_repeated(tmp_path):
 
 
 def test_what_would_be_tried_can_be_listed_and_nothing_is_judged():
-    done = workbench("gelu", "--card", "fuse-launches", "--card", "dot-tf32", "--list")
+    done = workbench("gelu", "--card", "fuse-launches", "--card", "dot-tf32", "--every", "--list")
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["1", "fuse-launches", "gelu", "two_kernels", "-"] in rows
     assert "dot-tf32: nowhere to try it; no kernel has a place for its edit" in done.stdout

@@ -9,7 +9,7 @@ gate against its baseline and show the effect it claims. Only the second admits 
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 
@@ -66,7 +66,7 @@ class Untried(Struct, frozen=True, kw_only=True):
 
 
 def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial] | Untried]:
-    """Every trial with its card, in the order of the cards, and what found none.
+    """Every trial with its card, as each ends, so that a killed run keeps it; and what found none.
 
     Raises WorkbenchError when a problem, lineage or the device cannot be used.
     """
@@ -88,10 +88,10 @@ def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial] | Untried]:
     ]
     side = ThreadPoolExecutor(max_workers=ask.jobs)
     try:
-        running = [(skill, side.submit(_in_time, until, work)) for skill, work in tasks]
-        for skill, one in running:
+        running = {side.submit(_in_time, until, work): skill for skill, work in tasks}
+        for one in as_completed(running):
             for trial in one.result():
-                yield skill, trial
+                yield running[one], trial
     finally:
         # After a fault, or Ctrl-C, no trial begins that nobody will hear of.
         side.shutdown(cancel_futures=True)

@@ -56,7 +56,7 @@ def interpret(problem: Problem) -> dict[str, object]:
         "launches": len(trace.launches),
         "masked": max(launch.masked_fraction for launch in trace.launches),
         "error": max(
-            error(in_order(problem, i, o), in_order(problem, i, g), problem.precision)
+            error(in_order(problem, i, o), in_order(problem, i, g), problem)
             for i, (o, g) in enumerate(zip(out, gold, strict=True))
             if i not in picked
         ),
@@ -105,10 +105,11 @@ def in_order(problem: Problem, place: int, out: torch.Tensor) -> torch.Tensor:
     return out.sort(dim=dims[0], descending=True).values
 
 
-def error(out: torch.Tensor, gold: torch.Tensor, precision: Precision) -> float:
-    factor = BOUNDS[out.dtype]
-    if precision is Precision.TF32:
-        factor = TF32_BOUND
+def error(out: torch.Tensor, gold: torch.Tensor, problem: Problem) -> float:
+    factor = TF32_BOUND if problem.precision is Precision.TF32 else BOUNDS[out.dtype]
+    own = problem.tolerance.get(str(out.dtype).removeprefix("torch."))
+    if own is not None:
+        factor = own.factor * own.eps
     bound = factor * (gold.abs() + gold.pow(2).mean().sqrt())
     return float(((out.double() - gold).abs() / bound).max())
 

@@ -97,11 +97,7 @@ def plane_order(kernel: JitKernel) -> Plane | None:
 
 def _tiles_output(kernel: JitKernel, call: ast.Call) -> bool:
     """Whether a program id is multiplied by a block: `pid_m * BLOCK_M`."""
-    statement = kernel.statement(call)
-    names = {
-        d.name for ds in kernel.flow.definitions.values() for d in ds if d.statement is statement
-    }
-    blocks = set(kernel.blocks)
+    names, blocks = _names_of(kernel, call), set(kernel.blocks)
     for node in ast.walk(kernel.node):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             sides = node.left, node.right
@@ -110,6 +106,20 @@ def _tiles_output(kernel: JitKernel, call: ast.Call) -> bool:
                 if isinstance(factor, ast.Name) and factor.id in blocks and direct:
                     return True
     return False
+
+
+def _names_of(kernel: JitKernel, call: ast.Call) -> set[str]:
+    """What a program id is assigned to, and names that are given the same, cast or not."""
+    statement = kernel.statement(call)
+    every = [(name, d) for name, ds in kernel.flow.definitions.items() for d in ds]
+    names = {name for name, d in every if d.statement is statement}
+    for name, definition in sorted(every, key=lambda one: one[1].statement.lineno):
+        value = definition.value
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            value = value.func.value if value.func.attr == "to" else None
+        if isinstance(value, ast.Name) and value.id in names:
+            names.add(name)
+    return names
 
 
 def tile_order(kernel: JitKernel) -> str:

@@ -274,6 +274,10 @@ EVIDENCE = '[[evidence]]\nsession = "s"\ncommit = "c"\ndevice = "d"\n'
             f'{EVIDENCE}kind = "measured"\nverdict = "accepted"\nbefore_us = 2.0\nafter_us = 0.0',
             "`evidence[0].after_us` = 0.0: must be a time above zero",
         ),
+        (
+            f'{EVIDENCE}kind = "measured"\nverdict = "accepted"\npaired = -1.0',
+            "`evidence[0].paired` = -1.0: must be a ratio above zero",
+        ),
     ],
 )
 def test_what_was_expected_is_named_with_the_very_key(more, says):

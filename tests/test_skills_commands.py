@@ -243,6 +243,17 @@ def test_a_sessions_evidence_is_written_into_the_cards_it_used(person, monkeypat
     assert "evidence   accepted 1.443x measured" in person("show", "loop-to-tile")
 
 
+def test_a_row_says_what_the_pairs_say_and_not_two_medians():
+    """Between the two medians the GPU drifts; a step may look like a gain that was a loss."""
+    lineage = read_card(shipped("skills") / "learned" / "learned-square-tiles.toml").card
+    (row,) = lineage.evidence
+    assert row.before_us > row.after_us
+    assert row.ratio == row.paired == 0.9766
+    steps = {one.row.commit: one.row for one in evidence_of(BUNDLES / "rmsnorm-h200.bundle")}
+    assert all(abs(row.ratio * row.after_us / row.before_us - 1) < 0.01 for row in steps.values())
+    assert all(row.paired for row in steps.values() if row.verdict == "accepted")
+
+
 def test_a_veto_and_a_refusal_speak_against_a_card_and_what_waits_says_nothing(tmp_path):
     store = new_store(tmp_path)
     store.record(transition(0, None), kernel(0))

@@ -265,6 +265,11 @@ def _without(removals: Sequence[Instance]) -> Iterable[Risk]:
     return told.values()
 
 
+def _paired(one: Instance) -> float | None:
+    """The ratio of a measured step."""
+    return round(one.ratio, 4) if one.measured and one.ratio is not None else None
+
+
 def _evidence(one: Instance) -> EvidenceRow:
     return EvidenceRow(
         session=one.session,
@@ -273,6 +278,7 @@ def _evidence(one: Instance) -> EvidenceRow:
         kind="measured" if one.measured else "modeled",
         before_us=one.before_us,
         after_us=one.after_us,
+        paired=_paired(one),
         verdict="accepted" if one.accepted else "rejected",
         problem=one.problem,
         family=one.family,

@@ -149,9 +149,11 @@ def _check_effects(card: Card, path: Path) -> None:
 
 def _check_evidence(card: Card, path: Path) -> None:
     for index, row in enumerate(card.evidence):
-        for key, value in (("before_us", row.before_us), ("after_us", row.after_us)):
+        for key in ("before_us", "after_us", "paired"):
+            value = getattr(row, key)
             if value is not None and not (math.isfinite(value) and value > 0):
-                raise told(path, f"evidence[{index}].{key}", value, "must be a time above zero")
+                what = "ratio" if key == "paired" else "time"
+                raise told(path, f"evidence[{index}].{key}", value, f"must be a {what} above zero")
 
 
 def _check_scope(card: Card, path: Path) -> None:

@@ -81,6 +81,9 @@ class EvidenceRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     kind: Literal["modeled", "measured"]
     before_us: float | None = None
     after_us: float | None = None
+    paired: float | None = None
+    """How many times faster by interleaved pairs, between whose medians the GPU drifts; None where
+    there were none, and in old rows."""
     verdict: Literal["accepted", "rejected", "unproven"]
     problem: str = ""
     family: str = ""
@@ -97,7 +100,9 @@ class EvidenceRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def ratio(self) -> float | None:
-        """How many times faster it became; None if it was not timed."""
+        """How many times faster it became, by its pairs where it has them; None if not timed."""
+        if self.paired is not None:
+            return self.paired
         if not self.before_us or not self.after_us:
             return None
         return self.before_us / self.after_us

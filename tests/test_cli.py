@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 from engine_parts import ScriptedWorkplace, new_session
-from session_kit import transition
+from msgspec import structs
+from session_kit import kernel, new_store, transition
 
 from workbench.cli import emit
 from workbench.cli.report import card_text, final_report
 from workbench.engine.client import SessionClient
 from workbench.engine.serve import serve_session
+from workbench.gate.records import Verdict
 from workbench.paths import config_home
 from workbench.session.names import spoken
 from workbench.session.records import Answer
@@ -255,6 +257,20 @@ def test_what_a_run_ends_with_can_be_pasted_whatever_the_folder(saved, tmp_path)
     command = next(line for line in said if " git -C " in line)
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
     assert "Decision: accepted by gate" in done.stdout
+
+
+def test_what_could_not_be_judged_ends_a_run_under_its_own_word(tmp_path):
+    store = new_store(tmp_path)
+    store.record(transition(0, None), kernel(0))
+    wrong, open_ = (transition(number, 0, Answer.REJECTED) for number in (1, 2))
+    gate = structs.replace(open_.gate, verdict=Verdict.UNPROVEN, says="the model cannot tell")
+    store.record(wrong, kernel(1))
+    store.record(structs.replace(open_, gate=gate), kernel(2))
+    said = final_report(SessionClient(tmp_path / "softmax-1")).splitlines()
+    rejected, unproven = said.index("rejected"), said.index("unproven")
+    assert "v1" in said[rejected + 1]
+    assert said[rejected + 2 : unproven] == [""]
+    assert "the model cannot tell" in said[unproven + 1]
 
 
 def test_without_sessions_the_commands_say_how_to_start(shell):

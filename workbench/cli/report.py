@@ -274,9 +274,8 @@ def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
     """What a run in the foreground ends with."""
     snapshot = client.snapshot()
     lines = ["", graph_text(snapshot, ascii_only=ascii_only), ""]
-    lines += _reasons(client, snapshot, "accepted", Answer.ACCEPTED)
-    lines += _reasons(client, snapshot, "rejected", Answer.REJECTED)
-    lines += _reasons(client, snapshot, "vetoed", Answer.VETOED)
+    for word in ("accepted", "rejected", "unproven", "vetoed"):
+        lines += _reasons(client, snapshot, word)
     if snapshot.best is not None:
         lines += _best(client, snapshot, client.transition(snapshot.best))
     lines += [
@@ -298,10 +297,12 @@ def _going_on(snapshot: Snapshot) -> list[str]:
     return [f"go on     workbench resume {spoken(Path(snapshot.path))} --headless"]
 
 
-def _reasons(client: "SessionClient", snapshot: Snapshot, word: str, answer: Answer) -> list[str]:
+def _reasons(client: "SessionClient", snapshot: Snapshot, word: str) -> list[str]:
+    """Versions of which that became, with the reason; what no one could judge is not `rejected`."""
     lines = []
     for version in snapshot.versions:
-        if version.answer is answer:
+        unproven = version.answer is Answer.REJECTED and version.verdict is Verdict.UNPROVEN
+        if ("unproven" if unproven else version.answer.value) == word:
             why = _why_of(client, version.number)
             lines.append(f"  v{version.number:<4} {version.title}: {why}")
     return [word, *lines, ""] if lines else []

@@ -94,7 +94,7 @@ def evidence_of(trial: Trial) -> EvidenceRow | None:
     """
     if trial.code.partition(".")[2] in _OF_THE_STATE:
         return None
-    timed, measured = trial.ratio is not None, trial.kind == "measured"
+    timed = trial.ratio is not None
     accepted = trial.verdict is Verdict.ACCEPTED
     row = EvidenceRow(
         session=f"bench cards {trial.problem}, {trial.state}",
@@ -103,7 +103,7 @@ def evidence_of(trial: Trial) -> EvidenceRow | None:
         kind=trial.kind,
         before_us=_rounded(trial.before) if timed else None,
         after_us=_rounded(trial.after) if timed else None,
-        paired=round(trial.speed.ratio, 4) if measured and trial.speed is not None else None,
+        paired=trial.speed.paired if trial.speed is not None else None,
         verdict=_VERDICTS[trial.verdict],
         problem=trial.problem,
         family=trial.family,

@@ -49,7 +49,7 @@ def _rows(reader: SessionReader) -> Iterator[CardEvidence]:
             kind="measured" if gate.time and gate.time.kind is Kind.MEASURED else "modeled",
             before_us=None if before is None else round(before.microseconds, 3),
             after_us=None if after is None else round(after.microseconds, 3),
-            paired=_paired(gate),
+            paired=gate.speed.paired if gate.time and gate.speed else None,
             verdict=_verdict(transition),
             problem=settings.problem,
             family=family,
@@ -65,12 +65,6 @@ def _times(gate: GateReport) -> tuple[Time | None, Time | None]:
     if before is None or after is None or before.kind is not after.kind:
         return None, None
     return before, after
-
-
-def _paired(gate: GateReport) -> float | None:
-    """The ratio of a step that was measured in pairs against its parent."""
-    measured = gate.time is not None and gate.time.kind is Kind.MEASURED
-    return round(gate.speed.ratio, 4) if measured and gate.speed is not None else None
 
 
 def _device(gate: GateReport, settings: SessionSettings) -> str:

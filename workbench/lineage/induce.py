@@ -265,11 +265,6 @@ def _without(removals: Sequence[Instance]) -> Iterable[Risk]:
     return told.values()
 
 
-def _paired(one: Instance) -> float | None:
-    """The ratio of a measured step."""
-    return round(one.ratio, 4) if one.measured and one.ratio is not None else None
-
-
 def _evidence(one: Instance) -> EvidenceRow:
     return EvidenceRow(
         session=one.session,
@@ -278,7 +273,7 @@ def _evidence(one: Instance) -> EvidenceRow:
         kind="measured" if one.measured else "modeled",
         before_us=one.before_us,
         after_us=one.after_us,
-        paired=_paired(one),
+        paired=one.speed.paired if one.speed is not None else None,
         verdict="accepted" if one.accepted else "rejected",
         problem=one.problem,
         family=one.family,

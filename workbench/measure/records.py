@@ -48,6 +48,11 @@ class Speed(Struct, frozen=True, kw_only=True):
     gpu_seconds: float = 0.0
     """How long the GPU was held alone to measure it."""
 
+    @property
+    def paired(self) -> float | None:
+        """The ratio of measured pairs, to four places as cards keep it; None when modeled."""
+        return round(self.ratio, 4) if self.kind is Kind.MEASURED else None
+
     def says(self) -> str:
         """Short form, for trailers and screens: `1.320 [1.310, 1.330] measured`."""
         known = self.low is not None and self.high is not None

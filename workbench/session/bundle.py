@@ -21,17 +21,18 @@ import msgspec
 from workbench.errors import WorkbenchError
 from workbench.session import toml
 from workbench.session.check import check_session
-from workbench.session.code import CODE, coded
+from workbench.session.code import CODE
 from workbench.session.complaints import DamagedError
 from workbench.session.creation import settle, skeleton, taken, write_start
 from workbench.session.journal import sync_folder
 from workbench.session.layout import BEST, MAIN, START_FILES, numbered, on_main
 from workbench.session.mending import mended
-from workbench.session.moves import MOVES, move_number
+from workbench.session.moves import MOVES
 from workbench.session.names import check_name
+from workbench.session.own_refs import is_own
 from workbench.session.plumbing import NO_REF, Plumbing, Update, check_git
 from workbench.session.reader import SessionReader
-from workbench.session.spends import SPENDS, spend_number
+from workbench.session.spends import SPENDS
 from workbench.session.store import SessionStore
 
 BUNDLE_CAP = 1 << 30
@@ -110,7 +111,7 @@ def _travellers(store: SessionReader) -> tuple[list[str], dict[str, str]]:
     overview = store.overview()
     left_out = {one.ref: one.says for one in overview.unread}
     left_out |= {name: "its file is damaged" for name, id_ in refs.items() if not id_}
-    names = [name for name in refs if _ours(name) and name not in left_out]
+    names = [name for name in refs if is_own(name) and name not in left_out]
     if not any(map(numbered, names)):
         raise WorkbenchError(
             "the session has no version yet, so there is nothing to export", where=str(store.folder)
@@ -215,16 +216,10 @@ def _read_header(stream: BinaryIO, file: Path) -> dict[str, str]:
             raise _refused(file, "its header is not one of a session's bundle")
     # The program that reads on sees the file's own position, not our buffer's.
     os.lseek(stream.fileno(), stream.tell(), os.SEEK_SET)
-    kept = {name: id_ for name, id_ in heads.items() if _ours(name)}
+    kept = {name: id_ for name, id_ in heads.items() if is_own(name)}
     if not any(map(numbered, kept)):
         raise _refused(file, "it holds no version of a session")
     return kept
-
-
-def _ours(name: str) -> bool:
-    """Whether a reference travels: a version, a move, a spend, generated code, `main` or `best`."""
-    numbers = (numbered(name), move_number(name), spend_number(name))
-    return any(one is not None for one in numbers) or coded(name) or name in {MAIN, BEST}
 
 
 def _take_in(git: Plumbing, stream: BinaryIO, heads: dict[str, str]) -> None:

@@ -13,14 +13,15 @@ from typing import NamedTuple
 from workbench.errors import WorkbenchError
 from workbench.measure.records import Kind
 from workbench.session import trailers
-from workbench.session.code import CODE, coded
+from workbench.session.code import CODE
 from workbench.session.creation import write_start
 from workbench.session.layout import BEST, MAIN, START, attempt_ref, numbered, pending_ref
-from workbench.session.moves import MOVES, move_number
+from workbench.session.moves import MOVES
+from workbench.session.own_refs import is_own
 from workbench.session.plumbing import NO_REF, Plumbing, Update
 from workbench.session.reader import Overview, SessionReader
 from workbench.session.records import Answer
-from workbench.session.spends import SPENDS, spend_number
+from workbench.session.spends import SPENDS
 from workbench.session.trailers import Summary
 
 _DAMAGED = "damaged"
@@ -74,9 +75,7 @@ def _set_aside(git: Plumbing, state: Path) -> list[str]:
 
 
 def _is_ours(name: str) -> bool:
-    numbers = (numbered(name), move_number(name), spend_number(name))
-    known = any(one is not None for one in numbers) or coded(name)
-    return known or name in {MAIN, BEST, START}
+    return is_own(name) or name == START
 
 
 def _lost_steps(git: Plumbing, damaged: Iterable[str]) -> list[Update]:

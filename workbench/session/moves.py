@@ -5,7 +5,6 @@ those of the version that it went to, as a revert has them; `git log --all` tell
 versions themselves stay as they are under `refs/attempts`.
 """
 
-import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -16,9 +15,11 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.session.plumbing import Ref
 from workbench.session.records import Answer, Decision
+from workbench.session.series import Series, no_member, rows_of, rows_text
+from workbench.session.trailers import plain
 
 MOVES = "refs/moves"
-_NAMED = re.compile(r"refs/moves/(\d{4,9})")
+_SERIES = Series(prefix=MOVES)
 _WIDTH = 76
 
 Kind = Literal["undo", "branch"]
@@ -56,20 +57,13 @@ class Move(Struct, frozen=True, kw_only=True):
         return Decision(answer=Answer.VETOED, by="person", reason=reason, at=self.at)
 
 
-def move_ref(number: int) -> str:
-    """Where a move is kept; they count from 1."""
-    return f"{MOVES}/{number:04d}"
-
-
-def move_number(ref: str) -> int | None:
-    """The number in a move's name; None when the name is none of ours."""
-    found = _NAMED.fullmatch(ref)
-    return int(found[1]) if found and ref == move_ref(int(found[1])) else None
+move_ref, move_number = _SERIES.ref, _SERIES.number
+next_move = _SERIES.following
 
 
 def message(move: Move) -> str:
     """The commit message: one plain line, the reason, then trailers."""
-    reason = " ".join("".join(c if c.isprintable() else " " for c in move.reason).split())
+    reason = plain(move.reason)
     trailers = {
         "Move": move.kind,
         "From-Version": str(move.before),
@@ -80,15 +74,13 @@ def message(move: Move) -> str:
         "Reason": reason,
         "At": move.at,
     }
-    rows = "\n".join(f"{key}: {value}" for key, value in trailers.items() if value)
     told = textwrap.fill(f"Person: {reason}", _WIDTH) if reason else ""
-    return "\n\n".join(part for part in (move.says(), told, rows) if part) + "\n"
+    return "\n\n".join(part for part in (move.says(), told, rows_text(trailers)) if part) + "\n"
 
 
 def parse(ref: Ref) -> Move:
     """The move that a reference names. Raises WorkbenchError when it is none of ours."""
-    lines = ref.message.rstrip("\n").rpartition("\n\n")[2].split("\n")
-    rows = {key: value for key, _, value in (line.partition(": ") for line in lines)}
+    rows = rows_of(ref.message)
     try:
         return msgspec.convert(
             {
@@ -104,25 +96,13 @@ def parse(ref: Ref) -> Move:
             Move,
         )
     except (KeyError, ValueError, msgspec.ValidationError) as fault:
-        why = f"its trailer {fault} is missing" if isinstance(fault, KeyError) else str(fault)
-        raise WorkbenchError(
-            f"commit {ref.id[:10]} is not a move of the workbench: {why}",
-            where=ref.name,
-            todo="if you made it by hand, keep it on a branch of your own (`git branch mine`)",
-        ) from fault
+        todo = "if you made it by hand, keep it on a branch of your own (`git branch mine`)"
+        raise no_member(ref, "not a move of the workbench", fault, todo) from fault
 
 
 def read_moves(refs: Iterable[Ref]) -> tuple[tuple[Move, ...], dict[str, str]]:
     """The moves among the references, oldest first, and why others under such names are none."""
-    named = sorted((number, ref) for ref in refs if (number := move_number(ref.name)) is not None)
-    found: list[Move] = []
-    faults: dict[str, str] = {}
-    for _, ref in named:
-        try:
-            found.append(parse(ref))
-        except WorkbenchError as fault:
-            faults[ref.name] = ref.unread or fault.what
-    return tuple(found), faults
+    return _SERIES.read(refs, parse)
 
 
 def undone_by(moves: Sequence[Move]) -> dict[int, Move]:

@@ -5,7 +5,6 @@ that version's; `git log --all` tells it in a line. A last look at a kernel is o
 work on candidates that were begun and never became a version.
 """
 
-import re
 import time
 from collections.abc import Iterable
 from math import inf
@@ -19,9 +18,11 @@ from workbench.gate.records import Verdict
 from workbench.session.objects import Person, commit
 from workbench.session.plumbing import NO_REF, Plumbing, Ref, Update
 from workbench.session.records import Cost
+from workbench.session.series import Series, no_member, rows_of, rows_text
+from workbench.session.trailers import plain
 
 SPENDS = "refs/spends"
-_NAMED = re.compile(r"refs/spends/(\d{4,9})")
+_SERIES = Series(prefix=SPENDS)
 _SAYS = 400
 """Characters of `says` in a trailer (ours): a finding of compute-sanitizer is a line of 200."""
 
@@ -48,38 +49,27 @@ class Spend(Struct, frozen=True, kw_only=True):
         return f"{self.purpose} at v{self.version}: {self.verdict}"
 
 
-def spend_ref(number: int) -> str:
-    """Where a spend is kept; they count from 1."""
-    return f"{SPENDS}/{number:04d}"
-
-
-def spend_number(ref: str) -> int | None:
-    """The number in a spend's name; None when the name is none of ours."""
-    found = _NAMED.fullmatch(ref)
-    return int(found[1]) if found and ref == spend_ref(int(found[1])) else None
+spend_ref, spend_number = _SERIES.ref, _SERIES.number
 
 
 def message(spend: Spend) -> str:
     """The commit message: one plain line, then trailers."""
-    says = " ".join("".join(c if c.isprintable() else " " for c in spend.says).split())
     trailers = {
         "Purpose": spend.purpose,
         "Version": str(spend.version),
         "Verdict": "" if spend.verdict is None else spend.verdict.value,
-        "Says": says[:_SAYS],
+        "Says": plain(spend.says)[:_SAYS],
         "GPU-Seconds": f"{spend.cost.gpu_seconds:.3f}",
         "Wall-Seconds": f"{spend.cost.wall_seconds:.3f}",
         "Ahead-Seconds": f"{spend.cost.ahead_seconds:.3f}",
         "At": spend.at,
     }
-    rows = "\n".join(f"{key}: {value}" for key, value in trailers.items() if value)
-    return f"{spend.title()}\n\n{rows}\n"
+    return f"{spend.title()}\n\n{rows_text(trailers)}\n"
 
 
 def parse(ref: Ref) -> Spend:
     """The spend that a reference names. Raises WorkbenchError when it is none of ours."""
-    lines = ref.message.rstrip("\n").rpartition("\n\n")[2].split("\n")
-    rows = {key: value for key, _, value in (line.partition(": ") for line in lines)}
+    rows = rows_of(ref.message)
     try:
         gpu, wall, ahead = (_seconds(rows[f"{name}-Seconds"]) for name in ("GPU", "Wall", "Ahead"))
         return msgspec.convert(
@@ -94,11 +84,7 @@ def parse(ref: Ref) -> Spend:
             Spend,
         )
     except (KeyError, ValueError, msgspec.ValidationError) as fault:
-        why = f"its trailer {fault} is missing" if isinstance(fault, KeyError) else str(fault)
-        raise WorkbenchError(
-            f"commit {ref.id[:10]} is nothing that a run of the workbench spent: {why}",
-            where=ref.name,
-        ) from fault
+        raise no_member(ref, "nothing that a run of the workbench spent", fault) from fault
 
 
 def _seconds(text: str) -> float:
@@ -111,15 +97,7 @@ def _seconds(text: str) -> float:
 
 def read_spends(refs: Iterable[Ref]) -> tuple[tuple[Spend, ...], dict[str, str]]:
     """The spends among the references, oldest first, and why others under such names are none."""
-    named = sorted((number, ref) for ref in refs if (number := spend_number(ref.name)) is not None)
-    found: list[Spend] = []
-    faults: dict[str, str] = {}
-    for _, ref in named:
-        try:
-            found.append(parse(ref))
-        except WorkbenchError as fault:
-            faults[ref.name] = ref.unread or fault.what
-    return tuple(found), faults
+    return _SERIES.read(refs, parse)
 
 
 def keep(git: Plumbing, spend: Spend, version_ref: str, person: Person) -> None:
@@ -131,5 +109,4 @@ def keep(git: Plumbing, spend: Spend, version_ref: str, person: Person) -> None:
     stamp = person.stamp(int(time.time()))
     node = commit(named.tree, [named.id], stamp, stamp, message(spend))
     git.store([node])
-    number = 1 + max((spend_number(name) or 0 for name in refs), default=0)
-    git.move([Update(spend_ref(number), node.id, NO_REF)], spend.title())
+    git.move([Update(spend_ref(_SERIES.following(refs)), node.id, NO_REF)], spend.title())

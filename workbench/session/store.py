@@ -32,7 +32,7 @@ from workbench.session.layout import (
     pending_ref,
 )
 from workbench.session.mending import mended
-from workbench.session.moves import MOVES, Move, move_number, move_ref
+from workbench.session.moves import MOVES, Move, move_ref, next_move
 from workbench.session.names import check_name
 from workbench.session.objects import GitObject, Person, blob, commit, tree
 from workbench.session.plumbing import FILE_CAP, NO_REF, Update, check_git, person
@@ -209,8 +209,7 @@ class SessionStore(SessionReader):
             text = moves.message(move)
             node = commit(refs[to].tree, [refs[before].id], stamp, stamp, text)
             self.git.store([node])
-            number = 1 + max((move_number(name) or 0 for name in refs), default=0)
-            updates = [Update(move_ref(number), node.id, NO_REF)]
+            updates = [Update(move_ref(next_move(refs)), node.id, NO_REF)]
             updates.append(Update(MAIN, refs[to].id, refs[before].id))
             if BEST not in refs or refs[BEST].id != refs[best].id:
                 was = refs[BEST].id if BEST in refs else NO_REF

@@ -66,7 +66,7 @@ def subject(transition: Transition) -> str:
     plan, gate = transition.plan, transition.gate
     what = title(transition)
     if plan is not None and plan.card:
-        what = _plain(f"{plan.card} on {plan.kernel}" if plan.kernel else plan.card)
+        what = plain(f"{plan.card} on {plan.kernel}" if plan.kernel else plan.card)
     if transition.parent is None:
         what = f"seed, {what}"
     result = _result(transition)
@@ -81,7 +81,7 @@ def title(transition: Transition) -> str:
     text = (plan.title or plan.card) if plan is not None else ""
     if plan is not None and text:
         text += _what_changed(plan)
-    return _plain(text or transition.origin or "kernel")[:_TITLE].rstrip()
+    return plain(text or transition.origin or "kernel")[:_TITLE].rstrip()
 
 
 _SPEAK_FOR_THEMSELVES = ("value", "block", "tile", "edit")
@@ -129,7 +129,7 @@ def _body(transition: Transition) -> list[str]:
 
 
 def _sentence(text: str) -> str:
-    text = _plain(text)
+    text = plain(text)
     return text if text.endswith((".", "!", "?")) else text + "."
 
 
@@ -157,7 +157,7 @@ def _trailers(transition: Transition) -> str:
         "Ahead-Seconds": _number(cost.ahead_seconds) if cost.ahead_seconds else "",
         "Decision": f"{decision.answer.value} by {decision.by}",
     }
-    kept = {key: _plain(value) for key, value in rows.items()}
+    kept = {key: plain(value) for key, value in rows.items()}
     return "\n".join(f"{key}: {value}" for key, value in kept.items() if value)
 
 
@@ -196,7 +196,7 @@ def _number(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """One line without control characters: a model's text cannot add trailers or colours."""
     if text.isprintable():  # then it holds no surrogate either
         return " ".join(text.split())
@@ -218,7 +218,7 @@ def parse(text: str, *, commit: str, authored: str, where: str) -> Summary:
             number=int(rows["Transition"]),
             parent=None if parent is None else int(parent),
             commit=commit,
-            subject=_plain(text.partition("\n")[0]),
+            subject=plain(text.partition("\n")[0]),
             title=rows.get("Title", ""),
             card=rows.get("Skill", ""),
             verdict=Verdict(rows["Verdict"]),
@@ -255,7 +255,7 @@ def _parse_rows(text: str) -> dict[str, str]:
     for line in text.rstrip("\n").rpartition("\n\n")[2].split("\n"):
         key, colon, value = line.partition(": ")
         if colon:
-            rows.setdefault(key, _plain(value))
+            rows.setdefault(key, plain(value))
     return rows
 
 

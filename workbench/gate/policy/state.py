@@ -1,6 +1,7 @@
 """The state of one policy check: scopes, heap, launches and refusals."""
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from workbench.gate.policy.names import Allowed
@@ -209,6 +210,14 @@ class State:
 
     def holds(self, value: Value, kinds: tuple[type[Atom], ...]) -> bool:
         """Whether a value is or contains one of these kinds, in containers and records included."""
+        return any(isinstance(atom, kinds) for atom in self._walk(value, members=True))
+
+    def within(self, value: Value) -> set[Atom]:
+        """Everything in a value and in the containers it holds."""
+        return set(self._walk(value, members=False))
+
+    def _walk(self, value: Value, *, members: bool) -> Iterator[Atom]:
+        """Each atom in a value once, containers opened; with `members`, instances too."""
         seen: set[Atom] = set()
         waiting = list(value)
         while waiting:
@@ -216,29 +225,13 @@ class State:
             if atom in seen:
                 continue
             seen.add(atom)
-            if isinstance(atom, kinds):
-                return True
+            yield atom
             if isinstance(atom, Tuple):
                 waiting.extend(join(atom.items))
             elif isinstance(atom, Items):
                 waiting.extend(self.contents(atom).all())
-            elif isinstance(atom, Instance):
+            elif members and isinstance(atom, Instance):
                 waiting.extend(join(self.every_member(atom.node).values()))
-        return False
-
-    def within(self, value: Value) -> set[Atom]:
-        """Everything in a value and in the containers it holds."""
-        waiting, seen = list(value), set[Atom]()
-        while waiting:
-            atom = waiting.pop()
-            if atom in seen:
-                continue
-            seen.add(atom)
-            if isinstance(atom, Tuple):
-                waiting.extend(join(atom.items))
-            elif isinstance(atom, Items):
-                waiting.extend(self.contents(atom).all())
-        return seen
 
     def may_hold_tensor(self, value: Value) -> bool:
         """Whether tensor data can be reached from the value."""

@@ -19,7 +19,7 @@ from workbench.gate.correctness.layout import entry
 from workbench.kernels.host_state import CallCounter, changed, host_state
 from workbench.kernels.lazy import lazy_filled
 from workbench.kernels.trace_closure import Closure
-from workbench.kernels.trace_stores import heeds_updates, stored_parameters
+from workbench.kernels.trace_stores import stored_parameters, uses_updates
 from workbench.kernels.trace_values import Book, Slot, Want
 
 
@@ -161,8 +161,8 @@ def test_a_kernel_stores_through_what_its_pointers_come_from(kernel, stored, rea
 
 
 def test_a_ticket_is_told_from_an_update_whose_result_is_dropped():
-    assert heeds_updates(store_kernels.ticket.fn)
-    assert not heeds_updates(store_kernels.by_loaded_index.fn)
+    assert uses_updates(store_kernels.ticket.fn)
+    assert not uses_updates(store_kernels.by_loaded_index.fn)
 
 
 # -- who counts calls ----------------------------------------------------------------------------

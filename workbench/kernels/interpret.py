@@ -14,19 +14,19 @@ from triton.runtime.errors import InterpreterError
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.autotune import choosing
-from workbench.kernels.everywhere import Everywhere, number_of
 from workbench.kernels.faults import CannotJudge, KernelFault, KernelRaised
 from workbench.kernels.interpret_arguments import Converter, bind
-from workbench.kernels.interpret_branches import heeding
+from workbench.kernels.interpret_branches import recording_branches
 from workbench.kernels.interpret_following import (
     following,
     most_beside,
-    told_apart,
+    tracked,
     unfollowed,
 )
 from workbench.kernels.interpret_language import language
 from workbench.kernels.interpret_order import order, place_of
 from workbench.kernels.interpret_settings import TraceSettings
+from workbench.kernels.path_coverage import PathCoverage, number_of
 from workbench.kernels.records import LaunchTrace
 from workbench.kernels.standin import standing_in
 from workbench.kernels.target import target
@@ -130,11 +130,11 @@ class Trace:
         # A launch cut short by the work limit is a sample too.
         chosen = list(self._order(grid))
         seed = settings.sample_seed + len(self.launches)
-        alike = Everywhere(grid, seed, [number_of(program, grid) for program in chosen])
-        with following(alike):
+        coverage = PathCoverage(grid, seed, [number_of(program, grid) for program in chosen])
+        with following(coverage):
             ran = self._run(watch, function, values, grid)
             if ran < total:
-                book.ways[book.launch] = alike
+                book.coverage[book.launch] = coverage
                 self._run_beside(book, watch, function, values, grid, ran)
         book.end(partial=ran < total)
         return ran
@@ -161,7 +161,7 @@ class Trace:
         most = most_beside(watch, ran, self._settings.work)
         while program is not None and most >= 0:
             _run_one(book, watch, function, values, grid, program)
-            program, most = book.ways[book.launch].draw(), most - 1
+            program, most = book.coverage[book.launch].draw(), most - 1
 
     def _run_chosen(
         self,
@@ -191,14 +191,16 @@ class Trace:
         ran, work = 0, self._settings.work
         if work is not None and grid[0] * grid[1] * grid[2] <= FEW_PROGRAMS:
             work *= _FEW_WORK
-        heeded = heeding(self._settings.ways if self._settings.book is None else None)
-        with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch), heeded:
+        branches = recording_branches(
+            self._settings.branches if self._settings.book is None else None
+        )
+        with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch), branches:
             if self._settings.sample is not None and watch.counting:
                 _probe(watch, function, values, grid)
             for program in self._order(grid):
                 builder.grid_idx = program
                 watch.begin_program(program)
-                with told_apart(builder, program):
+                with tracked(builder, program):
                     function(**values)
                 watch.end_program()
                 ran += 1
@@ -246,7 +248,7 @@ def _blamed(watch: LaunchWatch) -> Iterator[None]:
         raise CannotJudge(str(missing), kernel=watch.kernel, line=line) from missing
     except Exception as error:
         said = str(error) or repr(error)
-        if _innermost(error).endswith(_TELLING_APART):
+        if _innermost(error).endswith(_TRACKING):
             what = f"what programs of this kernel differ in ({said[:200]})"
             raise CannotJudge(what, kernel=watch.kernel, line=_line_of(error)) from error
         if not isinstance(error, InterpreterError):
@@ -254,7 +256,12 @@ def _blamed(watch: LaunchWatch) -> Iterator[None]:
         raise KernelRaised(said[:400], kernel=watch.kernel, line=_line_of(error)) from error
 
 
-_TELLING_APART = ("/everywhere.py", "/intervals.py", "/interpret_everywhere.py")
+_TRACKING = (
+    "/path_coverage.py",
+    "/intervals.py",
+    "/interpret_intervals.py",
+    "/interpret_spreads.py",
+)
 """Modules whose errors are not the kernel's fault."""
 
 
@@ -293,7 +300,7 @@ def _run_one(
     builder.watch, builder.grid_idx, builder.grid_dim = one, program, grid
     with _host_modes_off(), np.errstate(all="ignore"), _blamed(watch):
         one.begin_program(program)
-        with told_apart(builder, program):
+        with tracked(builder, program):
             function(**values)
         one.end_program()
 

@@ -17,13 +17,14 @@ from triton.runtime.interpreter import TensorHandle
 
 from workbench.kernels.faults import CannotJudge
 from workbench.kernels.interpret_builder import TracedBuilder
-from workbench.kernels.interpret_everywhere import COMPARISONS, handles_in
+from workbench.kernels.interpret_intervals import COMPARISONS
+from workbench.kernels.interpret_spreads import handles_in
 from workbench.kernels.records import Way
 from workbench.kernels.trace_launch import candidate_line
 from workbench.kernels.untyped import Untyped
 
 
-class Ways:
+class BranchOutcomes:
     """Outcomes of conditions on loaded values, by source line, over any number of calls."""
 
     def __init__(self) -> None:
@@ -43,15 +44,15 @@ class Ways:
         )
 
 
-class _HeedingBuilder(TracedBuilder):
+class _BranchBuilder(TracedBuilder):
     """The builder that also tracks which values depend on loaded ones."""
 
-    ways: Ways
+    outcomes: BranchOutcomes
 
     def decided(self, handle: TensorHandle) -> None:
         """Python asks for a truth value: a branch on it, if it depends on loaded values."""
         if _loaded(handle) and handle.data.dtype.kind in "bf":
-            self.ways.note(self.watch.kernel, bool(handle.data.reshape(-1)[0]), branch=True)
+            self.outcomes.note(self.watch.kernel, bool(handle.data.reshape(-1)[0]), branch=True)
 
     def binary_op(self, lhs: TensorHandle, rhs: TensorHandle, op: Untyped) -> TensorHandle:
         """Elementwise on two operands; outcomes of comparisons are recorded."""
@@ -61,7 +62,7 @@ class _HeedingBuilder(TracedBuilder):
             raise CannotJudge(what, kernel=self.watch.kernel, line=candidate_line())
         if op in COMPARISONS and _loaded(made):
             truths = [truth for truth in (True, False) if np.any(made.data == truth)]
-            self.ways.note(self.watch.kernel, *truths, branch=False)
+            self.outcomes.note(self.watch.kernel, *truths, branch=False)
         return made
 
     def create_masked_load(self, ptrs: TensorHandle, *rest: Untyped, **named: Untyped) -> Untyped:
@@ -121,24 +122,24 @@ def _rules() -> dict[str, Untyped]:
         name: _passing_on(name)
         for name, _ in inspect.getmembers(TracedBuilder, inspect.isfunction)
         if (name.startswith("create_") or name in _OTHERS)
-        and name not in vars(_HeedingBuilder)
+        and name not in vars(_BranchBuilder)
         and name not in _NOT_LOADED
     }
 
 
-HeedingBuilder: type[_HeedingBuilder] = type("HeedingBuilder", (_HeedingBuilder,), _rules())
+BranchBuilder: type[_BranchBuilder] = type("BranchBuilder", (_BranchBuilder,), _rules())
 """The builder with a rule for every operation."""
 
 
 @contextlib.contextmanager
-def heeding(ways: Ways | None) -> Iterator[None]:
-    """Record in `ways` the outcomes of conditions on loaded values; None records nothing."""
-    if ways is None:
+def recording_branches(outcomes: BranchOutcomes | None) -> Iterator[None]:
+    """Record in `outcomes` the outcomes of conditions on loaded values; None records nothing."""
+    if outcomes is None:
         yield
         return
     builder = triton_interpreter.interpreter_builder
     before = builder.__class__
-    builder.__class__, builder.ways = HeedingBuilder, ways
+    builder.__class__, builder.outcomes = BranchBuilder, outcomes
     try:
         yield
     finally:

@@ -8,20 +8,16 @@ from collections.abc import Iterator
 from triton.runtime import interpreter as triton_interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from workbench.kernels.everywhere import Everywhere, Spread
 from workbench.kernels.interpret_builder import TracedBuilder
-from workbench.kernels.interpret_everywhere import (
-    EverywhereBuilder,
-    handles_in,
-    spread_of,
-    with_spread,
-)
+from workbench.kernels.interpret_intervals import IntervalBuilder
+from workbench.kernels.interpret_spreads import handles_in, spread_of, with_spread
+from workbench.kernels.path_coverage import PathCoverage, Spread
 from workbench.kernels.trace_launch import Grid, LaunchWatch
 from workbench.kernels.untyped import Untyped
 
-_MOST_WAYS = 24
+_MOST_PATHS = 24
 """Most programs that run in addition to a sample because it did not take their path (ours)."""
-_WAYS_WORK = 0.5
+_PATHS_WORK = 0.5
 """The share of a launch's work limit that these may add (ours)."""
 _LANEWISE = frozenset(
     {"bitcast", "ceil", "clampf", "cos", "erf", "exp", "exp2", "extern_elementwise", "fabs"}
@@ -52,7 +48,7 @@ def _other(name: str) -> Untyped:
     lanewise = name.removeprefix("create_") in _LANEWISE
 
     @functools.wraps(original)
-    def lost(self: EverywhereBuilder, *args: Untyped, **named: Untyped) -> Untyped:
+    def lost(self: IntervalBuilder, *args: Untyped, **named: Untyped) -> Untyped:
         made = original(self, *args, **named)
         several = made if isinstance(made, tuple) else (made,)
         known = [one for one in several if isinstance(one, TensorHandle)]
@@ -81,7 +77,7 @@ def _indirectly(name: str) -> Untyped:
     original = getattr(TracedBuilder, name)
 
     @functools.wraps(original)
-    def accessed(self: EverywhereBuilder, *args: Untyped, **named: Untyped) -> Untyped:
+    def accessed(self: IntervalBuilder, *args: Untyped, **named: Untyped) -> Untyped:
         return self.indirect(original, args, named)
 
     return accessed
@@ -98,7 +94,7 @@ def _rules() -> dict[str, Untyped]:
     """
     rules = {}
     for name, _ in inspect.getmembers(TracedBuilder, inspect.isfunction):
-        if not name.startswith("create_") or name in vars(EverywhereBuilder):
+        if not name.startswith("create_") or name in vars(IntervalBuilder):
             continue
         make = _moving if name.removeprefix("create_") in _SAME_LANES else _other
         make = _indirectly if name in _INDIRECT else make
@@ -106,16 +102,16 @@ def _rules() -> dict[str, Untyped]:
     return rules
 
 
-FollowingBuilder: type[EverywhereBuilder] = type("FollowingBuilder", (EverywhereBuilder,), _rules())
+FollowingBuilder: type[IntervalBuilder] = type("FollowingBuilder", (IntervalBuilder,), _rules())
 """The builder with a rule for every operation."""
 
 
 @contextlib.contextmanager
-def following(everywhere: Everywhere) -> Iterator[None]:
+def following(coverage: PathCoverage) -> Iterator[None]:
     """Track which programs of the launch take the same path as those that run in the body."""
     builder = triton_interpreter.interpreter_builder
     before = builder.__class__
-    builder.__class__, builder.everywhere = FollowingBuilder, everywhere
+    builder.__class__, builder.coverage = FollowingBuilder, coverage
     try:
         yield
     finally:
@@ -135,18 +131,18 @@ def unfollowed() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def told_apart(builder: Untyped, program: Grid) -> Iterator[None]:
+def tracked(builder: Untyped, program: Grid) -> Iterator[None]:
     """Run one program, tracking all others that take the same path, if a launch is tracked."""
-    if not isinstance(builder, EverywhereBuilder):
+    if not isinstance(builder, IntervalBuilder):
         yield
         return
-    builder.everywhere.begin(program)
+    builder.coverage.begin(program)
     yield
-    builder.everywhere.end(program)
+    builder.coverage.end(program)
 
 
 def most_beside(watch: LaunchWatch, ran: int, work: int | None) -> int:
     """How many programs may run in addition to a sample, so that every path is taken once."""
     if work is None:
-        return _MOST_WAYS
-    return min(_MOST_WAYS, int(work * _WAYS_WORK / max(watch.work / max(ran, 1), 1)))
+        return _MOST_PATHS
+    return min(_MOST_PATHS, int(work * _PATHS_WORK / max(watch.work / max(ran, 1), 1)))

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from workbench.kernels.interpret_branches import Ways
+from workbench.kernels.interpret_branches import BranchOutcomes
 from workbench.kernels.target import Target
 from workbench.kernels.trace_launch import Grid, LaunchWatch
 from workbench.kernels.trace_values import Book, BookWatch
@@ -45,7 +45,7 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
     launch then runs too."""
     source: str = ""
     """The candidate's file: tensors it creates without a device are on the host."""
-    ways: Ways | None = None
+    branches: BranchOutcomes | None = None
     """Without a book: records the outcomes of branches on loaded values."""
 
     @property

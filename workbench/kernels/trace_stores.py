@@ -24,18 +24,18 @@ def stored_parameters(function: Callable[..., Any]) -> frozenset[str]:
     return _stored(function, _DEEPEST)
 
 
-def heeds_updates(function: Callable[..., Any]) -> bool:
+def uses_updates(function: Callable[..., Any]) -> bool:
     """Whether the kernel uses the results of atomic updates: a ticket, a lock."""
-    return _heeds(function, _DEEPEST)
+    return _uses_updates(function, _DEEPEST)
 
 
 @cache
-def _heeds(function: Callable[..., Any], depth: int) -> bool:
+def _uses_updates(function: Callable[..., Any], depth: int) -> bool:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError, TypeError):
         return True
-    return not depth or _Reading(function, tree, depth).heeds(tree)
+    return not depth or _Reading(function, tree, depth).uses_updates(tree)
 
 
 @cache
@@ -73,7 +73,7 @@ class _Reading:
                     derived |= targets
         return bool(derived & self._through)
 
-    def heeds(self, tree: ast.Module) -> bool:
+    def uses_updates(self, tree: ast.Module) -> bool:
         """Whether the result of an atomic update is used, here or in a helper."""
         dropped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
@@ -83,7 +83,7 @@ class _Reading:
                 return True
             helper: Untyped = getattr(self._resolved(node.func), "fn", None)
             own = isinstance(helper, FunctionType) and not _is_pure(helper)
-            if own and _heeds(helper, self._depth - 1):
+            if own and _uses_updates(helper, self._depth - 1):
                 return True
         return False
 

@@ -15,11 +15,11 @@ from msgspec import Struct
 from numpy.typing import NDArray
 from torch.utils._python_dispatch import _disable_current_modes
 
-from workbench.kernels.everywhere import Everywhere
+from workbench.kernels.path_coverage import PathCoverage
 from workbench.kernels.storages import storage_address
 from workbench.kernels.trace_launch import Access, Grid, LaunchWatch
 from workbench.kernels.trace_memory import region_of
-from workbench.kernels.trace_stores import heeds_updates, stored_parameters
+from workbench.kernels.trace_stores import stored_parameters, uses_updates
 from workbench.kernels.untyped import Untyped
 
 Array = NDArray[Any]
@@ -111,11 +111,11 @@ class Book:
         self._wants: dict[int, dict[tuple[Grid, tuple[Slot, ...]], list[Array]]] = {}
         self.footprints: dict[Slot, list[tuple[Grid, Array]]] = {}
         """What programs wrote through an argument, final or not, as offsets."""
-        self.heeding: set[Slot] = set()
+        self.using_updates: set[Slot] = set()
         """Arguments of kernels that use the results of atomic updates."""
         self.closed: dict[Slot, Array] = {}
         """Offsets whose atomic updates all come from programs that run."""
-        self.ways: dict[int, Everywhere] = {}
+        self.coverage: dict[int, PathCoverage] = {}
         """By launch of this call that runs as a sample: which other programs take the same path."""
         self.changed: frozenset[int] = frozenset()
         """Storages that an earlier call changed and nobody restored."""
@@ -186,7 +186,7 @@ class Book:
     def new_call(self) -> None:
         """The launches from here on belong to another call."""
         self._first = self._launches
-        self.ways.clear()
+        self.coverage.clear()
         for storage in self._storages.values():
             storage.slots.clear()
 
@@ -197,7 +197,7 @@ class Book:
         self._relied = False
         writable = stored_parameters(function)
         self._names = {}
-        heeds = heeds_updates(function)
+        uses = uses_updates(function)
         places = set()
         for name, value in bound.items():
             for tensor in _tensors(value):
@@ -211,7 +211,7 @@ class Book:
                     self._names[place] = name
                     slot = Slot(self.launch, name)
                     self._storages[place].slots.append(slot)
-                    self.heeding |= {slot} if heeds else set()
+                    self.using_updates |= {slot} if uses else set()
         self._writable = frozenset(places)
 
     def _keep(self, place: int, tensor: torch.Tensor) -> None:

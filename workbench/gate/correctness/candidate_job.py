@@ -7,7 +7,7 @@ the rest (aliasing, attributes, operators) as evidence against a candidate, neve
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from torch import nn
 
 from workbench.gate.correctness.faults import raised_by
 from workbench.gate.correctness.hostlog import HostLog
-from workbench.gate.correctness.launching import Launched, carried_out, ways_taken
+from workbench.gate.correctness.launching import Launched, branch_outcomes, carried_out
 from workbench.gate.correctness.layout import (
     alike,
     entry,
@@ -50,6 +50,7 @@ from workbench.isolation.context import JobContext
 from workbench.isolation.tensors import from_blob, to_blob
 from workbench.isolation.wire import Blob
 from workbench.kernels.host_state import CallCounter, host_state, kept_tensors
+from workbench.kernels.records import Build
 from workbench.kernels.standin_tensors import move_to_gpu, on_host
 
 FILE = "kernel.py"
@@ -59,13 +60,20 @@ class Loaded:
     """The candidate between two calls."""
 
     def __init__(
-        self, model: nn.Module, file: Path, clock: Clock, device: str, target: str
+        self,
+        model: nn.Module,
+        file: Path,
+        clock: Clock,
+        device: str,
+        target: str,
+        builds: Sequence[Build] = (),
     ) -> None:
         self.model = model
         self.file = file
         self.clock = clock
         self.device = device
         self.target = target
+        self.builds = builds
         self.interpreted = device == "cpu"
         """Whether its kernels are interpreted, because there is no GPU."""
         self.pristine: dict[str, torch.Tensor] = {}
@@ -77,7 +85,7 @@ class Loaded:
         """Outputs of the last call."""
         self.held: list[list[torch.Tensor]] = []
         self.counter = CallCounter()
-        self.ways = None if device != "cpu" else ways_taken()
+        self.branches = None if device != "cpu" else branch_outcomes()
 
     def kept(self) -> str:
         """A digest of the tensors that host code keeps; empty on a GPU, where it costs too much."""
@@ -137,13 +145,18 @@ def open_candidate(
     try:
         # Inside the block: libdevice functions are bound when the file imports them.
         interpreted = bench.device == "cpu"
-        with carried_out(interpreted=interpreted, target=message.target, source=str(file)):
+        with carried_out(
+            interpreted=interpreted,
+            target=message.target,
+            source=str(file),
+            builds=message.builds,
+        ):
             module = _load(file)
             torch.manual_seed(message.build_seed)
             model: nn.Module = applied(module.ModelNew, init)
         model = model.to(bench.device)
         move_to_gpu(model)
-        loaded = Loaded(model, file, clock, bench.device, message.target)
+        loaded = Loaded(model, file, clock, bench.device, message.target, message.builds)
         entries = tuple(entry(name, tensor) for name, tensor in loaded.state().items())
     except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
         return encode(Opened(raised=raised_by(fault, file))), []
@@ -226,7 +239,7 @@ def call(
         counting=loaded.counting(),
         undecided=loaded.counter.undecided,
         configs=launches.configs,
-        ways=() if loaded.ways is None else loaded.ways.one_sided(),
+        ways=() if loaded.branches is None else loaded.branches.one_sided(),
         kept=loaded.kept(),
         reading=reading,
     )
@@ -248,10 +261,11 @@ def _run(
                 message.mode,
                 interpreted=loaded.interpreted,
                 target=loaded.target,
+                builds=loaded.builds,
                 source=str(loaded.file),
                 order_seed=message.order_seed,
                 config=message.config,
-                ways=loaded.ways,
+                branches=loaded.branches,
             )
         )
         watch = log.watching() if message.watched else nullcontext()

@@ -1,15 +1,16 @@
 """How a candidate's launches are executed: normally, in another order, or not at all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from workbench.gate.correctness.protocol import Mode
+from workbench.kernels.records import Build
 
 if TYPE_CHECKING:  # it needs triton, which a compiled candidate imports for itself
-    from workbench.kernels.interpret_branches import Ways
+    from workbench.kernels.interpret_branches import BranchOutcomes
 
 
 class Launched(Struct):
@@ -20,15 +21,15 @@ class Launched(Struct):
     """The most configurations that an autotuned kernel had to choose from."""
 
 
-def ways_taken() -> "Ways":
+def branch_outcomes() -> "BranchOutcomes":
     """A new record of the outcomes of branches on loaded values."""
-    from workbench.kernels.interpret_branches import Ways
+    from workbench.kernels.interpret_branches import BranchOutcomes
 
-    return Ways()
+    return BranchOutcomes()
 
 
 @contextmanager
-def carried_out(
+def carried_out(  # noqa: PLR0913 -- how launches are run, and what host code is shown
     mode: Mode = Mode.PLAIN,
     *,
     interpreted: bool,
@@ -36,17 +37,19 @@ def carried_out(
     source: str,
     order_seed: int = 0,
     config: int = 0,
-    ways: "Ways | None" = None,
+    branches: "BranchOutcomes | None" = None,
+    builds: Sequence[Build] = (),
 ) -> Iterator[Launched]:
     """Run the body's launches in `mode`, autotuned kernels in configuration `config`.
 
     The interpreter checks every access against the tensor that its pointer came from and raises the
     faults of `workbench.kernels.faults`; `target` is the GPU that host code is shown, and `source`
-    the candidate's file. `ways` records the outcomes of branches on loaded values.
+    the candidate's file. `branches` records the outcomes of branches on loaded values;
+    `builds` answer host code that compiles a kernel ahead of its launch.
     """
     how: AbstractContextManager[Launched]
     if interpreted:
-        how = _interpreted(mode, target, source, order_seed, config, ways)
+        how = _interpreted(mode, target, source, order_seed, config, branches, builds)
     elif mode is Mode.GHOST:
         how = _nothing_runs()
     else:
@@ -57,7 +60,13 @@ def carried_out(
 
 @contextmanager
 def _interpreted(
-    mode: Mode, target: str, source: str, order_seed: int, config: int, ways: "Ways | None"
+    mode: Mode,
+    target: str,
+    source: str,
+    order_seed: int,
+    config: int,
+    branches: "BranchOutcomes | None",
+    builds: Sequence[Build],
 ) -> Iterator[Launched]:
     """Run the body's launches in the interpreter."""
     from workbench.gate.correctness.apart import ApartWatch, PatientWatch
@@ -72,9 +81,10 @@ def _interpreted(
         ghost=mode is Mode.GHOST,
         stands_for=known(target),
         config=config,
+        builds=builds,
         watch=ApartWatch if apart else PatientWatch,
         source=source,
-        ways=ways,
+        branches=branches,
     )
     launched = Launched()
     with tracing(settings) as trace:

@@ -47,7 +47,7 @@ def trace(
     told = [*_stored(called, tensors, seed), *_filled(called, tensors, seed)]
     all_ways, uniform, stood_for, followed = _ways(called, tensors)
     book = called.book
-    blind = book is not None and any(ways.blind for ways in book.ways.values())
+    blind = book is not None and any(one.blind for one in book.coverage.values())
     reply = TracedFull(
         traced=called.answer,
         outputs=nest,
@@ -130,13 +130,13 @@ def _unwritten(
     free = np.ones(wanted.shape, dtype=np.bool_)
     for slot in book.slots_of(source):
         seen = dict(book.footprints.get(slot, ()))
-        ways = book.ways.get(slot.launch)
-        if ways is None:
+        coverage = book.coverage.get(slot.launch)
+        if coverage is None:
             own = [offsets.astype(np.int64) for offsets in seen.values()]
             covered = np.isin(wanted, np.concatenate(own)) if own else ~free
             complete = called.answer.traces[slot.launch].sampled == len(seen)
         else:
-            lit = ways.covers(seen, storage_address(source), wanted)
+            lit = coverage.covers(seen, storage_address(source), wanted)
             complete, covered = lit is not None, free if lit is None else lit
         if not complete:
             return None
@@ -168,7 +168,7 @@ def _written(called: Called, tensor: torch.Tensor) -> float | None:
     slots = book.slots_of(source)
     if not slots and (called.host.filled(source) or _is_given(called, source)):
         return None
-    if book.heeding.intersection(slots):
+    if book.using_updates.intersection(slots):
         return None  # who stores depends on who comes last
     count = sum(_count(called, slot, source) for slot in slots)
     distinct = [n for n, s in zip(source.shape, source.stride(), strict=True) if s]
@@ -176,14 +176,16 @@ def _written(called: Called, tensor: torch.Tensor) -> float | None:
 
 
 def _count(called: Called, slot: Slot, source: torch.Tensor) -> float:
-    """How many elements of a tensor one launch writes: by ways, else in proportion."""
+    """How many elements of a tensor one launch writes: path by path where every path
+    ran, else in proportion to the programs that did."""
     book, trace = called.book, called.answer.traces[slot.launch]
     seen = dict(() if book is None else book.footprints.get(slot, ()))
     counts = {program: count_in(source, offsets) for program, offsets in seen.items()}
-    ways = None if book is None else book.ways.get(slot.launch)
-    if ways is not None and ways.told:
+    coverage = None if book is None else book.coverage.get(slot.launch)
+    if coverage is not None and coverage.complete:
         return sum(
-            (share.places or 0.0) * counts.get(program, 0) for program, share in ways.shares.items()
+            (share.places or 0.0) * counts.get(program, 0)
+            for program, share in coverage.shares.items()
         )
     ran = min(max(trace.sampled, len(seen)), trace.programs)
     return sum(counts.values()) * trace.programs / max(ran, 1)
@@ -197,11 +199,11 @@ def _ways(called: Called, tensors: list[torch.Tensor]) -> tuple[bool, bool, floa
     if book is None:
         return False, False, 0.0, 0
     launches = {s.launch for t in tensors for s in book.slots_of(source_of(called, t))}
-    sampled = [book.ways[launch] for launch in launches if launch in book.ways]
-    drawn = [ways.followed for ways in sampled if ways.followed < math.prod(ways.grid)]
-    share = min((ways.share for ways in sampled), default=1.0)
-    uniform = all(ways.uniform for ways in sampled)
-    return all(ways.told for ways in sampled), uniform, share, min(drawn, default=0)
+    sampled = [book.coverage[launch] for launch in launches if launch in book.coverage]
+    drawn = [one.followed for one in sampled if one.followed < math.prod(one.grid)]
+    share = min((one.share for one in sampled), default=1.0)
+    uniform = all(one.uniform for one in sampled)
+    return all(one.complete for one in sampled), uniform, share, min(drawn, default=0)
 
 
 def _is_filled(called: Called, tensor: torch.Tensor) -> bool:

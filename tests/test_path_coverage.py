@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.kernels.everywhere import MOST_PROGRAMS, UNKNOWN, Everywhere
 from workbench.kernels.intervals import INTERVALS, Span, compared, exact, towards_zero
+from workbench.kernels.path_coverage import MOST_PROGRAMS, UNKNOWN, PathCoverage
 
 NUMBERS = st.integers(-50, 50)
 BLOCKS = st.lists(st.lists(NUMBERS, min_size=3, max_size=3), min_size=4, max_size=4)
@@ -56,57 +56,57 @@ def run(launch, number, *steps):
 
 
 def test_programs_that_answer_otherwise_wait_until_one_of_them_runs():
-    launch = Everywhere((100, 1, 1), 1, [])
+    launch = PathCoverage((100, 1, 1), 1, [])
 
     def branch(all_programs):
-        all_programs.part(all_programs.axes[0] == 33)
+        all_programs.split_by(all_programs.axes[0] == 33)
 
     run(launch, 5, branch)
     assert launch.share == pytest.approx(0.99)
     assert launch.draw() == (33, 0, 0)
     run(launch, 33, branch)
     assert launch.draw() is None
-    assert launch.told
+    assert launch.complete
     assert [share.alike for share in launch.shares.values()] == [99, 1]
 
 
 def test_addresses_that_leave_the_launchs_pattern_part_programs():
-    launch = Everywhere((100, 1, 1), 1, [])
+    launch = PathCoverage((100, 1, 1), 1, [])
     rows = launch.axes[0]
     run(launch, 5, lambda it: it.accessed(exact(4096 + 64 * (rows - rows // 90))))
     assert launch.share == pytest.approx(0.90)
 
 
 def test_places_are_counted_once_whoever_stores_there():
-    launch = Everywhere((100, 1, 1), 1, [])
+    launch = PathCoverage((100, 1, 1), 1, [])
     rows, lanes = launch.axes[0], np.ones(8, dtype=np.bool_)
     stores = [
-        lambda it: it.part(rows < 90),
+        lambda it: it.split_by(rows < 90),
         lambda it: it.accessed(exact(4096 + 64 * np.minimum(rows, 89)), lanes),
     ]
     run(launch, 5, *stores)
     run(launch, 95, *stores)
-    assert launch.told
+    assert launch.complete
     assert sum(share.places for share in launch.shares.values()) == 90
 
 
 def test_a_store_to_an_address_out_of_data_leaves_its_places_open():
-    launch = Everywhere((100, 1, 1), 1, [])
+    launch = PathCoverage((100, 1, 1), 1, [])
     run(launch, 5, lambda it: it.accessed(UNKNOWN, np.ones(8, dtype=np.bool_)))
     assert launch.share == 1.0
-    assert not launch.told
+    assert not launch.complete
 
 
 def test_a_large_grid_is_followed_at_its_ends_and_around_powers_of_two():
     grid = (300_000, 2, 1)
-    launch = Everywhere(grid, 1, [77_777])
+    launch = PathCoverage(grid, 1, [77_777])
     numbers = launch.axes[0] + grid[0] * launch.axes[1]
     assert len(numbers) <= MOST_PROGRAMS
     assert {0, 1, 65_535, 65_536, 65_537, 77_777, 300_000, 599_999} <= set(numbers.tolist())
 
 
 def test_a_program_that_is_not_followed_to_its_end_stands_for_itself_alone():
-    launch = Everywhere((100, 1, 1), 1, [])
+    launch = PathCoverage((100, 1, 1), 1, [])
 
     def long_loop(all_programs):
         while all_programs.following:
@@ -114,11 +114,11 @@ def test_a_program_that_is_not_followed_to_its_end_stands_for_itself_alone():
 
     run(launch, 5, long_loop)
     assert launch.share == pytest.approx(0.01)
-    assert not launch.told
+    assert not launch.complete
 
 
 def test_equal_numbers_are_no_smaller_ones():
-    launch = Everywhere((100, 1, 1), 1, [])
+    launch = PathCoverage((100, 1, 1), 1, [])
     run(launch, 5, lambda it: it.chosen(it.axes[0], np.full(100, 60)))
     assert launch.share == pytest.approx(0.60)
     run(launch, 60, lambda it: it.chosen(it.axes[0], np.full(100, 60)))
@@ -126,21 +126,21 @@ def test_equal_numbers_are_no_smaller_ones():
 
 
 def test_places_that_no_program_writes_are_known_where_all_are_followed():
-    launch = Everywhere((100, 1, 1), 1, [])
+    launch = PathCoverage((100, 1, 1), 1, [])
     rows, lanes = launch.axes[0], np.ones(8, dtype=np.bool_)
 
     def store(all_programs):
-        all_programs.part(rows < 90)
+        all_programs.split_by(rows < 90)
         all_programs.accessed(exact(4096 + 32 * rows), lanes, 4096)
 
     run(launch, 5, store)
-    run(launch, 95, lambda it: it.part(rows < 90))
+    run(launch, 95, lambda it: it.split_by(rows < 90))
     own = {(5, 0, 0): 5 * 32 + 4 * np.arange(8)}
     wanted = np.array([0, 4 * 7, 89 * 32 + 28, 90 * 32, 99 * 32 + 28])
     assert launch.covers(own, 4096, wanted).tolist() == [True, True, True, False, False]
 
 
 def test_where_nobody_knows_where_a_program_stores_no_place_is_free():
-    launch = Everywhere((100, 1, 1), 1, [])
+    launch = PathCoverage((100, 1, 1), 1, [])
     run(launch, 5, lambda it: it.accessed(UNKNOWN, np.ones(8, dtype=np.bool_), 4096))
     assert launch.covers({(5, 0, 0): np.arange(8)}, 4096, np.array([400])) is None

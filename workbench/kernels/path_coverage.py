@@ -63,7 +63,7 @@ class Reach(Struct, frozen=True):
     """
 
 
-class Everywhere:
+class PathCoverage:
     """The programs of one launch, and which of them are represented by one that ran."""
 
     def __init__(self, grid: Grid, seed: int, ran: Iterable[int]) -> None:
@@ -76,10 +76,11 @@ class Everywhere:
         # Needed ones count for themselves, drawn ones for all that are left between them.
         each = (total - len(needed)) / len(drawn) if drawn else 1.0
         self._weights = np.where(self._drawn, each, 1.0)
-        self._followed_all = self.uniform = True
+        self._followed_all = True
+        self.uniform = True
+        """One program that ran stands for all that were drawn."""
         self.blind = False
         """A value made of ids alone is not tracked: it may hide another path."""
-        """`uniform`: one program that ran stands for all that were drawn."""
         self._numbers = np.array(numbers, dtype=np.int64)
         x, y = grid[0], grid[0] * grid[1]
         self.axes = (self._numbers % x, self._numbers // x % grid[1], self._numbers // y)
@@ -92,7 +93,9 @@ class Everywhere:
         self._stores: list[tuple[int, Array]] = []
         """For each storage, the address that each program stores to."""
         self._reaches: dict[Grid, Reach | None] = {}
+        """By the program that ran."""
         self._lit: list[int] = []
+        """For each store, which of its lanes are active, hashed."""
         self._seen: set[bytes] = set()
         """Where represented programs store to."""
         self._placed = True
@@ -110,7 +113,7 @@ class Everywhere:
         return len(self._numbers)
 
     @property
-    def told(self) -> bool:
+    def complete(self) -> bool:
         """Whether programs that ran represent all others, with known store addresses."""
         known = all(s.places is not None for s in self.shares.values() if s.alike)
         return known and self._followed_all and not self._waiting.any()
@@ -173,7 +176,7 @@ class Everywhere:
 
         `footprints` are, by program that ran, the first bytes of the elements that it wrote.
         """
-        if not self.told or self.followed < math.prod(self.grid):
+        if not self.complete or self.followed < math.prod(self.grid):
             return None
         lit = np.zeros(wanted.shape, dtype=np.bool_)
         for program, reach in self._reaches.items():
@@ -207,15 +210,15 @@ class Everywhere:
         self._steps += 1
         return self._steps <= _MOST_FOLLOWED
 
-    def part(self, values: Array) -> None:
+    def split_by(self, values: Array) -> None:
         """Programs with another value leave the running program's path."""
         self._alive = self._alive & (values == values[self._own])
 
-    def part_by(self, span: Span) -> None:
-        """As `part`, for a value that is a factor of data, if it has few distinct values."""
+    def split_by_few(self, span: Span) -> None:
+        """As `split_by`, for a value that is a factor of data, if it has few distinct values."""
         values = np.unique(span.low[self._alive])
         if values.size <= _FEW:
-            self.part(span.low)
+            self.split_by(span.low)
 
     def compared(self, left: Span, right: Span, truth: Span) -> None:
         """Programs for which a comparison has another answer leave the path.
@@ -223,20 +226,20 @@ class Everywhere:
         Where lanes of a block differ, those do whose operands are another distance apart: only then
         are the same lanes true.
         """
-        self.part(truth.low)
-        self.part(truth.high)
+        self.split_by(truth.low)
+        self.split_by(truth.high)
         own = self._own
         if truth.low[own] != truth.high[own]:
             apart = left.low - right.low
-            self.part(apart)
-            self.part(left.high - right.high)
+            self.split_by(apart)
+            self.split_by(left.high - right.high)
 
     def chosen(self, left: Array, right: Array) -> None:
         """One of two values is selected: programs that select the other one leave the path, unless
         both are equal.
         """
-        self.part(np.broadcast_to(left < right, self._alive.shape))
-        self.part(np.broadcast_to(left > right, self._alive.shape))
+        self.split_by(np.broadcast_to(left < right, self._alive.shape))
+        self.split_by(np.broadcast_to(left > right, self._alive.shape))
 
     def accessed(self, spread: Spread, mask: Array | None = None, storage: int = 0) -> None:
         """Programs whose address is off the launch's pattern leave the path, if patterns are few.
@@ -261,7 +264,7 @@ class Everywhere:
                 expected += axis * (int(off[self._place[step]]) - first)
         off = off - expected
         if np.unique(off[self._alive]).size <= _FEW:
-            self.part(off)
+            self.split_by(off)
 
 
 def number_of(program: Grid, grid: Grid) -> int:

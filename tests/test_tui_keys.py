@@ -1,4 +1,4 @@
-"""The key table is the truth: each key does something where it is heard, and help tells it."""
+"""The key table is the truth: each key does something where it is keys_of, and help tells it."""
 
 import pytest
 from fake_client import waiting
@@ -13,7 +13,7 @@ from workbench.tui.dialogs.sessions import Sessions
 from workbench.tui.dialogs.skills import Skills
 from workbench.tui.dialogs.text import Text, help_lines
 from workbench.tui.diff.view import DiffView
-from workbench.tui.keys import KEYS, Key, Place, action_of, heard, keymap
+from workbench.tui.keys import KEYS, Key, Place, action_of, keymap, keys_of
 from workbench.tui.panes.card import Card
 from workbench.tui.panes.lineage import Lineage
 from workbench.tui.panes.listing import Listing
@@ -48,7 +48,7 @@ def test_help_tells_every_key_of_a_place_at_any_width(place: Place) -> None:
     for width in (36, 80):
         lines = help_lines(KEYS, (place,))(Scene(snapshot=waiting()), width)
         text = " ".join(" ".join(line.plain for line in lines).split())
-        for key in heard(KEYS, place):
+        for key in keys_of(KEYS, place):
             assert key.says in text, key.id
         assert all(line.cell_length <= width for line in lines)
 

@@ -13,7 +13,7 @@ from workbench.problems.records import Problem
 from workbench.search.retrieval import Place as Scope
 from workbench.search.retrieval import outside
 from workbench.skills.card import Skill
-from workbench.skills.evidence import heard
+from workbench.skills.evidence import rows_that_count
 
 _LOOKED = 4
 """Problems of a card that are recorded (ours): on two of them a condition may fail."""
@@ -55,7 +55,7 @@ def needs_of(
     for skill in skills:
         if skill.edit is None or (only and skill.card.id not in only):
             continue
-        known = [row for row in heard(skill.card.evidence) if row.kind in kinds]
+        known = [row for row in rows_that_count(skill.card.evidence) if row.kind in kinds]
         tried = frozenset(row.problem for row in known if row.problem)
         kept = any(row.verdict == "accepted" for row in known)
         asked = every or (not kept and skill.card.id in made_for)
@@ -64,11 +64,13 @@ def needs_of(
         # What was kept on a problem need not be tried there again.
         done = tried if kept and not every else frozenset[str]()
         most = each - len(done)
-        found.append(Need(skill=_freed(skill), kept=kept, tried=tried, done=done, most=most))
+        found.append(
+            Need(skill=_without_requirements(skill), kept=kept, tried=tried, done=done, most=most)
+        )
     return found
 
 
-def _freed(skill: Skill) -> Skill:
+def _without_requirements(skill: Skill) -> Skill:
     """A card without what it requires of earlier steps: a state has that, or no anchor."""
     scope = structs.replace(skill.card.scope, after=())
     return structs.replace(skill, card=structs.replace(skill.card, scope=scope, requires=()))

@@ -9,7 +9,7 @@ from msgspec import Struct
 from workbench.bench import lines
 from workbench.gate.records import Verdict
 from workbench.measure.records import Speed, Time
-from workbench.skills.evidence import speaks
+from workbench.skills.evidence import is_evidence
 from workbench.skills.records import EvidenceRow, Parameter
 
 _OF_THE_STATE = {"gpu-memory", "host-memory"}
@@ -110,7 +110,7 @@ def evidence_of(trial: Trial) -> EvidenceRow | None:
         target=trial.target,
         says="" if accepted else f"{trial.code}: {trial.says}",
     )
-    return row if speaks(row) else None
+    return row if is_evidence(row) else None
 
 
 def _rounded(time: Time | None) -> float | None:

@@ -22,7 +22,7 @@ from workbench.search.line import line_of
 from workbench.search.proposer import consider
 from workbench.search.ranking import Choice
 from workbench.search.records import ProposerState, Tried
-from workbench.search.together import freed
+from workbench.search.together import without_requirements
 from workbench.skills.card import Skill
 from workbench.skills.library import Library
 from workbench.skills.records import Parameter
@@ -174,7 +174,7 @@ def _choices(ground: Ground, source: str) -> dict[str, list[Choice]]:
     report = ground.look(source)
     start = Tried(number=0, parent=None, sha256=normalized_sha256(source), accepted=True)
     # `ordered` has put what a card requires before it, so requirements are ignored here.
-    skills = {i: freed(skill) for i, skill in ground.library.skills.items()}
+    skills = {i: without_requirements(skill) for i, skill in ground.library.skills.items()}
     state = ProposerState(
         source=source,
         number=0,

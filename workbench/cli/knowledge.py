@@ -1,11 +1,12 @@
 """`facts`: what is known of a kernel, and every fact there is."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from workbench.cli import (
+    assessing,
     emit,
     options,
     skills_admit,
@@ -16,14 +17,6 @@ from workbench.cli import (
 )
 from workbench.errors import WorkbenchError
 from workbench.kernels.records import Fact
-
-if TYPE_CHECKING:
-    from workbench.engine.knowing import Known
-
-Profile = Annotated[
-    Path | None,
-    typer.Option(help="What `ncu --csv --page raw` printed for it on a GPU.", metavar="FILE"),
-]
 
 skills = typer.Typer(
     name="skills", help="The cards: what the workbench knows how to do.", no_args_is_help=True
@@ -46,7 +39,7 @@ def facts(
         str, typer.Option(help="A shipped problem's name, or a KernelBench-form Python file.")
     ] = "",
     target: options.Target = "",
-    profile: Profile = None,
+    profile: assessing.Profile = None,
     catalogue: Annotated[
         bool, typer.Option("--catalogue", help="List every fact there is, without a kernel.")
     ] = False,
@@ -62,7 +55,7 @@ def facts(
             where="workbench facts",
             todo="workbench facts kernel.py --problem softmax, or workbench facts --catalogue",
         )
-    for name, found in known(kernel, problem, target, profile).facts.items():
+    for name, found in assessing.assessed(kernel, problem, target, profile).facts.items():
         for fact in found.values():
             if json:
                 emit.json({"kernel": name, **_fields(fact)})
@@ -97,11 +90,3 @@ def _fact_line(kernel: str, fact: Fact) -> str:
     unit = f" {fact.unit}" if fact.unit and fact.value is not None else ""
     where = f"  [{fact.evidence}]" if fact.evidence else ""
     return f"{kernel}  {fact.name:<30} {value + unit:<24} {fact.says}{where}"
-
-
-def known(kernel: Path, problem: str, target: str, profile: Path | None = None) -> "Known":
-    """What there is to know of a candidate without a GPU."""
-    from workbench.engine.devices import choose_place
-    from workbench.engine.knowing import know
-
-    return know(kernel, problem, choose_place("cpu", target).target, profile)

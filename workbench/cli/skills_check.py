@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workbench.cli import emit, options
+from workbench.cli import assessing, emit, options
 from workbench.skills.records import Check, Truth
 
 if TYPE_CHECKING:
-    from workbench.engine.knowing import Checked
+    from workbench.engine.assessment import Checked
     from workbench.search.retrieval import Way
 
 _MARK = {Truth.YES: "yes", Truth.NO: "NO ", Truth.UNKNOWN: "?  "}
@@ -32,17 +32,13 @@ def check(
         str, typer.Option(help="A shipped problem's name, or a KernelBench-form Python file.")
     ],
     target: options.Target = "",
-    profile: Annotated[
-        Path | None,
-        typer.Option(help="What `ncu --csv --page raw` printed for it on a GPU.", metavar="FILE"),
-    ] = None,
+    profile: assessing.Profile = None,
     json: options.Json = False,
 ) -> None:
     """Check every card's conditions on a candidate, each with the values it was judged by."""
-    from workbench.cli.knowledge import known
     from workbench.skills.policy import told
 
-    found = known(kernel, problem, target, profile)
+    found = assessing.assessed(kernel, problem, target, profile)
     for name in found.facts:
         record = found.policy(name)
         if json:
@@ -149,13 +145,12 @@ def path(
     json: options.Json = False,
 ) -> None:
     """Show which recorded lineage has the longest path that this kernel can still follow."""
-    from workbench.cli.knowledge import known
     from workbench.engine.lineages import lineage_of
     from workbench.engine.sessions import find_session, sessions_folder
     from workbench.problems.load import load_problem
     from workbench.search.retrieval import Place, inputs_of, retrieve, unlike
 
-    state = known(kernel, problem, target).state
+    state = assessing.assessed(kernel, problem, target).state
     place = Place(
         family=state.family,
         platform=state.target.name,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from workbench.search.records import Tried
-from workbench.skills.evidence import heard
+from workbench.skills.evidence import rows_that_count
 from workbench.skills.policy_table import PolicyTable
 from workbench.skills.records import Card
 
@@ -31,7 +31,7 @@ def expected_gain(
     ranking = table.file.ranking
     promise, says = _promise(card, table)
     total, weight = math.log(promise) * ranking.promise_weight, ranking.promise_weight
-    rows = heard(card.evidence)
+    rows = rows_that_count(card.evidence)
     for row in rows:
         here = family in {row.family, ""} and target in {row.target, ""}
         counts = 1.0 if here else ranking.other_place_weight

@@ -22,7 +22,7 @@ from workbench.search.profile import session_facts
 from workbench.search.ranking import Choice, Ranked, in_order, methods_of, rank
 from workbench.search.records import NoProposal, Proposal, ProposerState, Tried, search_of
 from workbench.search.scope import blocked
-from workbench.search.together import freed, missing, prepared, prepares
+from workbench.search.together import missing, prepared, prepares, without_requirements
 from workbench.skills.card import Skill
 from workbench.skills.conditions import Unknown, check, evaluate_value, parse_value
 from workbench.skills.policy import Ruling, decide, told
@@ -163,7 +163,7 @@ def _judged(
     ready = None
     if missing(skill, line, state.library):
         ready = prepared(skill, kernel, state, line)
-    able = skill if ready is None else freed(skill)
+    able = skill if ready is None else without_requirements(skill)
     refusal = blocked(able, state, line, table.file.standing)
     if not refusal and (other := prepares(skill, state, line)):
         refusal = f"pays only with {other}, which is tried with it"

@@ -4,7 +4,7 @@ from workbench.search.line import Line
 from workbench.search.records import ProposerState
 from workbench.search.retrieval import Place, outside
 from workbench.skills.card import Skill
-from workbench.skills.evidence import heard
+from workbench.skills.evidence import rows_that_count
 from workbench.skills.policy_table import Standing
 
 
@@ -39,7 +39,7 @@ def standing_refusal(skill: Skill, state: ProposerState, rule: Standing) -> str:
     asking = f"only when asked, workbench skills pin {card_id}"
     if _FROM[skill.standing] < _FROM[least]:
         return f"{skill.standing}, not yet {least}: {asking}"
-    measured = {r.problem for r in heard(skill.card.evidence) if r.kind == "measured"}
+    measured = {r.problem for r in rows_that_count(skill.card.evidence) if r.kind == "measured"}
     if skill.standing == "draft" and len(measured) >= rule.given_up:
         return f"a draft that was measured on {len(measured)} problems and kept on none: {asking}"
     return ""

@@ -49,7 +49,7 @@ def prepared(skill: Skill, kernel: str, state: ProposerState, line: Line) -> Pre
     return Prepared(source, tuple(first)) if first and not left else None
 
 
-def freed(skill: Skill) -> Skill:
+def without_requirements(skill: Skill) -> Skill:
     """The card without the requirements that are applied together with it."""
     return structs.replace(skill, card=structs.replace(skill.card, requires=()))
 

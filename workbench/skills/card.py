@@ -13,7 +13,7 @@ from workbench.kernels.edits.base import Edit
 from workbench.kernels.edits.registry import EDITS
 from workbench.skills.card_faults import CardFault, decode_fault, nearest, short, told
 from workbench.skills.conditions import Condition, ConditionFault, parse, parse_value
-from workbench.skills.evidence import heard
+from workbench.skills.evidence import rows_that_count
 from workbench.skills.policy_table import shipped_policy
 from workbench.skills.records import Card, Parameter
 
@@ -63,7 +63,7 @@ class Skill(Struct, frozen=True, kw_only=True):
         else a draft."""
         if self.admitted:
             return "admitted"
-        kept = any(row.verdict == "accepted" for row in heard(self.card.evidence))
+        kept = any(row.verdict == "accepted" for row in rows_that_count(self.card.evidence))
         return "tried" if kept else "draft"
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from workbench.skills.card import Skill
-from workbench.skills.evidence import heard
+from workbench.skills.evidence import rows_that_count
 from workbench.skills.records import EvidenceRow
 
 
@@ -32,7 +32,7 @@ class Counts(Struct, frozen=True, kw_only=True):
 def counts(skills: Iterable[Skill]) -> Counts:
     """What the evidence of these cards amounts to."""
     every = tuple(skills)
-    rows = [heard(skill.card.evidence) for skill in every]
+    rows = [rows_that_count(skill.card.evidence) for skill in every]
     measured = [[row for row in own if row.kind == "measured"] for own in rows]
     lacking = {s.card.id: tuple(_lacks(s, own)) for s, own in zip(every, rows, strict=True)}
     standings = [skill.standing for skill in every]

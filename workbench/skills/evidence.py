@@ -10,7 +10,7 @@ SAME = 0.002
 edit changes. No noise: both are modeled from one sample of programs (ours)."""
 
 
-def speaks(row: EvidenceRow) -> bool:
+def is_evidence(row: EvidenceRow) -> bool:
     """Whether a row is evidence for or against its card.
 
     A gate that was unproven is none, nor is a modeled time where the model was not shown to rank
@@ -23,11 +23,11 @@ def speaks(row: EvidenceRow) -> bool:
     return abs(row.ratio - 1.0) >= SAME and not why_not_trusted(row.family, row.target)
 
 
-def heard(rows: Iterable[EvidenceRow]) -> tuple[EvidenceRow, ...]:
+def rows_that_count(rows: Iterable[EvidenceRow]) -> tuple[EvidenceRow, ...]:
     """The rows that count, in their order.
 
     Those that are evidence; a measured row on a problem and target replaces modeled ones there.
     """
-    every = [row for row in rows if speaks(row)]
+    every = [row for row in rows if is_evidence(row)]
     measured = {(r.problem, r.target) for r in every if r.kind == "measured"}
     return tuple(r for r in every if r.kind == "measured" or (r.problem, r.target) not in measured)

@@ -10,7 +10,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from workbench.engine.view import State
-from workbench.tui.keys import Key, Place, heard
+from workbench.tui.keys import Key, Place, keys_of
 from workbench.tui.layout import Layout, layout_of
 from workbench.tui.panes.banner import Banner
 from workbench.tui.panes.base import Lines, Pane
@@ -52,7 +52,7 @@ class Board(Screen[None]):
     def __init__(self, table: tuple[Key, ...]) -> None:
         super().__init__()
         self._table = table
-        self._bar = KeyBar(heard(table, Place.BOARD), label, keep=("help", "leave"))
+        self._bar = KeyBar(keys_of(table, Place.BOARD), label, keep=("help", "leave"))
         self._single = False
         self._zoomed = False
 

@@ -211,7 +211,7 @@ def bindings(*places: Place) -> list[BindingType]:
     ]
 
 
-def heard(table: Iterable[Key], *places: Place) -> list[Key]:
+def keys_of(table: Iterable[Key], *places: Place) -> list[Key]:
     """The keys of a table that work in any of these places, in the table's order."""
     return [key for key in table if any(place in key.places for place in places)]
 
@@ -277,12 +277,12 @@ def _unknown(name: str, keys: str, known: Mapping[str, Key]) -> str:
 def _conflict(new: Key, table: Mapping[str, Key]) -> str:
     for other in table.values():
         both = set(_each(new.keys)) & set(_each(other.keys))
-        if other.id != new.id and both and _heard_together(new, other):
+        if other.id != new.id and both and _both_work(new, other):
             return f"{new.id}: {both.pop()!r} is {other.id} already"
     return ""
 
 
-def _heard_together(one: Key, other: Key) -> bool:
+def _both_work(one: Key, other: Key) -> bool:
     return any(places & set(one.places) and places & set(other.places) for places in TOGETHER)
 
 

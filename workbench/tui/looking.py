@@ -124,7 +124,7 @@ class Looking(Showing):
         self.tell_keys("Keys in the comparison", Place.COMPARE, Place.DIFF, Place.LIST)
 
     def tell_keys(self, title: str, *places: Place) -> None:
-        """The keys heard in these places."""
+        """The keys that work in these places."""
         table = self.settings.keymap.table
         down, up = shown_by_id(table, "down"), shown_by_id(table, "up")
         foot = f"{down} {up} scroll   rebind them in config.toml, section keys"

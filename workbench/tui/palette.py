@@ -11,7 +11,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from workbench.engine.view import Version
 from workbench.errors import WorkbenchError
 from workbench.tui.board import Board
-from workbench.tui.keys import Key, Place, action_of, heard, shown
+from workbench.tui.keys import Key, Place, action_of, keys_of, shown
 from workbench.tui.look import visible
 from workbench.tui.panes.lineage import Lineage
 from workbench.tui.panes.version import versus_seed, word
@@ -46,7 +46,7 @@ class Commands(Provider):
 
     def _all(self) -> Iterable[Key]:
         table = skinned(self).settings.keymap.table
-        return (key for key in heard(table, Place.BOARD) if key.id != "palette")
+        return (key for key in keys_of(table, Place.BOARD) if key.id != "palette")
 
 
 def skinned(provider: Provider) -> Skinned:

@@ -28,7 +28,7 @@ from workbench.tui.diff.paint import Compared, prepare
 from workbench.tui.diff.view import DiffView
 from workbench.tui.draw import Part, line
 from workbench.tui.feed import Reading
-from workbench.tui.keys import Key, Place, bindings, heard, shown_by_id
+from workbench.tui.keys import Key, Place, bindings, keys_of, shown_by_id
 from workbench.tui.look import Look, dressed
 from workbench.tui.panes.base import Scroller
 from workbench.tui.panes.keybar import KeyBar
@@ -93,7 +93,7 @@ class Compare(Prepared):
         self.diff = DiffView(scene.look)
         self.numbers = Numbers(id="numbers")
         self.bar = KeyBar(
-            heard(keys, Place.COMPARE, Place.DIFF), self._label, keep=("help", "back")
+            keys_of(keys, Place.COMPARE, Place.DIFF), self._label, keep=("help", "back")
         )
 
     def _label(self, key: Key, _scene: Scene) -> str:

@@ -12,7 +12,7 @@ from textual.widgets import Input
 from workbench.errors import WorkbenchError
 from workbench.tui.dialogs.text import TextBox, help_lines
 from workbench.tui.draw import line
-from workbench.tui.keys import Key, Place, bindings, heard
+from workbench.tui.keys import Key, Place, bindings, keys_of
 from workbench.tui.look import Look, dressed
 from workbench.tui.panes.keybar import KeyBar
 from workbench.tui.panes.listing import Listing, Row
@@ -41,7 +41,7 @@ class Listed(ModalScreen[Result | None], Generic[Result]):
         self._keys = keys
         self.listing = Listing(self.heads, self.empty)
         self._bar = KeyBar(
-            heard(keys, self.place, Place.LISTED), lambda key, _: key.label, keep=self.keep
+            keys_of(keys, self.place, Place.LISTED), lambda key, _: key.label, keep=self.keep
         )
 
     @property

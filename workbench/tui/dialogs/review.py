@@ -18,7 +18,7 @@ from workbench.tui.diff.rows import hunk_starts, patch
 from workbench.tui.diff.view import DiffView
 from workbench.tui.draw import Part, line
 from workbench.tui.feed import Reading
-from workbench.tui.keys import Key, Place, bindings, heard
+from workbench.tui.keys import Key, Place, bindings, keys_of
 from workbench.tui.look import dressed
 from workbench.tui.panes.keybar import KeyBar
 from workbench.tui.scene import ALIVE, Scene, outline, version_of
@@ -78,8 +78,8 @@ class Review(Prepared):
         self._titles: tuple[object, ...] = ()
         self.facts = Facts(id="facts")
         self.diff = DiffView(scene.look)
-        heard_here = heard(keys, Place.REVIEW, Place.DIFF)
-        self.bar = KeyBar(heard_here, self._label, keep=("later", "help"))
+        keys_here = keys_of(keys, Place.REVIEW, Place.DIFF)
+        self.bar = KeyBar(keys_here, self._label, keep=("later", "help"))
 
     def _about(self, scene: Scene) -> Scene:
         """The scene with the version under review selected."""

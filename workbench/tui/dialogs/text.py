@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from workbench.engine.view import LogLine, Snapshot, Version
 from workbench.session.records import Answer
 from workbench.tui.draw import line, wrapped
-from workbench.tui.keys import Key, Place, bindings, heard, shown
+from workbench.tui.keys import Key, Place, bindings, keys_of, shown
 from workbench.tui.look import dressed
 from workbench.tui.panes.base import Scroller
 from workbench.tui.panes.version import versus_seed, word
@@ -88,7 +88,7 @@ def help_lines(table: Sequence[Key], places: tuple[Place, ...]) -> Draw:
     def draw(scene: Scene, width: int) -> list[Content]:
         look = scene.look
         lines = []
-        for group, keys in groupby(heard(table, *places), key=lambda key: key.group):
+        for group, keys in groupby(keys_of(table, *places), key=lambda key: key.group):
             for index, (says, alike) in enumerate(groupby(keys, key=lambda key: key.says)):
                 names = " ".join(shown(key) for key in alike)
                 head = [

@@ -51,7 +51,7 @@ class Checked(Struct, frozen=True, kw_only=True):
     """Why the policy would pick it now, or would not."""
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class Assessment(Struct, frozen=True, kw_only=True):
     """Facts by kernel, what the policy makes of them, and every card checked against them."""
 
     state: ProposerState
@@ -129,7 +129,9 @@ def _says(refusal: str, checks: tuple[Check, ...]) -> str:
     return "yes"
 
 
-def know(candidate: Path, problem: str, target: str, profile_file: Path | None = None) -> Known:
+def assess(
+    candidate: Path, problem: str, target: str, profile_file: Path | None = None
+) -> Assessment:
     """Compile and trace a candidate at the full shape, read every fact and ask the policy.
 
     `profile_file` is what ncu said elsewhere (`counters_file.read_counters`). Nothing is judged.
@@ -137,7 +139,7 @@ def know(candidate: Path, problem: str, target: str, profile_file: Path | None =
     """
     counters = None if profile_file is None else read_counters(profile_file)
     state = structs.replace(_recorded(candidate, problem, target), ncu=counters)
-    return Known(state=state, considered={one.kernel: one for one in consider(state, _FRESH)})
+    return Assessment(state=state, considered={one.kernel: one for one in consider(state, _FRESH)})
 
 
 def _recorded(candidate: Path, problem: str, target: str) -> ProposerState:

@@ -200,9 +200,13 @@ def test_a_kernel_that_is_compiled_first_tells_the_registers_of_its_launch(kerne
         told.update(registers=compiled.n_regs, spills=compiled.n_spills)
         compiled[(64, 1, 1)](*args)
 
-    (launch,) = record(call)
+    with recording(SM90, source=str(FILE), host="meta") as recorder:
+        call()
+    (launch,), (build,) = recorder.launches, recorder.builds
     assert launch.grid == (64, 1, 1)
     assert launch.num_warps == 8
+    assert (build.registers, build.options) == (launch.static.registers, {"num_warps": "8"})
+    assert build.metadata["shared"] == launch.static.shared_bytes
     assert told["registers"] == launch.static.registers > 0
     assert told["spills"] == launch.static.stack_bytes // 4
 

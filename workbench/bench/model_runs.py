@@ -135,6 +135,7 @@ def _looked_at(
             init=request.init,
             inputs=request.inputs,
             configs=compiled.configs,
+            builds=compiled.builds,
         )
         traced = _asked(workshop, Flavor.INTERPRET, "trace", tracing, Traced)
     except (NoSpec, WorkerFault, msgspec.ValidationError) as fault:

@@ -2,10 +2,11 @@
 
 import re
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.gate.candidate import Candidate
 from workbench.gate.lateness import timeout_finding
@@ -80,6 +81,25 @@ def run(
         report = _report(_outcome(wrong), wrong, began, isolation)
         return Compiled(report=report, recorded=recorded)
     return Compiled(report=_passed(recorded, began, isolation), recorded=recorded)
+
+
+def with_builds(
+    compiled: Compiled,
+    candidate: Candidate,
+    shapes: Sequence[ShapeReport],
+    target: str,
+    workshop: Workshop,
+) -> Compiled:
+    """What host code compiles ahead of its launches, extended by what it does at other shapes.
+
+    The interpreter answers with it there. Raises WorkbenchError only when no worker starts.
+    """
+    builds = list(compiled.recorded.builds)
+    for shape in shapes:
+        there = run(candidate, shape, target, workshop).recorded.builds
+        builds += [build for build in there if build not in builds]
+    recorded = structs.replace(compiled.recorded, builds=tuple(builds))
+    return structs.replace(compiled, recorded=recorded)
 
 
 def _outcome(wrong: Finding) -> Outcome:

@@ -21,7 +21,7 @@ from workbench.gate.counters import Profiler
 from workbench.gate.counting import Counting, looked_into
 from workbench.gate.parts import Parts
 from workbench.gate.policy import check as policy
-from workbench.gate.problem.records import ProblemReport
+from workbench.gate.problem.records import ProblemReport, ShapeReport
 from workbench.gate.profile import Profiled, Timer, Traces
 from workbench.gate.records import (
     GateReport,
@@ -208,7 +208,21 @@ class Sitting:
         self.compiled = compiling.run(
             self._candidate, self._facts().full, self._settings.target, self._workshop
         )
+        if self.compiled.recorded.builds:
+            self.compiled = compiling.with_builds(
+                self.compiled,
+                self._candidate,
+                self._interpreted(),
+                self._settings.target,
+                self._workshop,
+            )
         return self.compiled.report
+
+    def _interpreted(self) -> list[ShapeReport]:
+        """The shapes below the full one at which the interpreter runs."""
+        facts, on_cpu = self._facts(), self._settings.device_index is None
+        names = [one.shape for one in self._shapes()][: None if on_cpu else 1]
+        return [facts.shape(name) for name in names if name != facts.full.shape]
 
     def _correctness(self) -> StageReport:
         """Compare with the reference at the shapes of the rung."""
@@ -218,6 +232,7 @@ class Sitting:
             seed=self._seed,
             device_index=device,
             target=self._settings.target,
+            builds=self.compiled.recorded.builds if self.compiled else (),
         )
 
         def came_further(done: int, total: int, shape: str) -> None:
@@ -261,7 +276,10 @@ class Sitting:
         parts = Parts()
         recorded = (self.compiled or Compiled(report=report)).recorded
         setting = full_shape.Setting(
-            target=self._settings.target, launches=recorded.launches, seed=self._seed
+            target=self._settings.target,
+            launches=recorded.launches,
+            seed=self._seed,
+            builds=recorded.builds,
         )
         with parts.of("the full shape"):
             self._looked = full_shape.look(

@@ -199,6 +199,7 @@ def _traced(
             init=init_specs(shape),
             inputs=input_specs(shape),
             configs=compiled.recorded.configs,
+            builds=compiled.recorded.builds,
             sample_seed=derive(seed or secrets.token_bytes(SEED_BYTES), shape.shape, "programs"),
         )
         told = msgspec.convert(worker.call(_JOB, msgspec.to_builtins(request)).body, Traced)

@@ -225,7 +225,7 @@ def tracing(settings: TraceSettings = _EVERYTHING) -> Iterator[Trace]:
         )
     trace = Trace(settings)
     stands = standing_in(settings.stands_for or target("sm90"), source=settings.source)
-    with language(trace.launch), stands, choosing(trace.choose):
+    with language(trace.launch, settings.builds), stands, choosing(trace.choose):
         yield trace
 
 

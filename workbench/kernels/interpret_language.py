@@ -7,7 +7,7 @@ import importlib
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +19,9 @@ from triton.runtime.jit import JITFunction
 from workbench.kernels import interpret_hints, interpret_reduce
 from workbench.kernels.faults import CannotJudge
 from workbench.kernels.interpret_builder import TracedBuilder
+from workbench.kernels.interpret_builds import CompiledAhead, found
 from workbench.kernels.interpret_rewrite import KernelRewriter, TracedSemantic
+from workbench.kernels.records import Build
 from workbench.kernels.trace_launch import candidate_line, is_library
 from workbench.kernels.untyped import Untyped
 
@@ -38,9 +40,9 @@ _rewritten: dict[Any, Any] = {}
 
 
 @contextlib.contextmanager
-def language(launch: Launch) -> Iterator[None]:
+def language(launch: Launch, builds: Sequence[Build] = ()) -> Iterator[None]:
     """Install our interpreter for `triton.language` until the block ends; `launch` gets every
-    launch.
+    launch, and `builds` answer host code that compiles ahead.
     """
     interpreter = triton_interpreter
     scope = interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))  # noqa: SLF001
@@ -55,6 +57,7 @@ def language(launch: Launch) -> Iterator[None]:
         scope.set_attr(interpreter.FunctionRewriter, "_compile_and_exec", _with_closure(rewrite))
         scope.set_attr(interpreter.InterpretedFunction, "__call__", _call_device_function)
         scope.set_attr(interpreter, "InterpretedFunction", _Kernel)
+        scope.set_attr(_Kernel, "builds", builds)
         scope.set_attr(
             interpreter.GridExecutor,
             "__call__",
@@ -91,6 +94,9 @@ def _call_device_function(function: Untyped, *args: Untyped, **named: Untyped) -
 class _Kernel(triton_interpreter.InterpretedFunction):  # type: ignore[misc]
     """What `triton.jit` returns: shows a candidate the attributes of a compiled kernel."""
 
+    builds: Sequence[Build] = ()
+    """What the compiler made of kernels that host code compiles ahead."""
+
     @property  # type: ignore[misc]  # it cannot be set
     def __class__(self) -> type:
         caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001 - no public walk up
@@ -99,10 +105,18 @@ class _Kernel(triton_interpreter.InterpretedFunction):  # type: ignore[misc]
     def __repr__(self) -> str:
         return f"JITFunction({self.fn.__module__}:{self.fn.__qualname__})"
 
-    def warmup(self, *_: object, **__: object) -> None:
-        """Attributes such as register counts that host code may read: nothing is compiled here."""
-        what = "host code that depends on the result of compiling (warmup)"
-        raise CannotJudge(what, kernel=self.fn.__name__, line=candidate_line())
+    def run(
+        self,
+        *args: Any,  # noqa: ANN401 - whatever the kernel takes
+        grid: Untyped,
+        warmup: bool,
+        **named: Any,  # noqa: ANN401 - the same
+    ) -> CompiledAhead | None:
+        """Launch, or answer with the compiled kernel: nothing is compiled here."""
+        if warmup:
+            return found(self.builds, self, args, named)
+        super().run(*args, grid=grid, warmup=False, **named)
+        return None
 
 
 def _with_closure(compile_and_exec: Untyped) -> Untyped:

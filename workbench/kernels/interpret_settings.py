@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from workbench.kernels.interpret_branches import BranchOutcomes
+from workbench.kernels.records import Build
 from workbench.kernels.target import Target
 from workbench.kernels.trace_launch import Grid, LaunchWatch
 from workbench.kernels.trace_values import Book, BookWatch
@@ -36,6 +37,8 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
     """Index of the configuration that each autotuned kernel takes, by its name."""
     config: int = 0
     """Index for every other autotuned kernel, modulo how many configurations it has."""
+    builds: Sequence[Build] = ()
+    """What host code is told that compiles a kernel ahead of its launch."""
     programs: Mapping[int, Sequence[Grid]] | None = None
     """With a book: the only programs to run, by the launch's number, uncounted."""
     watch: type[LaunchWatch] = LaunchWatch

@@ -93,6 +93,7 @@ def record(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  
         configs=last.configs_chosen(),
         toolchain=versions(wanted.arch),
         code=tuple(last.code.values()),
+        builds=tuple(build for recorder in recorders for build in recorder.builds),
         fault=fault,
     )
     return msgspec.to_builtins(answer), []
@@ -167,6 +168,7 @@ def _sampled(asked: TraceRequest, file: Path, book: Book | None) -> "TraceSettin
     return TraceSettings(
         stands_for=target(asked.target),
         configs=asked.configs,
+        builds=asked.builds,
         book=book,
         source=str(file),
         sample=asked.sample,
@@ -194,6 +196,7 @@ def _closed(call: "_TwoCalls", called: Called, book: Book, asked: TraceRequest) 
         settings = TraceSettings(
             stands_for=target(asked.target),
             configs=asked.configs,
+            builds=asked.builds,
             book=own,
             programs=closure.programs,
             source=str(call.file),

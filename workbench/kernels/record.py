@@ -17,11 +17,13 @@ from triton.runtime.errors import OutOfResources, PTXASError
 from workbench.errors import WorkbenchError
 from workbench.kernels.autotune import choosing
 from workbench.kernels.blame import KernelErrors, line_in
+from workbench.kernels.builds import noting_builds
 from workbench.kernels.faults import TooLarge
 from workbench.kernels.generated import kept, machine_code_sha256
 from workbench.kernels.ptxas_log import keeping_logs, read_log
 from workbench.kernels.records import (
     Argument,
+    Build,
     DescriptorArgument,
     KernelCode,
     Launch,
@@ -51,6 +53,8 @@ class Recorder:
         self.launches: list[Launch] = []
         self.code: dict[str, KernelCode] = {}
         """Texts of compiled kernels, by `code_sha256`."""
+        self.builds: list[Build] = []
+        """Kernels that were compiled without a launch."""
         self._source = source
         self._configs: tuple[tuple[str, ...], int] = ((), 0)
 
@@ -220,6 +224,7 @@ def recording(target: Target, *, source: str = "", host: str = "cpu") -> Iterato
         keeping_logs(),
         standing_in(target, host=host, driver=_Driver(target), source=source),
         choosing(recorder.choose),
+        noting_builds(recorder.builds, target.threads_per_program),
         KernelErrors(source, target.name),
     ):
         _recorders.append(recorder)

@@ -87,6 +87,24 @@ class Launch(Struct, frozen=True, kw_only=True):
         return x * y * z
 
 
+class Build(Struct, frozen=True, kw_only=True):
+    """A kernel that host code compiled ahead of its launch (`kernel.warmup(...)`)."""
+
+    kernel: str
+    arguments: dict[str, str]
+    """What the compiler was told of each argument, by parameter; see `kernels.builds`."""
+    options: dict[str, str]
+    """Options as they were given (`num_warps`), in Python's spelling."""
+    registers: int
+    """Registers per thread."""
+    spills: int
+    """Local memory per thread, 4-byte words."""
+    threads: int
+    """Most threads of a program."""
+    metadata: dict[str, Scalar]
+    """`shared` (bytes), `num_warps`, `num_stages`, `num_ctas`, `warp_size`, `name`."""
+
+
 class KernelCode(Struct, frozen=True, kw_only=True):
     """Generated code of one kernel; a text that is too long to keep is empty."""
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from workbench.kernels.records import HostOperation, KernelCode, Launch, LaunchTrace
+from workbench.kernels.records import Build, HostOperation, KernelCode, Launch, LaunchTrace
 
 
 class TensorSpec(Struct, frozen=True, kw_only=True, tag="tensor"):
@@ -59,6 +59,8 @@ class TraceRequest(LaunchRequest, frozen=True, kw_only=True):
     """Work after which a launch starts no further program; see `tracing`. Some 4 s of one core."""
     configs: dict[str, int] = {}
     """The configuration to use of each autotuned kernel, as in `Recorded.configs`."""
+    builds: tuple[Build, ...] = ()
+    """What host code that compiles ahead is told, as in `Recorded.builds`."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -87,6 +89,8 @@ class Recorded(Struct, frozen=True, kw_only=True):
     """Versions for which the exact numbers hold."""
     code: tuple[KernelCode, ...] = ()
     """Generated code of the launched kernels, each once."""
+    builds: tuple[Build, ...] = ()
+    """Kernels that host code compiled ahead of their launch, in either call."""
     fault: Fault | None = None
 
 

@@ -7,7 +7,7 @@ the rest (aliasing, attributes, operators) as evidence against a candidate, neve
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
@@ -50,6 +50,7 @@ from workbench.isolation.context import JobContext
 from workbench.isolation.tensors import from_blob, to_blob
 from workbench.isolation.wire import Blob
 from workbench.kernels.host_state import CallCounter, host_state, kept_tensors
+from workbench.kernels.records import Build
 from workbench.kernels.standin_tensors import move_to_gpu, on_host
 
 FILE = "kernel.py"
@@ -59,13 +60,20 @@ class Loaded:
     """The candidate between two calls."""
 
     def __init__(
-        self, model: nn.Module, file: Path, clock: Clock, device: str, target: str
+        self,
+        model: nn.Module,
+        file: Path,
+        clock: Clock,
+        device: str,
+        target: str,
+        builds: Sequence[Build] = (),
     ) -> None:
         self.model = model
         self.file = file
         self.clock = clock
         self.device = device
         self.target = target
+        self.builds = builds
         self.interpreted = device == "cpu"
         """Whether its kernels are interpreted, because there is no GPU."""
         self.pristine: dict[str, torch.Tensor] = {}
@@ -137,13 +145,18 @@ def open_candidate(
     try:
         # Inside the block: libdevice functions are bound when the file imports them.
         interpreted = bench.device == "cpu"
-        with carried_out(interpreted=interpreted, target=message.target, source=str(file)):
+        with carried_out(
+            interpreted=interpreted,
+            target=message.target,
+            source=str(file),
+            builds=message.builds,
+        ):
             module = _load(file)
             torch.manual_seed(message.build_seed)
             model: nn.Module = applied(module.ModelNew, init)
         model = model.to(bench.device)
         move_to_gpu(model)
-        loaded = Loaded(model, file, clock, bench.device, message.target)
+        loaded = Loaded(model, file, clock, bench.device, message.target, message.builds)
         entries = tuple(entry(name, tensor) for name, tensor in loaded.state().items())
     except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
         return encode(Opened(raised=raised_by(fault, file))), []
@@ -248,6 +261,7 @@ def _run(
                 message.mode,
                 interpreted=loaded.interpreted,
                 target=loaded.target,
+                builds=loaded.builds,
                 source=str(loaded.file),
                 order_seed=message.order_seed,
                 config=message.config,

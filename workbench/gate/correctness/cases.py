@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from workbench.kernels.records import Build
 from workbench.problems.records import Layout
 
 SEED_BYTES = 16
@@ -123,6 +124,8 @@ class TrialSettings(Struct, frozen=True, kw_only=True):
     target: str
     layouts: Sequence[Layout] = ()
     """Layouts of inputs that the problem allows besides its own."""
+    builds: tuple[Build, ...] = ()
+    """What host code is told that compiles a kernel ahead of its launch."""
     ghost: bool = True
     """Also make a call whose launches are no-ops."""
     patience: float | None = None

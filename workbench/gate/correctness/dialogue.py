@@ -17,7 +17,7 @@ from workbench.gate.correctness.asking import (
     cap_device,
     decoded,
 )
-from workbench.gate.correctness.cases import Call
+from workbench.gate.correctness.cases import Call, TrialSettings
 from workbench.gate.correctness.protocol import (
     Compare,
     Compared,
@@ -72,7 +72,7 @@ class Dialogue:
         return self._candidate.device_use()
 
     def open(
-        self, problem: OpenReference, source: str, target: str, *, held_calls: int
+        self, problem: OpenReference, source: str, settings: TrialSettings, *, held_calls: int
     ) -> tuple[Reference, Opened]:
         """Build the reference and the candidate at one shape; on a GPU cap the latter's memory.
 
@@ -84,7 +84,11 @@ class Dialogue:
             self._budget = max(self._budget, device_budget(reference, held_calls))
             cap_device(self._candidate, self._budget)
         message = OpenCandidate(
-            source=source, init=reference.init, build_seed=problem.build_seed, target=target
+            source=source,
+            init=reference.init,
+            build_seed=problem.build_seed,
+            target=settings.target,
+            builds=settings.builds,
         )
         reply = self._candidate_call("open_candidate", message, init, seconds=self._open_seconds)
         return reference, decoded(reply, Opened)

@@ -15,6 +15,7 @@ from workbench.gate.correctness.verdicts import Wrong
 from workbench.gate.gpu_workers import CALL_SECONDS, CANDIDATE_BYTES
 from workbench.gate.records import Blame, Evidence, Finding, Outcome, Stage, StageReport
 from workbench.isolation.worker import Worker
+from workbench.kernels.records import Build
 from workbench.problems.records import Problem, Shape
 
 _ORDERS = 2
@@ -67,6 +68,8 @@ class CorrectnessSettings(Struct, frozen=True, kw_only=True):
     """None: the candidate runs in Triton's interpreter."""
     target: str = "sm90"
     """The GPU that host code is shown, where there is none."""
+    builds: tuple[Build, ...] = ()
+    """What the compiler made of kernels that host code compiles ahead, at these shapes."""
     call_seconds: float = CALL_SECONDS
     """Deadline of one call of the candidate."""
     open_seconds: float = 60.0
@@ -115,6 +118,7 @@ class Findings:
                     interpreted=interpreted,
                     repeats=_ORDERS if interpreted else repeats,
                     target=settings.target,
+                    builds=settings.builds,
                     layouts=self._problem.layouts,
                     patience=self._patience() if interpreted else None,
                 ),
@@ -169,6 +173,7 @@ class Findings:
                 repeats=1,
                 ghost=False,
                 target=self._settings.target,
+                builds=self._settings.builds,
             ),
         )
         found, self.findings = self.findings, []

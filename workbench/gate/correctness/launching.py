@@ -1,12 +1,13 @@
 """How a candidate's launches are executed: normally, in another order, or not at all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from workbench.gate.correctness.protocol import Mode
+from workbench.kernels.records import Build
 
 if TYPE_CHECKING:  # it needs triton, which a compiled candidate imports for itself
     from workbench.kernels.interpret_branches import BranchOutcomes
@@ -28,7 +29,7 @@ def branch_outcomes() -> "BranchOutcomes":
 
 
 @contextmanager
-def carried_out(
+def carried_out(  # noqa: PLR0913 -- how launches are run, and what host code is shown
     mode: Mode = Mode.PLAIN,
     *,
     interpreted: bool,
@@ -37,16 +38,18 @@ def carried_out(
     order_seed: int = 0,
     config: int = 0,
     branches: "BranchOutcomes | None" = None,
+    builds: Sequence[Build] = (),
 ) -> Iterator[Launched]:
     """Run the body's launches in `mode`, autotuned kernels in configuration `config`.
 
     The interpreter checks every access against the tensor that its pointer came from and raises the
     faults of `workbench.kernels.faults`; `target` is the GPU that host code is shown, and `source`
-    the candidate's file. `branches` records the outcomes of branches on loaded values.
+    the candidate's file. `branches` records the outcomes of branches on loaded values;
+    `builds` answer host code that compiles a kernel ahead of its launch.
     """
     how: AbstractContextManager[Launched]
     if interpreted:
-        how = _interpreted(mode, target, source, order_seed, config, branches)
+        how = _interpreted(mode, target, source, order_seed, config, branches, builds)
     elif mode is Mode.GHOST:
         how = _nothing_runs()
     else:
@@ -63,6 +66,7 @@ def _interpreted(
     order_seed: int,
     config: int,
     branches: "BranchOutcomes | None",
+    builds: Sequence[Build],
 ) -> Iterator[Launched]:
     """Run the body's launches in the interpreter."""
     from workbench.gate.correctness.apart import ApartWatch, PatientWatch
@@ -77,6 +81,7 @@ def _interpreted(
         ghost=mode is Mode.GHOST,
         stands_for=known(target),
         config=config,
+        builds=builds,
         watch=ApartWatch if apart else PatientWatch,
         source=source,
         branches=branches,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.gate.correctness.cases import Case, Poison
 from workbench.gate.correctness.nest import Nest
-from workbench.kernels.records import OutOfBounds, Way
+from workbench.kernels.records import Build, OutOfBounds, Way
 from workbench.problems.records import Constant, Layout, Precision, Selection, Tolerance
 
 
@@ -199,6 +199,8 @@ class OpenCandidate(Struct, frozen=True, kw_only=True):
     build_seed: int
     target: str
     """Name of the GPU that host code is shown, where there is none."""
+    builds: tuple[Build, ...] = ()
+    """What host code is told that compiles a kernel ahead of its launch."""
 
 
 class PutWeights(Struct, frozen=True, kw_only=True):

@@ -93,7 +93,7 @@ class Trial:
         # How many calls a plan has does not hang on what is not yet known of the inputs.
         most = self._plan(floats=True)
         reference, opened = self._dialogue.open(
-            problem, source, self.settings.target, held_calls=len(most)
+            problem, source, self.settings, held_calls=len(most)
         )
         if opened.raised is not None:
             raise Wrong([self._explain(opened.raised, "building ModelNew")])

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from workbench.gate.correctness.trial import MOST_CONFIGS
 from workbench.gate.records import Evidence, Finding
-from workbench.kernels.records import Launch
+from workbench.kernels.records import Build, Launch
 from workbench.kernels.requests import Traced
 
 
@@ -27,6 +27,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     launches: tuple[Launch, ...]
     """Launches recorded at the full shape."""
     seed: bytes
+    builds: tuple[Build, ...] = ()
+    """What host code is told that compiles a kernel ahead of its launch."""
 
     @property
     def configs(self) -> dict[str, int]:

@@ -105,6 +105,7 @@ def look(
             init=init_specs(full),
             inputs=input_specs(full),
             configs=setting.configs,
+            builds=setting.builds,
             sample_seed=derive(setting.seed, full.shape, "programs"),
         )
     except NoSpec as reason:

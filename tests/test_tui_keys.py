@@ -1,4 +1,4 @@
-"""The key table is the truth: each key does something where it is keys_of, and help tells it."""
+"""The key table is the truth: each key does something where it works, and help lists it."""
 
 import pytest
 from fake_client import waiting

@@ -34,6 +34,9 @@ WITHOUT: dict[str, Cards] = {
 }
 """The form of cards by what an ablation takes from them."""
 
+Key = tuple[str, Cards, str, int]
+"""Which trial: workload, form of the cards, way and number."""
+
 
 class Trial(Struct, frozen=True, kw_only=True):
     """One run from a naive kernel, and how its best kernel stands beside the expert."""
@@ -55,6 +58,14 @@ class Trial(Struct, frozen=True, kw_only=True):
     """Transitions until the best kernel was there, rejected ones included."""
     gpu_seconds: float
     """GPU-seconds for these steps."""
+    gpu_spent: float | None = None
+    """GPU-seconds for all that it did: steps after the best one, last looks, thrown away work and
+    its verdict beside the expert. None in files that are older than it."""
+    seconds: float | None = None
+    """Wall seconds from its beginning to its end, everything and all waiting counted. None in older
+    files."""
+    device: str = ""
+    """Name of the GPU that judged it; empty for none, and in older files."""
     session: str
     """Empty for a leap, which is no session."""
     identical: bool = False
@@ -75,6 +86,11 @@ class Trial(Struct, frozen=True, kw_only=True):
     why: str = ""
     """Why the trial did not reach the expert; empty if it did."""
 
+    @property
+    def key(self) -> Key:
+        """Which trial it is."""
+        return self.workload, self.cards, self.way, self.number
+
 
 class Summary(Struct, frozen=True, kw_only=True):
     """Trials of one workload with one form of cards."""
@@ -85,6 +101,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     reached: int
     ratio: float | None
     """Median over the trials that have one."""
+    kind: Kind | None = None
+    """Of the ratio; None where all that have one did the expert's very work."""
     steps: float
     gpu_seconds: float
     identical: int = 0
@@ -95,9 +113,14 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Number of refused steps in all trials."""
     cut: int = 0
     """Trials that were cut, which count for nothing else."""
+    seconds: float | None = None
+    """Median wall seconds; None where no trial has them."""
+    device: str = ""
     until: tuple[int, int, float] | None = None
     """Trials, steps and GPU-seconds, one trial after another, until the first reached the expert's
     latency; None where none did."""
+    until_seconds: float | None = None
+    """Wall seconds of these trials; None where one of them has none."""
 
 
 def learned_library(folder: Path, cards: Cards) -> Library:
@@ -167,22 +190,35 @@ def uncarded(steps: Sequence[Instance], library: Library) -> dict[str, str]:
 
 
 def summaries(trials: Sequence[Trial]) -> list[Summary]:
-    """One for each workload and form of cards, in the order of the trials."""
-    groups: dict[tuple[str, Cards], list[Trial]] = {}
+    """One for each workload, form of cards and GPU, in the order of the trials.
+
+    Numbers of two kinds of GPU, or of a GPU and the CPU path, are never put together.
+    """
+    groups: dict[tuple[str, Cards, str], list[Trial]] = {}
     for trial in trials:
-        groups.setdefault((trial.workload, trial.cards), []).append(trial)
-    return [_summary(workload, cards, group) for (workload, cards), group in groups.items()]
+        if trial.state != "cut":
+            groups.setdefault((trial.workload, trial.cards, trial.device), []).append(trial)
+    # Whoever was cut was asked on no GPU yet, and stands with those that were judged.
+    for trial in trials:
+        if trial.state == "cut":
+            mine = [key for key in groups if key[:2] == (trial.workload, trial.cards)]
+            here = (trial.workload, trial.cards, trial.device)
+            groups.setdefault(here if here in mine or not mine else mine[0], []).append(trial)
+    return [_summary(workload, cards, group) for (workload, cards, _), group in groups.items()]
 
 
 def _summary(workload: str, cards: Cards, every: Sequence[Trial]) -> Summary:
     group = [one for one in every if one.state != "cut"]
     ratios = [one.ratio for one in group if one.ratio is not None]
+    seconds = [one.seconds for one in group or every if one.seconds is not None]
+    until = _until(group)
     return Summary(
         workload=workload,
         cards=cards,
         trials=len(group),
         reached=sum(one.reached for one in group),
         ratio=median(ratios) if ratios else None,
+        kind=next((one.kind for one in group if one.kind is not None), None),
         steps=median(one.steps for one in group or every),
         gpu_seconds=median(one.gpu_seconds for one in group or every),
         identical=sum(one.identical for one in group),
@@ -190,7 +226,10 @@ def _summary(workload: str, cards: Cards, every: Sequence[Trial]) -> Summary:
         slower=sum(one.slower for one in group),
         refused=sum(one.refused for one in group),
         cut=len(every) - len(group),
-        until=_until(group),
+        seconds=median(seconds) if seconds else None,
+        device=(group or every)[0].device,
+        until=until,
+        until_seconds=None if until is None else _seconds(group[: until[0]]),
     )
 
 
@@ -203,9 +242,21 @@ def _until(group: Sequence[Trial]) -> tuple[int, int, float] | None:
     return first, sum(one.steps for one in spent), sum(one.gpu_seconds for one in spent)
 
 
+def _seconds(group: Sequence[Trial]) -> float | None:
+    known = [one.seconds for one in group if one.seconds is not None]
+    return sum(known) if len(known) == len(group) else None
+
+
 def newest(trials: Iterable[Trial]) -> list[Trial]:
-    """Each trial as its last line has it, in the order in which trials began."""
-    found = {(one.workload, one.cards, one.way, one.number): one for one in trials}
+    """Each trial as its last line has it, in the order in which trials began.
+
+    What was judged is not undone by a later call of the same trial that was cut.
+    """
+    found: dict[Key, Trial] = {}
+    for one in trials:
+        before = found.get(one.key)
+        if before is None or before.state == "cut" or one.state != "cut":
+            found[one.key] = one
     return list(found.values())
 
 

@@ -5,12 +5,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count, islice
 from pathlib import Path
 
 from msgspec import Struct
 
 from workbench.bench.lineage_ends import Ends
-from workbench.bench.roundtrip import Cards, Trial
+from workbench.bench.roundtrip import Cards, Key, Trial
+from workbench.bench.roundtrip_workload import Workload
 from workbench.engine import events as ev
 from workbench.engine.client import SessionClient
 from workbench.errors import WorkbenchError
@@ -37,8 +39,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     jobs: int
     """Groups of one workload and one form that run side by side."""
     seconds: float | None
-    """For all: an equal share for each group, after which no step begins. A trial is then judged as
-    far as it came."""
+    """For all, everything counted. What is left is shared evenly by the groups that have not
+    begun; a trial ends in time for its verdict, and is judged as far as it came."""
     gpu_seconds: float | None
     """The same, for each group; a leap spends none before its verdict."""
     device: str
@@ -48,6 +50,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     """`both`: a model carries out what no edit does, in trials that ask the gate for each step."""
     usd: float | None = None
     """For the model, in each trial."""
+    kept: frozenset[Key] = frozenset()
+    """Trials that an earlier call judged: new ones take the next free numbers, and so orders."""
 
 
 class Ending:
@@ -80,6 +84,27 @@ class Ending:
             self._sessions.discard(path)
 
 
+class Shares:
+    """The seconds of a run, dealt to its groups as they begin."""
+
+    def __init__(self, end: float | None, groups: int, jobs: int) -> None:
+        """`end` is when all are to be over, by the monotonic clock."""
+        self._end = end
+        self._waiting = groups
+        self._jobs = jobs
+        self._lock = threading.Lock()
+
+    def next(self) -> float | None:
+        """Seconds for a group that begins now; None without a limit.
+
+        `jobs` groups run side by side, so what is left is dealt to rounds of so many.
+        """
+        with self._lock:
+            rounds = -(-self._waiting // self._jobs)
+            self._waiting -= 1
+        return None if self._end is None else max(0.0, (self._end - time.monotonic()) / rounds)
+
+
 class Clock:
     """What a group of trials has spent."""
 
@@ -89,10 +114,13 @@ class Clock:
         self._gpu_seconds = gpu_seconds
         self.gpu_spent = 0.0
 
-    @property
-    def over(self) -> str:
-        """Which limit is met, in words; empty while none is."""
-        if self._seconds is not None and time.monotonic() >= self._began + self._seconds:
+    def over(self, reserve: float = 0.0) -> str:
+        """Which limit is met, in words; empty while none is.
+
+        `reserve` are seconds to keep back for what has to follow.
+        """
+        left, _ = self.left
+        if self._seconds is not None and left is not None and left <= reserve:
             return f"{self._seconds:.0f} s"
         if self._gpu_seconds is not None and self.gpu_spent >= self._gpu_seconds:
             return f"{self._gpu_seconds:g} GPU-seconds"
@@ -104,7 +132,7 @@ class Clock:
         gpu = None if self._gpu_seconds is None else self._gpu_seconds - self.gpu_spent
         if self._seconds is None:
             return None, gpu
-        return max(1.0, self._began + self._seconds - time.monotonic()), gpu
+        return self._began + self._seconds - time.monotonic(), gpu
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -112,13 +140,14 @@ class Group(Struct, frozen=True, kw_only=True):
 
     ask: Ask
     ends: Ends
+    workload: Workload
+    """What it shares with the other forms of the cards."""
     naive: Path
     form: Cards
     library: Library
     way: Way | None
     """The longest that the recorded lineages have from the naive kernel."""
-    seconds: float | None
-    """Its share, from its own beginning on."""
+    shares: Shares
     tell: Tell
     note: Callable[[Trial | None], None]
     """Hears of every trial, after each step and at its end; of None when the group ends."""
@@ -129,13 +158,13 @@ class Group(Struct, frozen=True, kw_only=True):
         """Whether the cards still say when: a way rests on scopes and requirements."""
         return self.form not in {"no conditions", "bare"}
 
-    def clock(self) -> Clock:
-        """A clock that starts now."""
-        return Clock(self.seconds, self.ask.gpu_seconds)
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers of the trials that are asked for; each seeds its own order of the cards."""
+        way = "leap" if self.ask.leap else "steps"
+        free = (n for n in count(1) if (self.ends.problem, self.form, way, n) not in self.ask.kept)
+        return tuple(islice(free, self.ask.trials))
 
-    def numbers(self, clock: Clock) -> Iterator[int]:
-        """Numbers of the trials that still begin within the limits; each seeds its own order."""
-        for number in range(1, self.ask.trials + 1):
-            if clock.over or self.ending.asked:
-                return
-            yield number
+    def clock(self) -> Clock:
+        """A clock for its share, which starts now."""
+        return Clock(self.shares.next(), self.ask.gpu_seconds)

@@ -2,19 +2,24 @@
 
 import queue
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from msgspec import structs
+
 from workbench.bench.lineage_ends import ends_of
 from workbench.bench.roundtrip import Cards, Trial, learned_library
-from workbench.bench.roundtrip_group import Ask, Ending, Group, Tell
-from workbench.bench.roundtrip_tries import leaps, runs
+from workbench.bench.roundtrip_group import Ask, Ending, Group, Shares, Tell
+from workbench.bench.roundtrip_tries import leaps, request_of, runs
+from workbench.bench.roundtrip_workload import Workload
 from workbench.engine import events as ev
 from workbench.engine.interrupting import Interruption, Stopped
 from workbench.engine.lineages import line_of
 from workbench.search.retrieval import Recorded, retrieve
 from workbench.session.bundle import recorded
+from workbench.session.records import Budget
 from workbench.skills.library import Library
 from workbench.skills.records import Card
 
@@ -26,6 +31,7 @@ def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
     signal ends all trials after their running step, and they stay so. Raises WorkbenchError for
     what is no lineage, a problem that is not shipped, cards or a device that cannot be used.
     """
+    end = None if ask.seconds is None else time.monotonic() + ask.seconds
     found: queue.Queue[Trial | None] = queue.Queue()
     ending = Ending()
     with (
@@ -33,7 +39,7 @@ def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
         ThreadPoolExecutor(max_workers=ask.jobs) as side,
         Interruption() as signals,
     ):
-        groups = list(_groups(ask, tell, Path(scratch), found, ending))
+        groups = list(_groups(ask, tell, Path(scratch), found, ending, end))
         running = [side.submit(_run, group) for group in groups]
         try:
             for _ in running:
@@ -46,26 +52,36 @@ def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
 
 
 def _groups(
-    ask: Ask, tell: Tell, scratch: Path, found: "queue.Queue[Trial | None]", ending: Ending
+    ask: Ask,
+    tell: Tell,
+    scratch: Path,
+    found: "queue.Queue[Trial | None]",
+    ending: Ending,
+    end: float | None,
 ) -> Iterator[Group]:
     libraries = _differing(ask, tell)
     lines = [_line(lineage, learned_library(ask.cards, "whole")) for lineage in ask.lineages]
-    rounds = -(-len(ask.lineages) * len(libraries) // ask.jobs)
+    shares = Shares(end, len(ask.lineages) * len(libraries), ask.jobs)
     for place, lineage in enumerate(ask.lineages):
         with recorded(lineage) as store:
             ends = ends_of(lineage, store)
         naive = scratch / f"{place}.py"
         naive.write_text(ends.naive, encoding="utf-8")
         ways = retrieve(lines, lines[place].place)
+        # Modeled and measured times cannot be compared: a modeled expert is judged on the CPU path.
+        where = ask if ends.measured else structs.replace(ask, device="cpu")
+        request = request_of(where, ends, naive, "leap", Budget(steps=ask.steps))
+        workload = Workload(ends, request, tell, users=len(libraries))
         for form, library in libraries.items():
             yield Group(
                 ask=ask,
                 ends=ends,
+                workload=workload,
                 naive=naive,
                 form=form,
                 library=library,
                 way=ways[0] if ways else None,
-                seconds=None if ask.seconds is None else ask.seconds / rounds,
+                shares=shares,
                 tell=tell,
                 note=found.put,
                 ending=ending,
@@ -94,7 +110,10 @@ def _run(group: Group) -> None:
         for trial in leaps(group) if group.ask.leap else runs(group):
             group.note(trial)
     finally:
-        group.note(None)
+        try:
+            group.workload.leave()
+        finally:
+            group.note(None)
 
 
 def _differing(ask: Ask, tell: Tell) -> dict[Cards, Library]:

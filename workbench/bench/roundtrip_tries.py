@@ -1,8 +1,7 @@
 """One trial of `bench roundtrip`: a leap or a session from a naive kernel, and how it ended."""
 
-import tempfile
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import structs
@@ -10,57 +9,76 @@ from msgspec import structs
 from workbench.bench.leaps import Ground, Leap, leap
 from workbench.bench.lineage_ends import Ends
 from workbench.bench.roundtrip import Trial, lacking, uncarded
-from workbench.bench.roundtrip_group import Clock, Group, Tell
+from workbench.bench.roundtrip_group import Ask, Clock, Group, Tell
 from workbench.engine import events as ev
 from workbench.engine.create import RunRequest, create_session
+from workbench.engine.history import total_cost
 from workbench.engine.holding import Held, Yardstick
-from workbench.engine.looking import Look, looking
 from workbench.engine.serve import serve_session
 from workbench.engine.workplace import SessionWorkplace
 from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Stage, Verdict
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import target
-from workbench.problems.load import load_problem
-from workbench.problems.records import Problem
 from workbench.session.records import Answer, Budget, Mode, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.library import Library
 
 
 def leaps(group: Group) -> Iterator[Trial]:
-    """Trials by leaps: they share what the CPU path said of a kernel, and nothing that a GPU said.
+    """Trials by leaps: they share the workload's judge, and what the CPU path said of a kernel.
 
-    One that a limit ends is judged as far as it came; one that a signal ends is not.
+    One that a limit ends is judged as far as it came, in seconds that are kept back for it; one
+    that a signal ends is not.
     """
-    problem = load_problem(group.ends.problem)
-    device = group.ask.device if group.ends.measured else "cpu"
     clock = group.clock()
-    with (
-        looking(problem, target(group.ends.target)) as look,
-        _workplace(group, device) as there,
-    ):
-        ground = _ground(group, problem, look)
-        elsewhere = device == "cpu" and group.ends.measured
-        expert = Yardstick(there, group.ends.expert, group.ends.report, elsewhere=elsewhere)
-        judged: dict[str, Held] = {}
-        for number in group.numbers(clock):
-            made = _leap(group, ground, clock, number)
-            if group.ending.asked:
-                yield _so_far(group, number, made)
-                return
-            sha = normalized_sha256(made.source)
-            again = sha in judged
-            if not again:
-                judged[sha] = expert.hold(made.source)
-                clock.gpu_spent += judged[sha].report.gpu_seconds
-            yield within(_leapt(group, number, made, judged[sha], again=again), clock.over)
+    group.workload.open()
+    judged = set[str]()
+    for place, number in enumerate(group.numbers):
+        began = time.monotonic()
+        if group.ending.asked or (limit := clock.over(group.workload.price)):
+            left = group.ask.trials - place
+            yield _not_begun(group, number, left, "a signal" if group.ending.asked else limit)
+            return
+        made = _leap(group, clock, number, began)
+        limit = clock.over(group.workload.price)
+        if group.ending.asked:
+            yield _so_far(group, number, made, began)
+            return
+        found = group.workload.hold(made.source)
+        sha = normalized_sha256(made.source)
+        trial = _leapt(group, number, made, found, began=began, again=sha in judged)
+        judged.add(sha)
+        clock.gpu_spent += trial.gpu_seconds
+        yield within(trial, limit)
 
 
-def _ground(group: Group, problem: Problem, look: Look) -> Ground:
+def _not_begun(group: Group, number: int, left: int, limit: str) -> Trial:
+    """A row for trials that had no time, so that no table leaves their form out."""
+    price = group.workload.price
+    takes = f", and a verdict takes about {price:.0f} s" if price and "s" in limit else ""
+    which = f"trial {number}" if left == 1 else f"trials {number} to {number + left - 1}"
+    return Trial(
+        workload=group.ends.problem,
+        number=number,
+        cards=group.form,
+        way="leap" if group.ask.leap else "steps",
+        state="cut",
+        reached=False,
+        ratio=None,
+        kind=None,
+        steps=0,
+        gpu_seconds=0.0,
+        session="",
+        why=f"{which} not begun: ended by {limit}{takes}",
+    )
+
+
+def _ground(group: Group) -> Ground:
+    problem = group.workload.problem
     return Ground(
         library=group.library,
-        look=look,
+        look=group.workload.look(),
         target=target(group.ends.target),
         problem=problem.name,
         family=problem.family,
@@ -70,18 +88,19 @@ def _ground(group: Group, problem: Problem, look: Look) -> Ground:
     )
 
 
-def _leap(group: Group, ground: Ground, clock: Clock, number: int) -> Leap:
+def _leap(group: Group, clock: Clock, number: int, began: float) -> Leap:
     """A leap, told after each of its steps."""
 
     def goes_on(made: Leap) -> bool:
-        group.note(_so_far(group, number, made))
-        return not clock.over and not group.ending.asked
+        group.note(_so_far(group, number, made, began))
+        return not clock.over(group.workload.price) and not group.ending.asked
 
-    return leap(ground, group.ends.naive, number, group.ask.steps, goes_on)
+    return leap(_ground(group), group.ends.naive, number, group.ask.steps, goes_on)
 
 
-def _so_far(group: Group, number: int, made: Leap) -> Trial:
-    """A leap that nobody has judged yet."""
+def _so_far(group: Group, number: int, made: Leap, began: float) -> Trial:
+    """A leap that nobody has judged yet; it `began` at a time of the monotonic clock."""
+    seconds = time.monotonic() - began
     return Trial(
         workload=group.ends.problem,
         number=number,
@@ -93,12 +112,14 @@ def _so_far(group: Group, number: int, made: Leap) -> Trial:
         kind=None,
         steps=made.tried,
         gpu_seconds=0.0,
+        gpu_spent=0.0,
+        seconds=seconds,
         session="",
         refused=len(made.refused),
         along=group.way.lineage if group.way and group.conditioned else "",
         taken=made.taken,
         kernel=made.source,
-        why=f"cut after {made.tried} edits, before a verdict; {_took(made)}",
+        why=f"cut after {made.tried} edits and {seconds:.0f} s, before a verdict; {_took(made)}",
     )
 
 
@@ -118,41 +139,40 @@ def within(trial: Trial, limit: str) -> Trial:
     return structs.replace(trial, state="limit" if limit else "ended", why=why)
 
 
-@contextmanager
-def _workplace(group: Group, device: str) -> Iterator[SessionWorkplace]:
-    """A workplace of a session that is not kept."""
-    with tempfile.TemporaryDirectory(prefix="workbench-leap-") as scratch:
-        budget = Budget(steps=group.ask.steps)
-        path = create_session(_request(group, "leap", device, budget, Path(scratch)))
-        store = SessionStore.open(path)
-        place = SessionWorkplace(store, store.settings(), None, group.tell, may_resize=False)
-        try:
-            yield place
-        finally:
-            place.close()
+def _leapt(
+    group: Group, number: int, made: Leap, found: Held, *, began: float, again: bool
+) -> Trial:
+    """A trial; a kernel that an earlier one of its form came to is not asked about `again`.
 
-
-def _leapt(group: Group, number: int, made: Leap, found: Held, *, again: bool) -> Trial:
-    """A trial; a kernel that an earlier one came to is not asked about `again`."""
+    What another form came to was judged once, and costs either form what that verdict took.
+    """
     report = found.report
     why = [report.says, *_lacks(group.ends, made.source, group.library), _took(made)]
     if made.refused:
         why.append(f"refused: {', '.join(made.refused)}")
     if made.idle:
         why.append(f"nothing to do for {', '.join(made.idle)}")
+    spent = 0.0 if again else report.gpu_seconds
     return structs.replace(
-        _so_far(group, number, made),
+        _so_far(group, number, made, began),
         state="ended",
         reached=found.reached,
         ratio=found.ratio,
         kind=found.kind,
-        gpu_seconds=0.0 if again else report.gpu_seconds,
+        gpu_seconds=spent,
+        gpu_spent=spent,
+        device=_gpu(report),
         identical=found.identical and found.reached,
         wrong=int(_against(report, Stage.CORRECTNESS)),
         slower=int(not found.reached and report.stage is Stage.PROFILE),
         refused=len(made.refused) + _against(report, Stage.POLICY, Stage.COMPILE),
         why="" if found.reached else "; ".join(why),
     )
+
+
+def _gpu(report: GateReport) -> str:
+    """Name of the GPU that measured; empty for the CPU path."""
+    return "" if report.device == "cpu" else report.device
 
 
 def _against(report: GateReport, *stages: Stage) -> bool:
@@ -173,23 +193,35 @@ def _lacks(ends: Ends, source: str, library: Library) -> list[str]:
 def runs(group: Group) -> Iterator[Trial]:
     """Trials that ask the gate for each step, in sessions that are kept."""
     clock = group.clock()
-    for number in group.numbers(clock):
+    for place, number in enumerate(group.numbers):
+        if group.ending.asked or (limit := clock.over(group.workload.price)):
+            left = group.ask.trials - place
+            yield _not_begun(group, number, left, "a signal" if group.ending.asked else limit)
+            return
         trial = _run(group, number, clock)
-        clock.gpu_spent += trial.gpu_seconds
+        clock.gpu_spent += trial.gpu_spent or 0.0
         yield trial
 
 
 def _run(group: Group, number: int, clock: Clock) -> Trial:
+    began = time.monotonic()
     stem = f"roundtrip-{group.ends.problem}-{group.form}".replace(" ", "-")
     seconds, gpu = clock.left
     ask = group.ask
+    if seconds is not None:
+        # The comparison with the expert follows the run.
+        seconds = max(1.0, seconds - group.workload.price)
     budget = Budget(steps=ask.steps, usd=ask.usd, gpu_seconds=gpu, wall_seconds=seconds)
-    path = create_session(_request(group, stem, ask.device, budget, ask.sessions))
+    path = create_session(request_of(group.ask, group.ends, group.naive, stem, budget))
+
+    def so_far() -> Trial:
+        took = time.monotonic() - began
+        return structs.replace(_committed(group, number, path), seconds=took)
 
     def hear(event: ev.AnyEvent) -> None:
         group.tell(event)
         if isinstance(event, ev.TransitionCommitted) and event.number > 0:
-            group.note(_committed(group, number, path))
+            group.note(so_far())
 
     with group.ending.running(path):
         ended = serve_session(
@@ -200,24 +232,25 @@ def _run(group: Group, number: int, clock: Clock) -> Trial:
             ),
         )
     if group.ending.asked:
-        return _committed(group, number, path)
+        return so_far()
     limit = ended.says if ended.how == "budget" else ""
-    return within(_judged(group, number, path, ended), limit)
+    judged = within(_judged(group, number, path, ended), limit)
+    return structs.replace(judged, seconds=time.monotonic() - began)
 
 
-def _request(group: Group, stem: str, device: str, budget: Budget, folder: Path) -> RunRequest:
-    ask, ends = group.ask, group.ends
+def request_of(ask: Ask, ends: Ends, naive: Path, stem: str, budget: Budget) -> RunRequest:
+    """A session from the naive kernel, on the device that was asked for."""
     return RunRequest(
         problem=ends.problem,
-        kernel=group.naive,
+        kernel=naive,
         mode=Mode.AUTO,
-        device=device,
-        target=ends.target if device == "cpu" else ask.target,
+        device=ask.device,
+        target=ends.target if ask.device == "cpu" else ask.target,
         budget=budget,
         proposer=ask.proposer,
         name="",
         stem=stem,
-        sessions=folder,
+        sessions=ask.sessions,
     )
 
 
@@ -240,12 +273,20 @@ def _committed(group: Group, number: int, path: Path) -> Trial:
         kind=None,
         steps=len(gates),
         gpu_seconds=sum(t.cost.gpu_seconds for t in every if t.number > 0),
+        gpu_spent=_spent(store, every),
+        device="" if store.settings().device_index is None else store.settings().device,
         session=path.name,
         wrong=sum(_against(one, Stage.CORRECTNESS) for one in gates),
         slower=sum(_against(one, Stage.PROFILE) for one in gates),
         refused=sum(_against(one, Stage.POLICY, Stage.COMPILE) for one in gates),
         why=f"cut after {len(gates)} steps, before it was compared; best so far {so_far}",
     )
+
+
+def _spent(store: SessionStore, every: Sequence[Transition]) -> float:
+    """GPU-seconds of a session: its seed, every step, last looks, and what was thrown away."""
+    beside = (spend.cost for spend in store.overview().spends)
+    return total_cost([*(t.cost for t in every), *beside]).gpu_seconds
 
 
 def _judged(group: Group, number: int, path: Path, ended: ev.RunEnded) -> Trial:
@@ -259,14 +300,16 @@ def _judged(group: Group, number: int, path: Path, ended: ev.RunEnded) -> Trial:
     found = _held(store, group.ends, source, group.tell)
     spent = [t for t in every if 0 < t.number <= best]
     why = _why(group, source, every, found.report, ended)
+    so_far = _committed(group, number, path)
     return structs.replace(
-        _committed(group, number, path),
+        so_far,
         state="ended",
         reached=found.reached,
         ratio=found.ratio,
         kind=found.kind,
         steps=len(spent),
         gpu_seconds=sum(t.cost.gpu_seconds for t in spent),
+        gpu_spent=(so_far.gpu_spent or 0.0) + found.report.gpu_seconds,
         identical=found.identical and found.reached,
         why="" if found.reached else why,
     )

@@ -12,7 +12,7 @@ from workbench.cli.say import Exit, note
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
-    from workbench.bench.roundtrip import Summary, Trial
+    from workbench.bench.roundtrip import Key, Summary, Trial
     from workbench.bench.roundtrip_group import Ask
 
 
@@ -35,6 +35,9 @@ def roundtrip(  # every choice of one experiment
         list[str] | None,
         typer.Option(help="Also with cards without: conditions, anchors, risks or all of them."),
     ] = None,
+    whole: Annotated[
+        bool, typer.Option(help="--no-whole: only with the cards of --without.")
+    ] = True,
     leap: Annotated[
         bool, typer.Option("--leap", help="One verdict a trial, not one a step: saves the GPU.")
     ] = False,
@@ -42,7 +45,7 @@ def roundtrip(  # every choice of one experiment
     wall_seconds: Annotated[
         float | None,
         typer.Option(
-            min=0, help="Seconds in all; a trial is then judged as far as it came, in some more."
+            min=0, help="Seconds in all, verdicts too; a trial is judged as far as it came by then."
         ),
     ] = None,
     gpu_seconds: Annotated[
@@ -56,7 +59,10 @@ def roundtrip(  # every choice of one experiment
     recorded: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Print what was kept before.")
     ] = None,
-    keep: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep every trial.")] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep every trial, after those that the file has."),
+    ] = None,
     device: options.Device = "auto",
     target: options.Target = "",
     sessions: options.Sessions = None,
@@ -66,13 +72,14 @@ def roundtrip(  # every choice of one experiment
 
     Every trial that stays slower is explained. `--without all` is the ablation: what a plain list
     of tricks reaches. `--keep` has every trial after each of its steps, so that a run that is
-    killed keeps what it has. Exits with 1 unless all reached it with whole cards.
+    killed keeps what it has; several calls make one file, which `--from` prints as one table. Exits
+    with 1 unless all reached it with whole cards.
     """
     from workbench.bench.roundtrip import WITHOUT, read_trials
     from workbench.bench.roundtrip_group import Ask
     from workbench.engine.sessions import find_session, sessions_folder
 
-    _check(without or [], proposer, leap=leap)
+    _check(without or [], proposer, leap=leap, whole=whole)
     if recorded is not None:
         found = list(kept(read_trials(recorded), recorded, "workbench bench roundtrip --keep"))
         for trial in found:
@@ -87,7 +94,7 @@ def roundtrip(  # every choice of one experiment
             cards=cards,
             trials=trials,
             steps=steps,
-            forms=("whole", *(WITHOUT[name] for name in without or ())),
+            forms=(*(("whole",) if whole else ()), *(WITHOUT[name] for name in without or ())),
             leap=leap,
             jobs=jobs,
             seconds=wall_seconds,
@@ -97,6 +104,7 @@ def roundtrip(  # every choice of one experiment
             sessions=folder,
             proposer=proposer,
             usd=usd,
+            kept=_judged(keep),
         )
         found = _tried(ask, keep, json=json)
     else:
@@ -110,13 +118,26 @@ def roundtrip(  # every choice of one experiment
         raise typer.Exit(Exit.NO)
 
 
-def _check(without: "list[str]", proposer: str, *, leap: bool) -> None:
+def _judged(keep: Path | None) -> "frozenset[Key]":
+    """Trials that a file already has a verdict on."""
+    from workbench.bench.roundtrip import read_trials
+
+    if keep is None or not keep.exists():
+        return frozenset()
+    return frozenset(one.key for one in read_trials(keep) if one.state != "cut")
+
+
+def _check(without: "list[str]", proposer: str, *, leap: bool, whole: bool) -> None:
     from workbench.bench.roundtrip import WITHOUT
 
     unknown = [name for name in without if name not in WITHOUT]
     if unknown:
         raise WorkbenchError(
             f"cards have no {unknown[0]}", where="--without", todo=f"one of {', '.join(WITHOUT)}"
+        )
+    if not whole and not without:
+        raise WorkbenchError(
+            "there are no cards to try", where="--no-whole", todo="say which, with --without"
         )
     if leap and proposer != "skills":
         raise WorkbenchError(
@@ -127,38 +148,42 @@ def _check(without: "list[str]", proposer: str, *, leap: bool) -> None:
 
 
 def _tried(ask: "Ask", keep: Path | None, *, json: bool) -> "list[Trial]":
-    """Every trial, shown at its end and kept after each step."""
+    """Every trial, shown at its end and kept after each step.
+
+    Where a fault ends the run, what it has is shown before.
+    """
+    from workbench.bench import lines
     from workbench.bench.roundtrip import newest
     from workbench.bench.roundtrip_run import run_trials
     from workbench.engine.telling import tell
 
     every: list[Trial] = []
-    for trial in run_trials(ask, lambda event: _hear(tell(event), json=json)):
-        every.append(trial)
-        _keep(keep, trial, first=len(every) == 1)
-        if trial.state != "cut":
-            _show(trial, json=json)
-    found = newest(every)
+    try:
+        for trial in run_trials(ask, lambda event: _hear(tell(event), json=json)):
+            every.append(trial)
+            if keep is not None:
+                lines.append(keep, trial)
+            if trial.state != "cut":
+                _show(trial, json=json)
+    except WorkbenchError:
+        _cut(newest(every), json=json)
+        if every and not json:
+            _foot(newest(every))
+        raise
+    _cut(newest(every), json=json)
+    return newest(every)
+
+
+def _cut(found: "list[Trial]", *, json: bool) -> None:
     for trial in found:
         if trial.state == "cut":
             _show(trial, json=json)
-    return found
 
 
 def _hear(line: object, *, json: bool) -> None:
     says = getattr(line, "says", "")
     if says and not json:
         note(says)
-
-
-def _keep(file: Path | None, trial: "Trial", *, first: bool) -> None:
-    from workbench.bench import lines
-
-    if file is None:
-        return
-    if first:
-        file.unlink(missing_ok=True)
-    lines.append(file, trial)
 
 
 def _show(trial: "Trial", *, json: bool) -> None:
@@ -169,9 +194,10 @@ def _show(trial: "Trial", *, json: bool) -> None:
     if trial.identical:
         ratio = "the very work"
     word = "reached" if trial.reached else "cut" if trial.state == "cut" else "slower"
+    took = "" if trial.seconds is None else f", {trial.seconds:.0f} s"
     emit.text(
         f"{trial.workload:<16} {trial.cards:<13} {trial.number:>3}  {word:<8} {ratio:<16} "
-        f"{trial.steps} steps, {trial.gpu_seconds:.1f} GPU-s  {trial.session}"
+        f"{trial.steps} steps, {trial.gpu_seconds:.1f} GPU-s{took}  {trial.session}".rstrip()
     )
     if trial.why:
         emit.text(f"{'':<35}{trial.why}")
@@ -181,7 +207,9 @@ def _foot(found: "list[Trial]") -> None:
     from workbench.bench.roundtrip import KLINEAGE, summaries
     from workbench.measure.records import Kind
 
-    for one in summaries(found):
+    rows = summaries(found)
+    emit.text(_HEAD)
+    for one in rows:
         emit.text(_line(one))
     whole = [trial for trial in found if trial.cards == "whole" and trial.state != "cut"]
     reached = sum(trial.reached for trial in whole)
@@ -189,24 +217,36 @@ def _foot(found: "list[Trial]") -> None:
     ways = Counter("by identity" if one.identical else str(one.kind) for one in reached_by)
     how = ", ".join(f"{count} {way}" for way, count in sorted(ways.items())) or "none"
     emit.text(
-        f"{reached} of {len(whole)} trials reached the expert's latency, {how} "
+        f"{reached} of {len(whole)} trials with whole cards reached the expert's latency, {how} "
         f"(KLineage: {KLINEAGE}, measured)"
     )
     if any(trial.kind is Kind.MODELED for trial in found):
         emit.text("modeled times say which steps were found, and nothing of a GPU's latency")
+    if cut := sum(one.cut for one in rows):
+        emit.text(
+            f"{cut} cut before a verdict, which count for nothing; the rows above say how far"
+        )
+
+
+_HEAD = (
+    f"{'workload':<16} {'cards':<13} {'reached':<9} {'identical':>9} {'of expert':>9} {'':<8} "
+    f"{'edits':>6} {'GPU-s':>7} {'s':>6}  {'first reached after':<38} wrong slower refused cut"
+)
 
 
 def _line(one: "Summary") -> str:
+    """A row of the table: medians over judged trials; of cut ones where none was judged."""
     ratio = "-" if one.ratio is None else f"{one.ratio:.3f}x"
-    first = "never reached"
+    seconds = "-" if one.seconds is None else f"{one.seconds:.0f}"
+    first = "-"
     if one.until is not None:
-        trials, steps, seconds = one.until
-        first = f"first after {trials} trials, {steps} edits and {seconds:.1f} GPU-s"
-    by = f" ({one.identical} by identity)" if one.identical else ""
-    if one.cut:
-        by = f"{by}, {one.cut} cut"
+        trials, steps, gpu = one.until
+        first = f"{trials} trials, {steps} edits, {gpu:.1f} GPU-s"
+        if one.until_seconds is not None:
+            first = f"{first}, {one.until_seconds:.0f} s"
     return (
-        f"{one.workload:<16} {one.cards:<13} {one.reached} of {one.trials} reached{by}, median "
-        f"{ratio} of the expert's speed after {one.steps:g} edits and {one.gpu_seconds:.1f} GPU-s; "
-        f"{first}; {one.wrong} wrong, {one.slower} slower, {one.refused} refused"
+        f"{one.workload:<16} {one.cards:<13} {f'{one.reached} of {one.trials}':<9} "
+        f"{one.identical:>9} {ratio:>9} {one.kind or '':<8} "
+        f"{one.steps:>6g} {one.gpu_seconds:>7.1f} {seconds:>6}  "
+        f"{first:<38} {one.wrong:>5} {one.slower:>6} {one.refused:>7} {one.cut:>3}"
     )

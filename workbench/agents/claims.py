@@ -1,8 +1,11 @@
 """Finds quantities that a model's text claims although nothing that it was shown supports them."""
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+
+from workbench.agents import claims_words as words
 
 _UNITS = {
     "\u03bcs": "us",
@@ -14,45 +17,35 @@ _UNITS = {
     "nano": "ns",
     "nsec": "ns",
     "sec": "s",
-    "times": "x",
-    "\u00d7": "x",
-    "fold": "x",
     "cycle": "cycles",
+    "pp": "points",
+    "percentage p": "points",
+    "point": "points",
+    "p": "%",
+    "\uff05": "%",
 }
 """Spellings of units, by their beginning. Sizes of tiles and vectors are no claims, so they have no
 unit here."""
-_WHOLE = (
-    r"(?:the |its |their )?(?:(?:run|kernel)?time|peak|roofline|bandwidth|throughput|latency)\b"
-)
-"""What a share may be of; `half of the row` is a size."""
-_NUMBER = r"(?<![\w.])(\d[\d,_]*(?:\.\d+)?(?:e[+-]?\d+)?)"
-_QUANTITY = re.compile(
-    rf"{_NUMBER}\s*\\?"
-    r"([%\uff05]|pct\b|per[ -]?cents?\b|percentage points?\b"
+_UNIT = re.compile(
+    rf"{words.NUMBER}[\s-]*\\?"
+    r"([%\uff05]|pct\b|per[ -]?cents?\b|percentage[ -]points?\b|pp\b|points?\b"
     r"|[u\u00b5\u03bcmn]s(?:ecs?)?\b|s(?:ec(?:ond)?s?)?\b|(?:micro|milli|nano)sec(?:ond)?s?\b|cycles?\b"
     r"|[kmgtp]i?b(?:it|yte)?s?(?:/s\b| (?:per|a) s(?:ec(?:ond)?)?\b)"
     r"|(?:kilo|mega|giga|tera)b(?:yte|it)s?(?: (?:per|a) |/)s(?:ec(?:ond)?)?\b"
-    r"|[gtp]flops?(?:/s| per second)?\b|-?fold\b"
-    r"|(?:x|\u00d7|times)"
-    r"(?=\s+(?:faster|slower|speed|gain|improvement|win|better|as fast|less time)))",
+    r"|[gtp]flops?(?:/s| per second)?\b)",
     re.IGNORECASE,
 )
-_RATIO = re.compile(r"(?<![\w.])(\d+\.\d+)\s*(x|\u00d7)(?![\w])", re.IGNORECASE)
+_RATIO = re.compile(r"(?<![\w.])(\d+[.,]\d+)\s*(?:x|\u00d7)(?![\w])", re.IGNORECASE)
 """A ratio with digits behind its point: no size has any."""
 _SPEEDUP = re.compile(
-    r"(speed-?up)(?: of| is| by|:| =)? (\d+(?:\.\d+)?)(?![\w.%\s]*[x\u00d7%])", re.IGNORECASE
+    rf"speed-?up(?: of| is| by|:| =)? ~?{words.NUMBER}(?![\w.%\s]*[x\u00d7%])", re.IGNORECASE
 )
-_SHARE = re.compile(rf"(?<![\w.])(0?\.\d+) of {_WHOLE}", re.IGNORECASE)
-_TENS = "ten|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred"
-_ONES = "one|two|three|four|five|six|seven|eight|nine|eleven|twelve|\\w+teen"
-_WORD = re.compile(
-    rf"\b(?:{_TENS}|{_ONES})(?:[- ]\w+)?\s*(?:%|per[ -]?cent\b)"
-    rf"|\b(?:half|(?:a|one|two|three|four|five) (?:half|halves|thirds?|quarters?|fifths?|tenths?))"
-    rf"(?: of)? {_WHOLE}"
-    rf"|\b(?:doubl|halv|tripl)(?:es|ing) {_WHOLE}|\b(?:doubl|tripl)(?:es|ing) (?:the )?speed\b"
-    r"|\b(?:twice|thrice|(?:two|three|four|five|ten) times) (?:as fast|faster|the speed)",
-    re.IGNORECASE,
-)
+_SHOWN_BYTES = re.compile(rf"{words.NUMBER}\s*([kmgt]?i?b)\b", re.IGNORECASE)
+_SCALES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_CHANGE = "change "
+"""What the unit of a difference begins with: no share or time that is read bears it out."""
+_SPEEDS = ("time", "run", "wall", "duration", "speed", "performance")
+"""Measures whose ratio is the one that is shown as `1.2x`."""
 
 
 class Quantity(NamedTuple):
@@ -66,48 +59,124 @@ class Quantity(NamedTuple):
     """The quantity as it was written."""
 
 
-def quantities(text: str, *, bare: bool = True) -> list[Quantity]:
-    """Shares, times, rates and speedups in a text; sizes and counts are left out.
+def quantities(text: str) -> list[Quantity]:
+    """Shares, times, rates, ratios and moved bytes in a text; sizes and counts are left out.
 
-    `bare`: also ratios that stand alone, as in `1.8x`. A share that is spelt out in words gets the
-    value NaN, which nothing shown can equal.
+    A fraction or a multiple that is spelt out (`halves the traffic`) gets the value NaN, which
+    nothing equals but the same words.
     """
-    found = [_quantity(m[1], _unit(m[2]), m[0]) for m in _QUANTITY.finditer(text)]
-    told = [one.says for one in found]
+    found = [*_with_units(text), *_factors(text), *_shares(text), *_amounts(text)]
+    told = [one.says for one in found if one.unit.startswith("x")]
     ratios = [_quantity(m[1], "x", m[0]) for m in _RATIO.finditer(text)]
-    if bare:
-        found += [one for one in ratios if not any(said.startswith(one.says) for said in told)]
-    found += [_quantity(m[2], "x", m[0]) for m in _SPEEDUP.finditer(text)]
-    for match in _SHARE.finditer(text):
-        share = _quantity(match[1], "%", match[0])
-        digits = max(0, share.decimals - 2)
-        found.append(Quantity(round(share.value * 100, digits), "%", digits, share.says))
-    words = (" ".join(match[0].split()) for match in _WORD.finditer(text))
-    return found + [Quantity(float("nan"), "%", 0, says) for says in words]
+    return found + [one for one in ratios if not any(one.says in says for says in told)]
+
+
+def shown_quantities(text: str) -> list[Quantity]:
+    """`quantities` of a prompt, and every number of bytes in it."""
+    found = [_quantity(m[1], m[2].lower(), m[0]) for m in _SHOWN_BYTES.finditer(text)]
+    return quantities(text) + found
+
+
+def readings(text: str) -> list[Quantity]:
+    """`shown_quantities` without ratios and differences: what a card promises is none of this
+    kernel's."""
+    found = shown_quantities(text)
+    return [one for one in found if not one.unit.startswith(("x", _CHANGE))]
+
+
+def _with_units(text: str) -> Iterator[Quantity]:
+    for match in _UNIT.finditer(text):
+        unit, spelt = _unit(match[2]), not match[1][0].isdigit()
+        if spelt and (match[2].lower() in {"s", "second"} or match[0].lower() == "one cycle"):
+            continue  # `one second pass`
+        changes = words.CHANGING.search(text[: match.start()]) is not None
+        changes = changes or words.CHANGED.match(text[match.end() :]) is not None
+        if match[2].lower().startswith("point") and not changes:
+            continue  # `two points`
+        yield _quantity(match[1], _CHANGE * changes + unit, match[0])
+
+
+def _factors(text: str) -> Iterator[Quantity]:
+    """Ratios of something that only a profile tells."""
+    for pattern in words.FACTORS:
+        for match in pattern.finditer(text):
+            said = [group for group in match.groups() if group]
+            measure = next(filter(words.is_measure, said), "")
+            factor = next(g for g in said if g != measure)
+            unit = "x" if not measure or measure.lower().startswith(_SPEEDS) else f"x {measure}"
+            if factor[0].isdigit() or words.number(factor):
+                yield _quantity(factor, unit.lower(), match[0])
+            else:
+                yield Quantity(math.nan, unit.lower(), 0, " ".join(match[0].split()))
+    for match in _SPEEDUP.finditer(text):
+        yield _quantity(match[1], "x", match[0])
+
+
+def _shares(text: str) -> Iterator[Quantity]:
+    for change, patterns in (("", words.SHARES), (_CHANGE, words.CUTS)):
+        for pattern in patterns:
+            for match in pattern.finditer(text):
+                yield _share(match, change)
+
+
+def _share(match: re.Match[str], change: str) -> Quantity:
+    groups = [group for group in match.groups() if group]
+    measure = next(filter(words.is_measure, groups), "")
+    said = next(g for g in groups if g != measure)
+    says = " ".join(match[0].split())
+    if "/" in said or not said.lstrip(".")[0].isdigit():
+        return Quantity(math.nan, f"{change}%", 0, says)
+    digits = max(0, len(said.partition(".")[2]) - 2)
+    unit = f"{change}% {measure}".strip().lower()
+    value = float(said) if float(said) > 1 else round(float(said) * 100, digits)
+    return Quantity(value, unit, digits, says)
+
+
+def _amounts(text: str) -> Iterator[Quantity]:
+    for pattern in words.AMOUNTS:
+        for match in pattern.finditer(text):
+            unit = re.sub(r"ytes?$", "", match[2].lower())
+            yield _quantity(match[1], unit, match[0])
 
 
 def _quantity(digits: str, unit: str, says: str) -> Quantity:
-    number = digits.replace(",", "").replace("_", "")
-    decimals = len(number.partition("e")[0].partition(".")[2])
-    return Quantity(float(number), unit, decimals, " ".join(says.split()))
+    decimals = len(re.sub(r"[eE].*|,\d{3}(?!\d)", "", digits).replace(",", ".").partition(".")[2])
+    return Quantity(words.number(digits), unit, decimals, " ".join(says.split()))
 
 
 def _unit(word: str) -> str:
     """One name for every spelling of a unit."""
-    word = " ".join(word.casefold().removeprefix("-").split())
-    if word[0] in "%\uff05p":
-        return "%" if not word.startswith("pf") else word
+    word = " ".join(word.casefold().replace("-", " ").split())
+    if word.startswith(("pb", "pib", "pf")):
+        return word
     return next((unit for begin, unit in _UNITS.items() if word.startswith(begin)), word)
 
 
 def unsupported(text: str, shown: Iterable[Quantity]) -> list[str]:
     """Quantities of the text, as written, that equal none of those shown at their precision."""
     known = list(shown)
-    return [
-        claim.says
-        for claim in quantities(text)
-        if not any(
-            one.unit == claim.unit and round(one.value, claim.decimals) == claim.value
-            for one in known
+    found = [one.says for one in quantities(text) if not any(_bears_out(s, one) for s in known)]
+    return list(dict.fromkeys(found))
+
+
+def _bears_out(shown: Quantity, claim: Quantity) -> bool:
+    """Whether what was shown is what is claimed. Bytes are compared in either kind of kilo."""
+    if math.isnan(claim.value):
+        return shown.says.casefold() == claim.says.casefold()
+    bases = _bytes(claim.unit)
+    if bases:
+        held = _bytes(shown.unit)
+        return any(
+            round(shown.value * a / b, claim.decimals) == claim.value for a in held for b in bases
         )
-    ]
+    same = shown.unit.removeprefix(_CHANGE) == claim.unit or shown.unit == claim.unit
+    return same and round(shown.value, claim.decimals) == claim.value
+
+
+def _bytes(unit: str) -> tuple[float, ...]:
+    """How many bytes a unit of them may mean; nothing for any other unit."""
+    match = re.fullmatch(r"([kmgt]?)(i?)b", unit)
+    if match is None:
+        return ()
+    power = _SCALES[match[1]]
+    return (1024.0**power,) if match[2] else (1000.0**power, 1024.0**power)

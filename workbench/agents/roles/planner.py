@@ -1,12 +1,14 @@
 """The planner: one skill of those that the policy allows, argued with numbers that are true."""
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from workbench.agents.claims import quantities, unsupported
+from workbench.agents.claims import readings, shown_quantities, unsupported
+from workbench.agents.claims_words import NUMBER, number
 from workbench.agents.prompts import Prompt, fill
 from workbench.agents.records import Role
 from workbench.agents.reply_json import read_form
@@ -119,6 +121,7 @@ def _claims(form: PlanForm, situation: Situation) -> Iterator[str]:
         yield "`evidence` needs at least one number"
     yield from _read_by_policy(form, situation)
     yield from _told(form, situation)
+    yield from _cited_in_prose(form, situation)
     held = _held(situation, form.kernel)
     if held and form.statement not in held:
         yield f"`statement` {form.statement!r} is none of what holds: {', '.join(held)}"
@@ -147,9 +150,8 @@ _HEADROOM = {"high", "medium", "low"}
 def _told(form: PlanForm, situation: Situation) -> Iterator[str]:
     """Shares, times and speedups in the reply's sentences that stand nowhere in its prompt."""
     slots = situation_slots(situation)
-    shown = quantities("\n".join(slots[name][0] for name in _NUMBERED))
-    # What cards promise is no ratio of this kernel.
-    shown += quantities(slots["library"][0], bare=False)
+    shown = shown_quantities("\n".join(slots[name][0] for name in _NUMBERED))
+    shown += readings(slots["library"][0])
     metrics = " ".join([*(e.metric for e in form.expected), *form.must_not_worsen])
     for name, text in (
         ("modification", form.modification),
@@ -160,6 +162,16 @@ def _told(form: PlanForm, situation: Situation) -> Iterator[str]:
             yield f"`{name}` says {says!r}, and nothing that you were shown does: leave it out"
 
 
+def _cited_in_prose(form: PlanForm, situation: Situation) -> Iterator[str]:
+    """Facts that a sentence names with another value than theirs; what it sets them to is free."""
+    facts = next(one.facts for one in situation.considered if one.kernel == form.kernel)
+    for match in _CITATION.finditer(f"{form.modification}\n{form.difference}"):
+        name, value = match[1], number(match[2])
+        if name in facts and not agrees(value, facts[name].value):
+            yield f"{name} is {_shown(facts[name].value)}, not {match[2]}"
+
+
+_CITATION = re.compile(rf"\b([a-z]+\.[a-z]\w*) (?:is|was|of|at|reads|being) (?:only )?{NUMBER}")
 _NUMBERED = ("time", "facts", "policy", "allowed", "history", "hints")
 """Slots of the prompt whose numbers a sentence may repeat, ratios too."""
 

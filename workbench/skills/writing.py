@@ -12,14 +12,14 @@ from pathlib import Path
 
 import msgspec
 import tomli_w
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.errors import WorkbenchError
 from workbench.kernels.edits.registry import EDITS
 from workbench.skills.card import Skill, parse_card, read_card
 from workbench.skills.card_faults import nearest
 from workbench.skills.library import user_folder
-from workbench.skills.records import Admission, EvidenceRow, Risk
+from workbench.skills.records import Admission, Card, EvidenceRow, Risk
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _BLOCKS = re.compile(r"(?m)^(?=\[)")
@@ -140,7 +140,7 @@ def add_evidence(
     """Append evidence and admission trials that the card does not have yet.
 
     With `into` that file gets them: what it holds already, or else a copy of the card, which is
-    made only for something new. Every byte of the file stays, and the result was read back before
+    made only for something new. Every byte of the file stays, and the result is read back before
     it is put in place. Raises CardFault for a card that cannot be read and WorkbenchError for one
     that cannot be written.
     """
@@ -162,15 +162,22 @@ def add_evidence(
         return done
     tables = [_table("evidence", row) for row in new] + [_table("admission", t) for t in fresh]
     text = before + ("" if before.endswith("\n") else "\n") + "\n" + "\n".join(tables)
+    evidence, admission = (*card.evidence, *new), (*card.admission, *fresh)
+    wanted = structs.replace(card, evidence=evidence, admission=admission)
+    _check_appended(text, wanted, path)
+    _replace(goal, text)
+    return done
+
+
+def _check_appended(text: str, wanted: Card, path: Path) -> None:
+    """Raise WorkbenchError unless the text reads back with the evidence that was appended."""
     again = parse_card(text, path).card
-    if again.evidence != (*card.evidence, *new) or again.admission != (*card.admission, *fresh):
+    if (again.evidence, again.admission) != (wanted.evidence, wanted.admission):
         raise WorkbenchError(
             "evidence cannot be appended: the card holds `evidence = [...]` written inline",
             where=str(path),
             todo="write it as [[evidence]] tables at the end",
         )
-    _replace(goal, text)
-    return done
 
 
 def _both(path: Path, into: Path | None) -> tuple[Path, Path]:

@@ -97,16 +97,23 @@ class Calls(Stories):
                 return UNKNOWN
             case Unknown():
                 return UNKNOWN
-            case Plain(setting=True):
-                self.refuse("policy.module-called", node)
-                return UNKNOWN
-            case Plain() if not self.may_hold_tensor(given.all()):
-                self.hand_over(given.all(), node)
-                for instance in self.instances_in(given.all()):
-                    self.call_special(instance, self.own_names(instance.node), node)
-                return self.by_function("builtins.format", given.all(), node)
+            case Plain():
+                return self._call_plain(atom, given, node)
         self.refuse("policy.unresolved", node)
         return UNKNOWN
+
+    def _call_plain(self, atom: Plain, given: Arguments, node: ast.AST) -> Value:
+        """Call what is data as far as anybody knows: it may call methods of what it is given."""
+        if atom.setting:
+            self.refuse("policy.module-called", node)
+            return UNKNOWN
+        if self.may_hold_tensor(given.all()):
+            self.refuse("policy.unresolved", node)
+            return UNKNOWN
+        self.hand_over(given.all(), node)
+        for instance in self.instances_in(given.all()):
+            self.call_special(instance, self.own_names(instance.node), node)
+        return self.by_function("builtins.format", given.all(), node)
 
     def _call_method(  # noqa: PLR0911 - one case per kind of owner
         self, atom: Method, given: Arguments, node: ast.AST, frame: Frame

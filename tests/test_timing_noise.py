@@ -246,6 +246,7 @@ def test_rates_say_what_they_show_and_not_more():
         pytest.approx(0.6525, abs=1e-4),
     )
     assert rate(0, 0).words() == "not tried"
+    assert rate(2999, 3000).words() == "2999 of 3000 (99.8 to 100 %)"
 
 
 def stream(planted, *, drift=0.0, count=1000):

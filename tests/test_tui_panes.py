@@ -137,7 +137,14 @@ def test_a_step_of_a_lineage_shows_both_validations() -> None:
 
 
 @pytest.mark.parametrize(
-    ("us", "shown"), [(14.64, "14.6us"), (437.9, "438us"), (2251.1, "2.25ms"), (29839.2, "29.8ms")]
+    ("us", "shown"),
+    [
+        (14.64, "14.6us"),
+        (437.9, "438us"),
+        (999.7, "1ms"),
+        (2251.1, "2.25ms"),
+        (29839.2, "29.8ms"),
+    ],
 )
 def test_a_step_of_a_lineage_that_was_not_timed_beside_the_seed_shows_its_time(
     us: float, shown: str

@@ -27,10 +27,15 @@ class Rate(Struct, frozen=True, kw_only=True):
         if not self.of:
             return "not tried"
         if self.times == 0:
-            return f"0 of {self.of} (at most {100 * self.high:.2g} %)"
+            return f"0 of {self.of} (at most {_percent(self.high)} %)"
         if self.times == self.of:
             return f"{self.of} of {self.of} (at least {100 * self.low:.3g} %)"
-        return f"{self.times} of {self.of} ({100 * self.low:.2g} to {100 * self.high:.3g} %)"
+        return f"{self.times} of {self.of} ({_percent(self.low)} to {100 * self.high:.3g} %)"
+
+
+def _percent(share: float) -> str:
+    """Two digits, three where two would round to `1e+02`."""
+    return f"{100 * share:.2g}" if share < 0.995 else f"{100 * share:.3g}"
 
 
 def rate(times: int, of: int) -> Rate:

@@ -115,13 +115,18 @@ def _speed_line(scene: Scene, record: Transition, look: Look, width: int) -> Con
     ]
     before = baseline(gate, scene.parent.gate if scene.parent else None)
     if gate.time is not None and before is not None:
-        times = f"  {before.microseconds:.4g} → {gate.time.microseconds:.4g} us"
-        parts.append((times, look.muted))
+        was, now = (_us(time.microseconds) for time in (before, gate.time))
+        parts.append((f"  {was} → {now} us", look.muted))
     if version is not None and version.speed_vs_seed is not None:
         seed = f"  {version.speed_vs_seed.ratio:.2f}x the seed"
         if cells(parts) + len(seed) <= width:
             parts.append((seed, look.muted))
     return line(*parts)
+
+
+def _us(us: float) -> str:
+    """Four digits, so that a gain of one percent is seen; never an exponent."""
+    return f"{us:.4g}" if us < 9999.5 else f"{us:.0f}"
 
 
 def certainty(speed: Speed) -> str:

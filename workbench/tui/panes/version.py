@@ -99,7 +99,8 @@ def brief(time: Time) -> str:
     if time.kind is Kind.MODELED:
         return "-"
     us = time.microseconds
-    return f"{us:.3g}us" if us < 1000 else f"{us / 1000:.3g}ms"
+    # What rounds to a thousand is a millisecond: `1e+03us` is read by nobody.
+    return f"{us:.3g}us" if us < 999.5 else f"{us / 1000:.3g}ms"
 
 
 def speed_style(version: Version, look: Look) -> str:

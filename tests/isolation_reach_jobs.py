@@ -57,6 +57,16 @@ def write_shm(request):
     return Path("/dev/shm/planted").write_text("x")
 
 
+def append_shm(request):
+    with Path(request["shm"]).open("a") as file:
+        return file.write("x")
+
+
+def empty_by_reading(request):
+    """Opening a file for reading may cut it to nothing: no right to write is asked for."""
+    os.close(os.open(request["tool"], os.O_RDONLY | os.O_TRUNC))
+
+
 def write_packages(request):
     import msgspec
 
@@ -157,6 +167,17 @@ def memory_file(request):
 
 def shared_segment(request):
     return _libc("shmget", 0x1234, 4096, 0o1600)
+
+
+def raw_calls(bench, request, blobs):
+    """The errno of each system call of `request["calls"]`, by name; all arguments are zero."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    met = {}
+    for name, number in request["calls"].items():
+        ctypes.set_errno(0)
+        libc.syscall(ctypes.c_long(number), *[ctypes.c_long(0)] * 6)
+        met[name] = ctypes.get_errno()
+    return met, []
 
 
 def _libc(name, *arguments):

@@ -38,6 +38,31 @@ def test_the_bound_grows_with_the_element_and_the_rms_of_the_whole():
     assert beyond.bound == pytest.approx(bound, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "spacings", "digits"),
+    [
+        (torch.float64, 64, 52),
+        (torch.float32, 64, 23),
+        (torch.float16, 4, 10),
+        (torch.bfloat16, 4, 7),
+        (torch.float8_e4m3fn, 2, 3),
+        (torch.float8_e5m2, 2, 2),
+    ],
+)
+def test_each_dtype_is_held_to_its_own_count_of_spacings(dtype, spacings, digits):
+    """The gate protocol's table, of which a README's reader is told."""
+    gold = torch.full((64,), 1.0, dtype=torch.float64)
+    bound = spacings * 2.0**-digits * 2
+    off = 1.0 + bound * torch.tensor([0.95, 1.3], dtype=torch.float64)
+    rule = rule_for(dtype, {}, tf32=False)
+    for value, right in zip(off, (True, False), strict=True):
+        got = gold.clone()
+        got[7] = value
+        found = measure("output 0", got, gold, gold.to(dtype), rule)
+        assert found.right is right
+        assert found.ratio == pytest.approx(float(value - 1) / bound)
+
+
 def test_a_reference_that_is_inexact_itself_lends_four_times_its_error():
     own = [1.0 + 1e-3, 2.0]
     assert of([1.0 + 3.9e-3, 2.0], [1.0, 2.0], own).right

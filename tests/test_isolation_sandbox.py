@@ -1,7 +1,9 @@
 """What a candidate cannot reach, tried from inside a worker; a lawful one lacks nothing."""
 
 import ctypes
+import errno
 import os
+import tempfile
 from pathlib import Path
 
 import isolation_reach_jobs
@@ -10,9 +12,11 @@ import pytest
 
 import workbench
 from workbench.isolation.bubblewrap import program
+from workbench.isolation.grants import toolchain
 from workbench.isolation.outcome import JobFailed
 from workbench.isolation.probe import probe
 from workbench.isolation.records import Flavor
+from workbench.isolation.syscalls import number
 from workbench.isolation.workshop import Workshop
 
 JOBS = ["isolation_jobs", "isolation_reach_jobs"]
@@ -28,6 +32,7 @@ FILES = {
     "write_home",
     "write_tmp",
     "write_shm",
+    "append_shm",
     "write_packages",
     "link_home_file",
     "read_judge_environment",
@@ -55,6 +60,16 @@ CALLS = {
     "shared_segment",
 }
 """Kept by seccomp."""
+NEVER = (
+    *("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp", "tkill"),
+    *("mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount", "mount_setattr"),
+    *("open_by_handle_at", "fchmod", "fchown", "fsetxattr", "truncate", "mknodat"),
+    *("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter"),
+    *("io_uring_register", "init_module", "kexec_load", "settimeofday", "syslog"),
+    *("add_key", "request_key", "keyctl", "unshare", "setns"),
+    *("shmget", "semget", "msgget", "mq_open", "socket"),
+)
+"""System calls that no candidate needs, and that have broken sandboxes or outlive a process."""
 
 
 @pytest.fixture(scope="module", params=["namespaces", "no namespaces", "bubblewrap"])
@@ -93,12 +108,16 @@ def targets(tmp_path, workshop):
     key = home / "id_ed25519"
     key.write_text("private")
     byte = ctypes.create_string_buffer(b"judge's own")
-    with workshop.worker(Flavor.BARE) as sibling:
+    with (
+        workshop.worker(Flavor.BARE) as sibling,
+        tempfile.NamedTemporaryFile(dir="/dev/shm") as shared,
+    ):
         theirs = sibling.scratch / "candidate.py"
         theirs.write_text("secret")
         yield {
             "home": str(home),
             "home_file": str(key),
+            "shm": shared.name,
             "sibling": str(theirs),
             "suite": str(next(SUITE.rglob("*.py"), SUITE / "none.py")),
             "judge": os.getpid(),
@@ -123,6 +142,39 @@ def test_calls_that_reach_out_of_the_process_fail(worker, targets):
     need(worker, "seccomp")
     done = tried(worker, targets, CALLS)
     assert {name: how for name, how in done.items() if how.startswith("did it")} == {}
+
+
+def test_no_call_that_breaks_out_or_outlives_is_left_to_a_worker(worker):
+    need(worker, "seccomp")
+    calls = {name: number(name) for name in NEVER}
+    met = worker.call("isolation_reach_jobs:raw_calls", {"calls": calls}).body
+    assert {name: how for name, how in met.items() if how != errno.EPERM} == {}
+
+
+def test_the_toolchain_holds_no_folder_in_which_people_keep_files(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path / "somebody"))
+    roots = toolchain({**os.environ, "LD_LIBRARY_PATH": f"{tmp_path}:/usr/lib"})
+    assert Path("/usr/lib") in roots
+    for kept in (tmp_path, *map(Path, ("/tmp", "/var", "/run", "/etc", "/dev", "/root", "/home"))):
+        assert not any(kept.resolve().is_relative_to(root.resolve()) for root in roots)
+
+
+def test_a_file_of_the_toolchain_is_not_emptied_by_opening_it_for_reading(monkeypatch, tmp_path):
+    tool = tmp_path / "lib" / "libtool.so"
+    tool.parent.mkdir()
+    tool.write_text("machine code")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tool.parent))
+    with Workshop(preload=JOBS, wrap=False) as shop, shop.worker(Flavor.BARE) as worker:
+        need(worker, "landlock")
+        if int(layer(worker, "landlock").detail.split()[1].rstrip(":")) < 3:
+            pytest.skip("this kernel's Landlock does not guard truncation")
+        wanted = {"tool": str(tool), "home_file": str(tool), "try": ["read_home"]}
+        done = worker.call("isolation_reach_jobs:try_all", wanted).body
+        assert done["read_home"] == "did it: 'machine code'"
+        wanted["try"] = ["empty_by_reading"]
+        done = worker.call("isolation_reach_jobs:try_all", wanted).body
+    assert done["empty_by_reading"].startswith("errno")
+    assert tool.read_text() == "machine code"
 
 
 def test_the_same_jobs_reach_everything_where_nothing_confines_them(targets):

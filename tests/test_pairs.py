@@ -203,6 +203,16 @@ def test_what_two_processes_of_one_kernel_differ_by_is_no_gain():
     assert {shorter(5.8, 1 / 1.0275, 0.02, seed)[0] for seed in range(60)} == {Answer.NO_GAIN}
 
 
+@pytest.mark.parametrize(("old", "new"), [(6.0, 5.8), (5.8, 6.0), (5.8, 11.6), (11.6, 5.8)])
+def test_what_processes_differ_by_counts_against_the_shorter_time_of_both(old, new):
+    found = summarize([old] * 240, [new] * 240, RULE)
+    assert found.apart == pytest.approx(0.3 / 5.8)
+    assert found.low == pytest.approx(old / new / (1 + 0.3 / 5.8))
+    # 0.2 us are less than what two processes of one kernel differ by: no gain, and no loss.
+    kind = {6.0 / 5.8: Answer.NO_GAIN, 5.8 / 6.0: Answer.NO_GAIN, 0.5: Answer.SLOWER}
+    assert answer(found, RULE) is kind.get(old / new, Answer.FASTER)
+
+
 def test_a_gain_beyond_that_is_found_in_a_short_kernel_and_a_small_one_in_a_long_one():
     assert {shorter(5.8, 1.15, 0.02, seed)[0] for seed in range(40)} == {Answer.FASTER}
     assert {shorter(131.0, 1.02, 0.006, seed)[0] for seed in range(40)} == {Answer.FASTER}

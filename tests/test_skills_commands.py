@@ -144,6 +144,10 @@ def test_decisions_that_cannot_be_read_are_told_with_their_file(person):
         with pytest.raises(WorkbenchError, match="cannot be read") as caught:
             person("list")
         assert caught.value.where == str(file)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(WorkbenchError, match="cannot be read: Is a directory"):
+        person("list")
 
 
 def test_the_lists_json_says_standing_origin_and_decision(person):

@@ -1,9 +1,11 @@
 """Where the workbench keeps and finds its files: shipped data, settings, sessions, sockets."""
 
 import os
+import tomllib
 from pathlib import Path
+from typing import Any
 
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, reason
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -52,6 +54,23 @@ def _xdg(variable: str, fallback: str) -> Path:
 def config_home() -> Path:
     """Folder of the user's settings, cards, themes and key overrides."""
     return _xdg("XDG_CONFIG_HOME", ".config") / "workbench"
+
+
+def read_settings(file: Path, what: str) -> dict[str, Any] | None:
+    """The tables of a TOML file that a person writes; None where there is no such file.
+
+    Raises WorkbenchError, which calls the contents `what`, for a file that is no readable TOML.
+    """
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        raise WorkbenchError(
+            f"{what} cannot be read: {reason(fault)}",
+            where=str(file),
+            todo="mend that line (the file is TOML), or move the file away",
+        ) from fault
 
 
 def data_home() -> Path:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,8 +11,8 @@ import msgspec
 from msgspec import Meta, Struct, structs
 
 from workbench.agents.records import Role
-from workbench.errors import WorkbenchError, reason
-from workbench.paths import config_home
+from workbench.errors import WorkbenchError
+from workbench.paths import config_home, read_settings
 
 Positive = Annotated[float, Meta(gt=0)]
 
@@ -122,16 +121,7 @@ def load_models(path: Path | None = None, environ: Mapping[str, str] = os.enviro
 
 
 def _model_table(file: Path) -> dict[str, Any]:
-    try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
-        raise WorkbenchError(
-            f"the settings cannot be read: {reason(fault)}",
-            where=str(file),
-            todo="mend that line (the file is TOML), or move the file away",
-        ) from fault
+    tables = read_settings(file, "the settings") or {}
     table = tables.get("model", {})
     if not isinstance(table, dict):
         raise WorkbenchError(

@@ -12,7 +12,6 @@
     output = 0
 """
 
-import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
@@ -21,8 +20,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from workbench.agents.records import Usage
-from workbench.errors import WorkbenchError, reason
-from workbench.paths import config_home
+from workbench.errors import WorkbenchError
+from workbench.paths import config_home, read_settings
 
 Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
 
@@ -70,16 +69,7 @@ def prices_path() -> Path:
 def load_prices(path: Path | None = None) -> Prices:
     """The table; without a file every price is unknown. WorkbenchError for one that is broken."""
     file = path or prices_path()
-    try:
-        rows = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return Prices()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
-        raise WorkbenchError(
-            f"the prices cannot be read: {reason(fault)}",
-            where=str(file),
-            todo="mend that line (the file is TOML), or move the file away",
-        ) from fault
+    rows = read_settings(file, "the prices") or {}
     return Prices({model: _price(row, f"{file}, [{model!r}]") for model, row in rows.items()})
 
 

@@ -1,7 +1,6 @@
 """What a person decided about cards: which are never chosen, and which go first."""
 
 import os
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import tomli_w
 from msgspec import Struct
 
 from workbench.errors import WorkbenchError
-from workbench.paths import config_home
+from workbench.paths import config_home, read_settings
 
 
 class Preferences(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,11 +48,10 @@ def preferences_file() -> Path:
 def load_preferences(path: Path | None = None) -> Preferences:
     """A file that does not exist decides nothing. Raises WorkbenchError for one that is wrong."""
     file = preferences_file() if path is None else path
+    tables = read_settings(file, "what you decided about cards") or {}
     try:
-        return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Preferences)
-    except FileNotFoundError:
-        return Preferences()
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as fault:
+        return msgspec.convert(tables, Preferences)
+    except msgspec.ValidationError as fault:
         raise WorkbenchError(
             f"what you decided about cards cannot be read: {fault}",
             where=str(file),

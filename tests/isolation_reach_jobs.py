@@ -4,6 +4,7 @@
 # ruff: noqa: ARG001, PTH101, PTH115, PTH208
 
 import ctypes
+import mmap
 import os
 import socket
 import subprocess
@@ -187,6 +188,23 @@ def _libc(name, *arguments):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return result
+
+
+def start_own_program(request):
+    """A program that the worker wrote itself; its folder is its own, and nothing runs from it."""
+    content = Path("/bin/true").read_bytes()
+    made = os.open("mine", os.O_WRONLY | os.O_CREAT, 0o755)
+    os.write(made, content)
+    os.close(made)
+    return subprocess.run(["./mine"], check=True).returncode
+
+
+def other_machine(bench, request, blobs):
+    """`getpid` by the numbers of a 32-bit program: `mov eax, 20; int 0x80; ret`."""
+    code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")
+    entry = ctypes.addressof(ctypes.c_char.from_buffer(code))
+    return {"pid": ctypes.CFUNCTYPE(ctypes.c_int)(entry)()}, []
 
 
 def program_reads_home(request):

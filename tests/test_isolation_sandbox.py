@@ -3,6 +3,8 @@
 import ctypes
 import errno
 import os
+import platform
+import signal
 import tempfile
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 import workbench
 from workbench.isolation.bubblewrap import program
 from workbench.isolation.grants import toolchain
-from workbench.isolation.outcome import JobFailed
+from workbench.isolation.outcome import JobFailed, WorkerDied
 from workbench.isolation.probe import probe
 from workbench.isolation.records import Flavor
 from workbench.isolation.syscalls import number
@@ -149,6 +151,31 @@ def test_no_call_that_breaks_out_or_outlives_is_left_to_a_worker(worker):
     calls = {name: number(name) for name in NEVER}
     met = worker.call("isolation_reach_jobs:raw_calls", {"calls": calls}).body
     assert {name: how for name, how in met.items() if how != errno.EPERM} == {}
+    # The first hides its flags behind a pointer; a pair of other sockets is no pair of pipes.
+    calls = {name: number(name) for name in ("clone3", "socketpair")}
+    met = worker.call("isolation_reach_jobs:raw_calls", {"calls": calls}).body
+    assert met == {"clone3": errno.ENOSYS, "socketpair": errno.EPERM}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of an x86-64 kernel")
+def test_calls_by_the_numbers_of_another_machine_end_the_worker(workshop):
+    with workshop.worker(Flavor.BARE) as worker:
+        need(worker, "seccomp")
+        getpid = {"getpid of x32": 0x40000000 + 39}
+        with pytest.raises(WorkerDied) as died:
+            worker.call("isolation_reach_jobs:raw_calls", {"calls": getpid})
+        assert died.value.signal == signal.SIGSYS
+    with workshop.worker(Flavor.BARE) as worker, pytest.raises(WorkerDied) as died:
+        worker.call("isolation_reach_jobs:other_machine", {})
+    # Where the kernel runs no 32-bit programs, the instruction itself is refused.
+    assert died.value.signal in {signal.SIGSYS, signal.SIGSEGV}
+
+
+def test_landlock_closes_all_that_this_kernel_can(worker):
+    need(worker, "landlock")
+    abi, *closed = layer(worker, "landlock").detail.removeprefix("ABI ").split(": ")
+    wanted = {"files": 1, "network": 4, "signals": 6}
+    assert closed[0].split(", ") == [what for what, since in wanted.items() if int(abi) >= since]
 
 
 def test_the_toolchain_holds_no_folder_in_which_people_keep_files(monkeypatch, tmp_path):
@@ -292,4 +319,6 @@ def test_the_toolchains_of_exec_are_confined_too(compiling, tmp_path):
         done = worker.call(
             "isolation_reach_jobs:try_all", {"home_file": str(key), "try": ["program_reads_home"]}
         ).body
+        own = worker.call("isolation_reach_jobs:try_all", {"try": ["start_own_program"]}).body
     assert done["program_reads_home"] == "did it: 1"
+    assert own["start_own_program"] == f"errno {errno.EACCES}"

@@ -9,12 +9,15 @@ no recorded step is close.
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice, product
+from math import inf
 
 from msgspec import Struct, structs
 
 from workbench.engine.looking import Look
-from workbench.gate.records import Verdict
+from workbench.gate.records import GateReport, Verdict
 from workbench.kernels.edits.base import Anchor, Edit, EditRefused
 from workbench.kernels.source import normalized_sha256
 from workbench.kernels.target import Target
@@ -104,9 +107,10 @@ def leap(
 def _carried(ground: Ground, at: Leap, what: str, made: Sequence[str]) -> Leap:
     """The leap after the best of the sources that one card makes, if any of them is right."""
     at = structs.replace(at, tried=at.tried + len(made))
-    right = [s for s in made if ground.look(s).verdict is Verdict.ACCEPTED]
+    reports = _looks(ground.look, made)
+    right = [s for s, r in zip(made, reports, strict=True) if r.verdict is Verdict.ACCEPTED]
     if not right:
-        why = f"{what} ({ground.look(made[0]).code})"
+        why = f"{what} ({reports[0].code})"
         return structs.replace(at, refused=(*at.refused, why))
     return structs.replace(at, source=_fastest(right, ground.look), taken=(*at.taken, what))
 
@@ -115,8 +119,15 @@ def _fastest(right: Sequence[str], look: Look) -> str:
     """The source with the least modeled time; the first if there is only one, or no time."""
     if len(right) == 1:
         return right[0]
-    timed = [(r.time.microseconds, s) for s in right if (r := look(s, timed=True)).time is not None]
-    return min(timed, key=lambda one: one[0])[1] if timed else right[0]
+    reports = _looks(look, right, timed=True)
+    times = [r.time.microseconds if r.time else inf for r in reports]
+    return min(zip(times, right, strict=True), key=lambda one: one[0])[1]
+
+
+def _looks(look: Look, sources: Sequence[str], *, timed: bool = False) -> list[GateReport]:
+    """What the CPU path says of several kernels, which are looked at side by side."""
+    with ThreadPoolExecutor(max_workers=len(sources)) as side:
+        return list(side.map(partial(look, timed=timed), sources))
 
 
 def ordered(ground: Ground, number: int) -> list[str]:

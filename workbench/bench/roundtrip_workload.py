@@ -26,6 +26,10 @@ from workbench.kernels.target import target
 from workbench.problems.load import load_problem
 from workbench.session.store import SessionStore
 
+_TRACE_SECONDS = 10.0
+"""Of one value of a card, to model its time (ours): a convolution in small tiles takes minutes, and
+the first value stands in where none is known."""
+
 
 class Workload:
     """What judges kernels between the ends of a lineage; opened by the first trial that needs it.
@@ -91,7 +95,7 @@ class Workload:
         """Seconds until a verdict that is asked for now is likely to be there.
 
         By the verdicts that were given here; before there are any by the recorded one on the
-        expert, where that was measured too.
+        expert, if that is of a GPU and there is one here.
         """
         with self._lock:
             took, before = list(self._took), self._asking
@@ -113,14 +117,17 @@ class Workload:
         return self.ends.measured and self._request.device != "cpu"
 
     def _looking(self) -> Look:
-        return self._stack.enter_context(looking(self.problem, target(self.ends.target)))
+        return self._stack.enter_context(
+            looking(self.problem, target(self.ends.target), _TRACE_SECONDS)
+        )
 
     def _expert(self) -> Yardstick:
         there = self._stack.enter_context(self._workplace())
-        # Otherwise the first verdict would wait for the workers and for the problem's facts.
-        there.compiled(self.ends.expert)
         elsewhere = self.ends.measured and not self._measures
-        return Yardstick(there, self.ends.expert, self.ends.report, elsewhere=elsewhere)
+        found = Yardstick(there, self.ends.expert, self.ends.report, elsewhere=elsewhere)
+        if took := found.get_ready():
+            self._took.append(took)
+        return found
 
     @contextmanager
     def _workplace(self) -> Iterator[SessionWorkplace]:

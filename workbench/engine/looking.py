@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from msgspec import structs
+
 from workbench.engine.measuring import flavors
 from workbench.gate.candidate import candidate_of
 from workbench.gate.judge import JOB_MODULES, GateSettings, Sitting, Told
@@ -26,9 +28,12 @@ class Look(Protocol):
 
 
 @contextmanager
-def looking(problem: Problem, gpu: Target) -> Iterator[Look]:
-    """An evaluator for kernels of a problem; each kernel is evaluated once."""
+def looking(problem: Problem, gpu: Target, trace_seconds: float | None = None) -> Iterator[Look]:
+    """An evaluator for kernels of a problem; each kernel is evaluated once. It is safe to ask from
+    several threads. A time that takes longer than `trace_seconds` to model is None."""
     settings = GateSettings(target=gpu.name, rung=0)
+    if trace_seconds is not None:
+        settings = structs.replace(settings, trace_seconds=trace_seconds)
     said: dict[tuple[str, bool], GateReport] = {}
     with Workshop(device_index=None, preload=JOB_MODULES) as workshop:
         workshop.warm(*flavors(None))

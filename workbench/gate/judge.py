@@ -316,6 +316,7 @@ class Sitting:
                 threshold=self._settings.threshold,
                 traced=self._looked.traced,
                 seed=self._seed,
+                seconds=self._settings.trace_seconds,
             )
             self._profiled = profile.doubted(
                 self._profiled,

@@ -78,6 +78,7 @@ def run_modeled(  # noqa: PLR0913 -- what is modeled, where, and what is known a
     threshold: float,
     traced: Traced | Finding | None = None,
     seed: bytes = b"",
+    seconds: float = _SECONDS,
 ) -> Profiled:
     """Trace a sample of programs at the full shape and model the time from their counts.
 
@@ -85,10 +86,11 @@ def run_modeled(  # noqa: PLR0913 -- what is modeled, where, and what is known a
     where the work at the full shape is less than the first one scales to. `parent` is the modeled
     time of the kernel it was made from; a candidate that is not modeled faster by the factor
     `threshold` fails. `traced` is what an earlier stage traced at the full shape, `seed` draws
-    the sampled programs. Raises WorkbenchError when no worker starts.
+    the sampled programs. Unproven after `seconds` of tracing. Raises WorkbenchError when no worker
+    starts.
     """
     began = time.monotonic()
-    limits = Limits(wall_seconds=_SECONDS, memory_bytes=_MEMORY)
+    limits = Limits(wall_seconds=seconds, memory_bytes=_MEMORY)
     with workshop.worker(Flavor.INTERPRET, limits) as worker:
         isolation = worker.isolation
         both = _traced_both(worker, candidate, compiled, shapes, target, traced, seed)

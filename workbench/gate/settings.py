@@ -23,6 +23,8 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """Seed of everything that is drawn; if empty, the system provides one."""
     threshold: float = 1.01
     """Speedup above which a gain counts (gate protocol, section 9)."""
+    trace_seconds: float = 90.0
+    """A modeled time that takes longer than this to trace is given up, and is unproven (ours)."""
 
 
 class Told(Struct, frozen=True):

@@ -25,6 +25,10 @@ _TODO = {
     Ending.QUOTA: "add credit at the provider, or name another model, then `workbench resume`",
     Ending.UNKNOWN_MODEL: "correct `model` or `base_url` under [model] of config.toml, then resume",
     Ending.BAD_REQUEST: "see what the endpoint refuses; [model] of config.toml says what is sent",
+    Ending.UNREACHABLE: "see that the endpoint runs and is base_url's, then `workbench resume`;"
+    " no reply was lost",
+    Ending.UNREADABLE: "see that base_url is that of a chat-completions API, then"
+    " `workbench resume`",
     Ending.OVERFLOW: "set context_tokens under [model] of config.toml to what the model reads",
 }
 
@@ -120,7 +124,8 @@ def _used(reply: Reply, read: Callable[[Reply], T | HandedBack]) -> T | HandedBa
     if reply.ending is Ending.REFUSED:
         return HandedBack(code="refused", reason=reply.says)
     if not reply.text.strip():
-        return HandedBack(code="no-text", reason=f"the reply holds no text{_limited(reply)}")
+        says = reply.says if reply.ending is Ending.EMPTY else "the reply holds no text"
+        return HandedBack(code="no-text", reason=f"{says}{_limited(reply)}")
     found = read(reply)
     if isinstance(found, HandedBack) and reply.ending is Ending.TRUNCATED:
         return structs.replace(found, reason=f"{found.reason}{_limited(reply)}")

@@ -24,8 +24,8 @@ _UNITS = {
     "p": "%",
     "\uff05": "%",
 }
-"""Spellings of units, by their beginning. Sizes of tiles and vectors are no claims, so they have no
-unit here."""
+"""Spellings of units, by their beginning. Sizes of tiles and vectors are not claims, so they have
+no unit here."""
 _UNIT = re.compile(
     rf"{words.NUMBER}[\s-]*\\?"
     r"([%\uff05]|pct\b|per[ -]?cents?\b|percentage[ -]points?\b|pp\b|points?\b"

@@ -349,7 +349,7 @@ def spent_by_role(lines: Iterable[AnyLine]) -> dict[Role, Spent]:
 
 
 class LedgerMeter:
-    """What `Model.ask` tells of the requests at one place."""
+    """What `Model.ask` reports about the requests at one place."""
 
     def __init__(
         self, ledger: Ledger, place: Place, settings: ModelSettings, prompt: Prompt

@@ -21,7 +21,7 @@ _MENDABLE = frozenset({Stage.POLICY, Stage.COMPILE, Stage.CORRECTNESS})
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """One transition as a prompt tells it."""
+    """One transition as a prompt presents it."""
 
     number: int
     base: int | None
@@ -140,7 +140,7 @@ def chain(transitions: Sequence[Transition]) -> tuple[Transition, ...]:
     it, oldest first; empty when the next step starts from a plan.
 
     What policy, compiler or correctness refused can be mended. A candidate that is right and not
-    faster is no fault, and neither is one that the machine or the problem spoilt.
+    faster is not a fault, and neither is one that the machine or the problem spoilt.
     """
     found: list[Transition] = []
     by_number = {t.number: t for t in transitions}

@@ -91,8 +91,12 @@ class Model:
     def ask(self, messages: Sequence[Message], meter: Meter) -> Reply:
         """The reply to a prompt. Faults that may pass are retried; the last one is returned.
 
-        Raises WorkbenchError when there is no key, and what `meter.asking` raises.
+        Raises WorkbenchError when there is no key, or no way to the endpoint that could be tried,
+        and what `meter.asking` raises.
         """
+        from workbench.agents.model_wire import check_way
+
+        check_way(self.settings)
         attempt = 1
         while True:
             meter.asking(attempt)
@@ -137,6 +141,8 @@ class Model:
         self, messages: Sequence[Message], hear: Callable[[Kind, str], None]
     ) -> tuple[Reply, str]:
         """One request: its reply, and which optional part of it was refused."""
+        from workbench.agents.model_wire import proxy_of
+
         key = key_of(self.settings)
         gathered = Gathered(self.settings.reply_tokens, _guarded(hear))
         began = time.monotonic()
@@ -154,7 +160,12 @@ class Model:
         except TooLong:
             fault = Fault(ending=Ending.TRUNCATED, says="the reply is longer than its token limit")
         except Exception as broken:  # noqa: BLE001 -- a foreign client's faults; each gets its name
-            fault = fault_of(broken, key, begun=gathered.begun or gathered.events > 0)
+            fault = fault_of(
+                broken,
+                key,
+                begun=gathered.begun or gathered.events > 0,
+                proxy=proxy_of(self.settings),
+            )
         reply = self._reply(messages, gathered, fault, key)
         return structs.replace(reply, seconds=time.monotonic() - began), fault.parameter
 
@@ -171,7 +182,7 @@ class Model:
             max_retries=0,
             timeout=openai.Timeout(limits.whole, connect=limits.connect),
             default_headers=PLAIN,
-            http_client=bounded_client(self.settings.reply_tokens),
+            http_client=bounded_client(self.settings),
         ) as client:
             try:
                 stream = await within(
@@ -182,7 +193,9 @@ class Model:
             except TimeoutError as fault:
                 raise Silence(f"no answer within {limits.first_token:g} s") from fault
             kind = stream.response.headers.get("content-type", "")
-            into.begun = "event-stream" in kind
+            into.kind = kind.partition(";")[0].strip()
+            # A whole reply in JSON is not what we asked for, but it may be billed.
+            into.begun = into.kind in {"text/event-stream", "application/json"}
             try:
                 await gather(aiter(stream), into, limits, began, self._leaving)
             finally:
@@ -217,7 +230,7 @@ class Model:
     def _reply(
         self, messages: Sequence[Message], gathered: Gathered, fault: Fault, key: str
     ) -> Reply:
-        written = gathered.reasoning + gathered.text + gathered.refusal
+        written = gathered.reasoning + gathered.text + gathered.refusal + gathered.called
         usage = checked_usage(gathered.usage, messages, written, self.settings.reply_tokens)
         read = gathered.events or gathered.begun or fault.ending in _READ
         if not read:

@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 
 from msgspec import Struct
 
@@ -49,10 +50,11 @@ class Fault(Struct, frozen=True, kw_only=True):
     """Which optional part of the request was refused."""
 
 
-def fault_of(fault: BaseException, key: str, *, begun: bool = False) -> Fault:
+def fault_of(fault: BaseException, key: str, *, begun: bool = False, proxy: str = "") -> Fault:
     """Name a fault of the client. Nothing in the answer holds the key or what looks like one.
 
-    `begun`: parts of a reply had arrived, so a broken connection is one that was there.
+    `begun`: parts of a reply had arrived, so a broken connection is one that was there. `proxy`:
+    the variable whose proxy stands between, if one does.
     """
     import openai
 
@@ -62,10 +64,13 @@ def fault_of(fault: BaseException, key: str, *, begun: bool = False) -> Fault:
     if isinstance(fault, openai.APIConnectionError) and not isinstance(
         fault, openai.APITimeoutError
     ):
-        why = without_key(str(fault.__cause__ or fault), key)
+        cause = fault.__cause__ or fault
+        why = without_key(str(cause) or type(cause).__name__, key)
         if begun:
             return Fault(ending=Ending.CUT, says=f"the connection ended inside the reply: {why}")
-        return Fault(ending=Ending.UNREACHABLE, says=f"no connection to the endpoint: {why}")
+        through = f" through the proxy of {proxy}" if proxy else ""
+        says = f"no connection to the endpoint{through}: {why}{_hint(why)}"
+        return Fault(ending=Ending.UNREACHABLE, says=says)
     kind = type(fault).__name__
     ending, told = Ending.CUT, f"the reply broke off ({kind}: {says})"
     if isinstance(fault, openai.APITimeoutError):
@@ -78,6 +83,17 @@ def fault_of(fault: BaseException, key: str, *, begun: bool = False) -> Fault:
     elif isinstance(fault, ValueError):
         ending, told = Ending.UNREADABLE, "a part of the reply is not JSON"
     return Fault(ending=ending, says=told[:_LONGEST])
+
+
+_HINTS = {
+    "CERTIFICATE_VERIFY_FAILED": "; SSL_CERT_FILE may name the certificate that it should have",
+    "WRONG_VERSION_NUMBER": "; it may speak http:// and not https://",
+    "ReadError": "; it may speak https:// and not http://",
+}
+
+
+def _hint(why: str) -> str:
+    return next((hint for word, hint in _HINTS.items() if word in why), "")
 
 
 def without_key(text: str, key: str) -> str:
@@ -95,7 +111,14 @@ def _message(fault: BaseException) -> str:
         for holder in (body.get("error"), body):
             if isinstance(holder, dict) and isinstance(holder.get("message"), str):
                 return str(holder["message"])
-    return str(fault)
+    status = getattr(fault, "status_code", None)
+    return str(fault) if status is None else _phrase(int(status))
+
+
+def _phrase(status: int) -> str:
+    """What a status is called; an answer without a message, a page of HTML, says no more."""
+    known = {one.value: one.phrase for one in HTTPStatus}
+    return f"{known.get(status, 'a status that HTTP does not know')}, without a message"
 
 
 def _by_status(fault: object, says: str) -> Fault:
@@ -107,6 +130,8 @@ def _by_status(fault: object, says: str) -> Fault:
     if ending is Ending.BAD_REQUEST and ("context_length" in told or _OVERFLOW.search(says)):
         ending = Ending.OVERFLOW
     response = getattr(fault, "response", None)
+    if 300 <= status < 400:
+        return _sent_on(status, getattr(response, "headers", {}))
     refused = ending is Ending.BAD_REQUEST
     return Fault(
         ending=ending,
@@ -114,6 +139,14 @@ def _by_status(fault: object, says: str) -> Fault:
         retry_after=retry_after(getattr(response, "headers", {})),
         parameter=_refused_parameter(str(getattr(fault, "param", "")), says) if refused else "",
     )
+
+
+def _sent_on(status: int, headers: object) -> Fault:
+    """A redirect, which is not followed: the prompt is for the endpoint that a person named."""
+    get = getattr(headers, "get", None)
+    to = str((get("location") if get else "") or "another place")
+    says = f"{status}: the endpoint sends us on to {to}; if you trust that, make it base_url"
+    return Fault(ending=Ending.BAD_REQUEST, says=without_key(says, ""))
 
 
 def _refused_parameter(named: str, says: str) -> str:

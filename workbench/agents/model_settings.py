@@ -125,7 +125,7 @@ def _model_table(file: Path) -> dict[str, Any]:
     table = tables.get("model", {})
     if not isinstance(table, dict):
         raise WorkbenchError(
-            "`model` is no table",
+            "`model` is not a table",
             where=str(file),
             todo='write [model], and model = "NAME" below it',
         )
@@ -168,12 +168,17 @@ def _over(base: ModelSettings, row: _Row) -> ModelSettings:
 
 
 def _checked(settings: ModelSettings, file: Path) -> ModelSettings:
-    parts = urlsplit(settings.base_url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    try:
+        parts = urlsplit(settings.base_url)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:
         raise WorkbenchError(
             "the model's base_url is not an http address",
             where=f"{file} or OPENAI_BASE_URL",
-            todo="begin it with http:// or https://, as in http://127.0.0.1:8000/v1",
+            todo="begin it with http:// or https://, as in http://127.0.0.1:8000/v1 or"
+            " http://[::1]:8000/v1",
         )
     if parts.username or parts.password or parts.query:
         raise WorkbenchError(
@@ -205,5 +210,11 @@ def key_of(settings: ModelSettings, environ: Mapping[str, str] = os.environ) -> 
             where=f"environment variable {settings.key_env}",
             todo=f"set it (export {settings.key_env}=...), or name another with key_env under"
             ' [model] of config.toml; key_env = "" for an endpoint without keys',
+        )
+    if not (key.isascii() and key.isprintable()):
+        raise WorkbenchError(
+            f"the key for {settings.model} holds signs that no request can carry",
+            where=f"environment variable {settings.key_env}",
+            todo="set it anew; quotes or blanks may have come with it when it was copied",
         )
     return key

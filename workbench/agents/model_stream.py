@@ -21,7 +21,8 @@ _THINKING = ("reasoning_content", "reasoning")
 
 _MOST_PER_TOKEN = 12
 """Characters; ours. Code with deep indents comes to 6 a token, so what is longer than this many for
-every token that was asked for has passed the limit, and an endpoint that heeds none is hung up on.
+every token that was asked for has passed the limit, and the connection to an endpoint that ignores
+it is closed.
 """
 
 
@@ -53,6 +54,10 @@ class Gathered:
         self._room = reply_tokens * _MOST_PER_TOKEN
         self._hear = hear
         self.refusal = ""
+        self.called = ""
+        """What the model gave to tools, of which it was offered none."""
+        self.kind = ""
+        """The type of what the endpoint answers, as it says."""
         self.model = ""
         self.usage: object = None
         """As the provider gave it, unchecked."""
@@ -84,10 +89,11 @@ class Gathered:
         choice = next((c for c in choices if getattr(c, "index", 0) in {0, None}), None)
         if choice is None:
             return False
-        delta = getattr(choice, "delta", None)
-        refusal = _text(delta, "refusal")
+        delta = getattr(choice, "delta", None) or getattr(choice, "message", None)
+        refusal, call = _text(delta, "refusal"), _call(delta)
         self.refusal += refusal
-        self._take_room(refusal)
+        self.called += call
+        self._take_room(refusal + call)
         thought = next((t for name in _THINKING if (t := _text(delta, name))), "")
         heard = self.add("reasoning", thought)
         heard = self.add("text", _text(delta, "content")) or heard
@@ -110,8 +116,22 @@ class Gathered:
 
 
 def _text(holder: object, name: str) -> str:
-    value = getattr(holder, name, None)
+    """A text by name; of a list of parts, as some endpoints send it, those that are text."""
+    value = _field(holder, name)
+    if isinstance(value, list):
+        return "".join(_text(part, "text") for part in value if _field(part, "type") == "text")
     return value if isinstance(value, str) else ""
+
+
+def _field(holder: object, name: str) -> object:
+    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+
+
+def _call(delta: object) -> str:
+    """What an event gives to a tool; a space where it calls one with nothing."""
+    one, many = _field(delta, "function_call"), _field(delta, "tool_calls")
+    calls = [_field(c, "function") for c in many] if isinstance(many, list) else []
+    return "".join(_text(c, "arguments") or " " for c in (one, *calls) if c is not None)
 
 
 class Leaving(Exception):
@@ -175,11 +195,21 @@ def ended(gathered: Gathered) -> Fault:
     ending = _FINISHES.get(gathered.finish)
     refusal = without_key(gathered.refusal, "")
     cases = (
-        (not gathered.events, Ending.UNREADABLE, "the endpoint answered without any event"),
+        (not gathered.events, Ending.UNREADABLE, _no_event(gathered.kind)),
         (bool(refusal) and not text, Ending.REFUSED, f"the model refused: {refusal}"),
         (ending is Ending.TRUNCATED, Ending.TRUNCATED, "the reply reached its token limit"),
         (ending is Ending.REFUSED, Ending.REFUSED, "the provider's filter stopped the reply"),
         (not gathered.finish, Ending.CUT, "the stream ended before the reply did"),
+        (
+            bool(gathered.called) and not text,
+            Ending.EMPTY,
+            "the reply holds no text, only the call of a tool, and no tool was offered",
+        ),
+        (
+            bool(gathered.reasoning) and not text,
+            Ending.EMPTY,
+            "the reply holds no text, only reasoning",
+        ),
         (not text, Ending.EMPTY, "the reply holds no text"),
     )
     found = next(((ending, says) for holds, ending, says in cases if holds), None)
@@ -188,3 +218,9 @@ def ended(gathered: Gathered) -> Fault:
         if found is None
         else Fault(ending=found[0], says=found[1])
     )
+
+
+def _no_event(kind: str) -> str:
+    if "event-stream" in kind:
+        return "the endpoint answered without any event"
+    return f"the endpoint answered with {kind[:60] or 'nothing'}, not with a stream of events"

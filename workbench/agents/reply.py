@@ -232,7 +232,7 @@ def _from_blocks(blocks: list[Block], prose: str, base: str, *, truncated: bool)
 
 def _with_model(models: list[str], base: str, repairs: tuple[Repair, ...]) -> Read:
     """The one block that defines ModelNew; its kernels may be those of the base."""
-    # The file to be changed, told again beside what it becomes, is no second answer.
+    # The file to be changed, told again beside what it becomes, is not a second answer.
     distinct = {text.strip() for text in models} - {base.strip()}
     models = [text for text in models if text.strip() in distinct] or models
     if len(distinct) > 1:

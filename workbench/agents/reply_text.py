@@ -296,7 +296,7 @@ def looks_like_code(prose: str) -> bool:
 
 
 def belongs(part: str, after: str) -> bool:
-    """Whether what stands behind code goes on with its last block, so that it is no prose."""
+    """Whether what stands behind code goes on with its last block, so that it is not prose."""
     follows = next((line for line in after.split("\n") if line.strip()), "")
     last = part.rstrip().rpartition("\n")[2]
     return last[:1] in {" ", "\t"} and follows[:1] in {" ", "\t"}

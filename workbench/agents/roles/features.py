@@ -10,7 +10,7 @@ from workbench.search.proposer import Considered
 from workbench.skills.policy import told
 
 _AWAY = ("history.", "anchor.")
-"""Facts that the prompt tells elsewhere, or that hold only while a value is chosen."""
+"""Facts that the prompt states elsewhere, or that hold only while a value is chosen."""
 
 
 def facts_text(situation: Situation, *, brief: bool = False) -> str:

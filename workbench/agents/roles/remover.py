@@ -28,7 +28,7 @@ _SHORT = 200
 
 
 class About(Struct, frozen=True, kw_only=True):
-    """What both roles are told of the place."""
+    """What both roles are told about the place."""
 
     problem: Problem
     library: Library

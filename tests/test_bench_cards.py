@@ -258,7 +258,7 @@ def test_kept_trials_decode_as_they_were_written(tmp_path):
 @pytest.mark.parametrize("share", ["0/4", "5/4", "2", "a/4", "1/", "-1/4"])
 def test_what_is_no_share_is_told(share):
     done = workbench("gelu", "--part", share, expected=2)
-    assert f"`--part {share}` is no share" in done.stderr
+    assert f"`--part {share}` is not a share" in done.stderr
 
 
 def test_shares_of_several_gpus_cover_everything_once():

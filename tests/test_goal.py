@@ -53,7 +53,7 @@ def test_a_goal_is_a_speed_or_a_time(text: str, words: str) -> None:
 
 @pytest.mark.parametrize("text", ["fast", "1x", "0.5x", "0us", "-3us", "1.5", "5 s", "1.5xx"])
 def test_what_is_no_goal_is_refused_with_what_is(text: str) -> None:
-    with pytest.raises(WorkbenchError, match="is no goal") as told:
+    with pytest.raises(WorkbenchError, match="is not a goal") as told:
         checked_goal(text)
     assert "1.5x" in told.value.todo
     assert goal_of(Budget(goal=text)) is None, "a stranger's session is drawn all the same"
@@ -89,7 +89,7 @@ def test_a_run_ends_where_its_goal_is_reached_and_a_further_one_goes_on(tmp_path
 
 def test_the_commands_take_and_tell_it(tmp_path: Path) -> None:
     shell = Shell(tmp_path, tmp_path)
-    assert "is no goal" in shell.refused("run", "softmax", "--headless", "--goal", "fast")
+    assert "is not a goal" in shell.refused("run", "softmax", "--headless", "--goal", "fast")
     folder = tmp_path / "sessions" / "softmax-1"
     new_session(folder, budget=Budget(goal="98us"))
     assert "goal      98 us, not reached" in shell("status", "softmax-1")

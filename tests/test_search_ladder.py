@@ -57,7 +57,7 @@ def test_the_settings_folder_is_where_it_is_looked_for(
         ("rung = ", "cannot be read"),
         ("[rung.smok]\npairs = 3\n", "`rung.smok` is not a part of the ladder"),
         ("[rung.smoke]\npair = 3\n", "`rung.smoke.pair` is not a part of the ladder"),
-        ("[rung]\nsmoke = 3\n", "`rung.smoke = 3` is no table"),
+        ("[rung]\nsmoke = 3\n", "`rung.smoke = 3` is not a table"),
         ("[rung.smoke]\npairs = -3\n", "`rung.smoke.pairs = -3`: Expected"),
         ('[rung.smoke]\npairs = "many"\n', "`rung.smoke.pairs = 'many'`: Expected"),
         ("[rung.smoke]\npairs = nan\n", "`rung.smoke.pairs = nan`: Expected"),

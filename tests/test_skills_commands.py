@@ -61,7 +61,7 @@ def test_every_edits_skeleton_is_a_card(edit, tmp_path):
 
 
 def test_a_wrong_id_or_edit_is_told(person):
-    with pytest.raises(WorkbenchError, match="is no id"):
+    with pytest.raises(WorkbenchError, match="is not an id"):
         person("new", "My Trick")
     with pytest.raises(WorkbenchError, match="no edit 'warp'"):
         person("new", "my-trick", "--edit", "warp")

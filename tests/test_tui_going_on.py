@@ -40,7 +40,7 @@ async def test_a_spent_budget_is_widened_on_the_screen_and_the_engine_started(sp
         form.query_one("#steps", Input).value = "four"
         await on.press(*["enter"] * 5)
         await on.until(
-            lambda: "'four' is no amount" in str(form.query_one("#hint", Static).content)
+            lambda: "'four' is not an amount" in str(form.query_one("#hint", Static).content)
         )
         form.query_one("#steps", Input).value = "4"
         form.query_one("#goal", Input).value = "90us"

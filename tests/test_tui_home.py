@@ -260,7 +260,7 @@ async def test_what_cannot_be_used_is_said_and_nothing_is_made(tmp_path: Path) -
         form.query_one("#steps", Input).value = "many"
         form.query_one("#name", Input).focus()
         await pilot.press("enter")
-        await until(pilot, lambda: "'many' is no amount" in str(hint.content))
+        await until(pilot, lambda: "'many' is not an amount" in str(hint.content))
         await pilot.press("escape")
     assert list_sessions(folder) == []
 

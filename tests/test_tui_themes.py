@@ -90,7 +90,7 @@ def test_a_persons_theme_is_taken_and_bad_ones_are_told_and_skipped(tmp_path: Pa
     assert "mine" in {theme.name for theme in found.themes}
     assert len(found.faults) == 4
     text = "\n".join(found.faults)
-    assert "colour.toml: key accent: 'blurple' is no colour" in text
+    assert "colour.toml: key accent: 'blurple' is not a colour" in text
     assert "acccent" in text
     assert {"workbench-dark", "workbench-light", "workbench-mono"} <= {
         theme.name for theme in found.themes

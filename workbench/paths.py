@@ -59,7 +59,7 @@ def config_home() -> Path:
 def read_settings(file: Path, what: str) -> dict[str, Any] | None:
     """The tables of a TOML file that a person writes; None where there is no such file.
 
-    Raises WorkbenchError, which calls the contents `what`, for a file that is no readable TOML.
+    Raises WorkbenchError, which calls the contents `what`, for a file that is not readable TOML.
     """
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))

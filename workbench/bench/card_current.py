@@ -15,7 +15,7 @@ def outdated(trial: Trial) -> str:
     """Why a trial is no longer evidence for its card; empty where it is.
 
     Its edit produces another text by now, or the plain form that it was tried on was changed. A
-    kernel that is no shipped form, such as a session's, is taken as recorded.
+    kernel that is not a shipped form, such as a session's, is taken as recorded.
     """
     now = _texts(trial.problem).get(trial.state)
     if now is not None and now != normalized_sha256(trial.parent):

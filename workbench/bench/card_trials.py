@@ -90,7 +90,7 @@ def read_trials(file: Path) -> list[Trial]:
 def evidence_of(trial: Trial) -> EvidenceRow | None:
     """The trial as a row of a card's evidence; None where it says nothing about the card.
 
-    That is so where memory ran out, and where the row is no evidence (`skills.evidence`).
+    That is so where memory ran out, and where the row is not evidence (`skills.evidence`).
     """
     if trial.code.partition(".")[2] in _OF_THE_STATE:
         return None
@@ -137,7 +137,7 @@ def speed_kind(trials: Sequence[Trial]) -> str:
     kinds = {trial.kind for trial in trials if trial.ratio is not None}
     if kinds == {"modeled"}:
         return (
-            "modeled, no GPU; ? marks ratios that are no evidence: the model does not see the"
+            "modeled, no GPU; ? marks ratios that are not evidence: the model does not see the"
             " change, or was not shown to rank such kernels"
         )
     if kinds == {"measured"}:

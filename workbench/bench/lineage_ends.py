@@ -40,9 +40,9 @@ def ends_of(lineage: Path, store: SessionReader) -> Ends:
     """
     settings = store.settings()
     if settings.kind != "lineage":
-        raise WorkbenchError(f"session {lineage.name} is no lineage", where=str(lineage))
+        raise WorkbenchError(f"session {lineage.name} is not a lineage", where=str(lineage))
     if settings.problem not in shipped_problems():
-        raise WorkbenchError(f"{settings.problem} is no shipped problem", where=str(lineage))
+        raise WorkbenchError(f"{settings.problem} is not a shipped problem", where=str(lineage))
     chain = [v.number for v in store.overview().versions if v.answer is Answer.ACCEPTED]
     if len(chain) < 2:
         raise WorkbenchError(

@@ -41,7 +41,7 @@ def _whole(lines: BinaryIO) -> int:
 def read(file: Path, kind: type[T] | Any, *, what: str, command: str) -> list[T]:  # noqa: ANN401 -- unions are no types to mypy
     """All records; a last line that a machine's end cut off is left out.
 
-    Raises WorkbenchError, with the line, for what is no `kind`: `what` is that in words, and
+    Raises WorkbenchError, with the line, for what is not a `kind`: `what` is that in words, and
     `command` writes such a file.
     """
     todo = f"name a file that `{command}` wrote"

@@ -209,7 +209,7 @@ def _faster(decision: Decision, rule: PairRule) -> bool:
 
 
 def _resampled(group: Sequence[Stream], rule: PairRule) -> Rate:
-    """Decisions on blocks of one process pair's pairs, drawn anew (circular block bootstrap:
+    """Decisions on blocks of one process pair's pairs, resampled (circular block bootstrap:
     Politis and Romano 1992). They share their samples: their interval says nothing of another
     day."""
     first = group[0]

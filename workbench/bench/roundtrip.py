@@ -67,7 +67,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     device: str = ""
     """Name of the GPU that judged it; empty for none, and in older files."""
     session: str
-    """Empty for a leap, which is no session."""
+    """Empty for a leap, which is not a session."""
     identical: bool = False
     """It came to the expert's very machine code, launched alike: right once more, and as fast by
     identity, not by a timing."""
@@ -147,7 +147,7 @@ def stripped(skill: Skill, cards: Cards) -> Skill:
     Without conditions it holds in every family and after every card, and does not say where which
     of its values was seen; without anchors it does not say which block or kernel it is about;
     without risks nothing warns. A bare one is a line in a plain list of tricks, which stand there
-    in any order: the edit and its values. That the edit finds a place to be made is no condition
+    in any order: the edit and its values. That the edit finds a place to be made is not a condition
     of the card and stays.
     """
     if cards in {"no conditions", "bare"}:

@@ -29,7 +29,7 @@ def run_trials(ask: Ask, tell: Tell) -> Iterator[Trial]:
 
     Before its end each comes after every step as far as it is: its `state` is `cut`. The first
     signal ends all trials after their running step, and they stay so. Raises WorkbenchError for
-    what is no lineage, a problem that is not shipped, cards or a device that cannot be used.
+    what is not a lineage, a problem that is not shipped, cards or a device that cannot be used.
     """
     end = None if ask.seconds is None else time.monotonic() + ask.seconds
     found: queue.Queue[Trial | None] = queue.Queue()

@@ -1,4 +1,4 @@
-"""Evaluates candidates of a recorded stream anew, and counts what that costs. Pure.
+"""Re-evaluates the candidates of a recorded stream, and counts what that costs. Pure.
 
 Whether two candidates differ follows from their pairs with the seed: the log of one's ratio less
 the log of the other's, drawn with replacement. That has the noise of two pairs where a real pair

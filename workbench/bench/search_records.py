@@ -71,8 +71,8 @@ def keep(file: Path, looked: Looked) -> None:
 def read(file: Path) -> list[Looked]:
     """What was kept; a last line that a machine's end cut off is left out.
 
-    Raises WorkbenchError, with the line, for what is no recording, and for lines of several GPUs,
-    targets or versions: times of different grounds are never compared.
+    Raises WorkbenchError, with the line, for what is not a recording, and for lines of several
+    GPUs, targets or versions: times of different grounds are never compared.
     """
     command = "workbench bench search --record --keep"
     found: list[Looked] = lines.read(file, Looked, what="no look at a candidate", command=command)

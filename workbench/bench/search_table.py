@@ -162,7 +162,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 def table(looked: Sequence[Looked], runs: int, seed: int = 0) -> list[Row]:
     """A row for each problem that can be replayed; the same recording gives the same rows.
 
-    Each replay has an order of its own, the same for all policies, and measures anew.
+    Each replay has an order of its own, the same for all policies, and measures again.
     """
     return [_row(stream, runs, seed) for stream in streams(looked)]
 

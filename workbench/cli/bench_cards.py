@@ -76,7 +76,7 @@ def cards(
 
     Recording, compiling and comparing go side by side, as far as the GPU's memory allows; only
     the pairs have it alone. Where seconds are limited, cards without any evidence come first.
-    A trial that says nothing of a card is no evidence: one that is unproven or short of memory, or
+    A trial that says nothing of a card is not evidence: one that is unproven or short of memory, or
     a modeled time where the model does not see the change or was not shown to rank such kernels.
     """
     from workbench.bench.card_trials import read_trials, speed_kind
@@ -144,12 +144,12 @@ def _list(chosen: "Chosen", *, json: bool) -> None:
 
 
 def _share(text: str) -> tuple[int, int]:
-    """`2/4` as numbers. Raises WorkbenchError for what is no share."""
+    """`2/4` as numbers. Raises WorkbenchError for what is not a share."""
     mine, slash, parts = text.partition("/")
     known = slash and mine.isascii() and mine.isdecimal() and parts.isascii() and parts.isdecimal()
     if not known or not 1 <= int(mine) <= int(parts):
         raise WorkbenchError(
-            f"`--part {text}` is no share", todo="name the share and how many, like 1/4"
+            f"`--part {text}` is not a share", todo="name the share and how many, like 1/4"
         )
     return int(mine), int(parts)
 

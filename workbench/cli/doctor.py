@@ -147,7 +147,7 @@ def _one_gpu(index: int, gpu: "Gpu") -> Line:
 
 
 def _ceilings(*, measure: bool) -> list[Line]:
-    """What each GPU was seen to reach; a driver that does not answer was told of already."""
+    """What each GPU was seen to reach; a driver that does not answer was reported already."""
     from workbench.cli.doctor_gpu import told
     from workbench.measure.gpus import NvmlFault, list_gpus
 

@@ -95,7 +95,7 @@ def version_number(word: str, snapshot: "Snapshot") -> int:
 
         todo = " ".join(unwritten_lines(snapshot))
     raise WorkbenchError(
-        f"{word!r} is no version of session {snapshot.name}",
+        f"{word!r} is not a version of session {snapshot.name}",
         where=snapshot.path,
         todo=f"it has {last}; {todo}",
     )

@@ -78,7 +78,7 @@ def _seed(word: str) -> bytes:
         return bytes.fromhex(word)
     except ValueError as fault:
         raise WorkbenchError(
-            f"{word!r} is no hex seed", where="--seed", todo="copy it from a report's evidence"
+            f"{word!r} is not a hex seed", where="--seed", todo="copy it from a report's evidence"
         ) from fault
 
 

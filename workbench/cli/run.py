@@ -194,7 +194,7 @@ def _mode(word: str, *, on_screen: bool) -> Mode:
         return Mode(word)
     except ValueError as fault:
         raise WorkbenchError(
-            f"{word!r} is no mode", where="--mode", todo="use manual, review or auto"
+            f"{word!r} is not a mode", where="--mode", todo="use manual, review or auto"
         ) from fault
 
 

@@ -89,7 +89,7 @@ def verify(
 
 
 def _nobody(event: object) -> None:
-    """What a trial says on its way is no claim."""
+    """What a trial says on its way is not a claim."""
 
 
 def _line(claim: "Claim") -> str:

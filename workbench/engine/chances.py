@@ -27,7 +27,7 @@ class Chance(Struct, frozen=True, kw_only=True):
     """The card, without values that are none of it there."""
     ground: Ground
     step: Proposal | None
-    """What the card makes of it, as far as the text tells; None where a model will write it."""
+    """What the card makes of it, as far as the text shows; None where a model will write it."""
 
 
 class Passed(NamedTuple):
@@ -260,7 +260,7 @@ def without(skill: Skill, name: str, value: Parameter) -> Skill:
     usual = {one.name: one.grid for one in skill.edit.parameters} if skill.edit else {}
     grid = dict(skill.card.carrier.grid)
     grid[name] = tuple(one for one in grid.get(name, usual.get(name, ())) if one != value)
-    # What is worked out from facts is no value of the grid that could be left out.
+    # What is worked out from facts is not a value of the grid that could be left out.
     kept = grid[name] and grid != skill.card.carrier.grid
     carrier = structs.replace(skill.card.carrier, grid=grid) if kept else Carrier()
     return structs.replace(skill, card=structs.replace(skill.card, carrier=carrier))

@@ -79,7 +79,7 @@ def open_choice(state: Path, history: History) -> tuple[int, Choice] | None:
 
 
 def check_skill(skill: str) -> None:
-    """Raise WorkbenchError for a name that is no card's and no method's, suggesting the nearest."""
+    """Raise WorkbenchError for a name of neither a card nor a method; suggests the nearest."""
     known = [*load_library().skills, *(method.id for method in shipped_policy().file.method)]
     if skill not in known:
         near = difflib.get_close_matches(skill, known, n=1, cutoff=0.0)

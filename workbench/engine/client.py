@@ -165,7 +165,7 @@ class SessionClient:
                 return
             async for batch in self._batches(last):
                 for event in batch:
-                    # Meter ticks have no number and are no news.
+                    # Meter ticks have no number and are not news.
                     if event.seq > last:
                         last = event.seq
                         yield event

@@ -135,8 +135,8 @@ def _baselines(word: str) -> Baselined:
 def request_run(path: Path, *, mode: Mode | None, budget: Budget) -> None:
     """Note how a session is to go on; limits that are None keep what they were.
 
-    Raises WorkbenchError for a session that is no run, when its GPU is not here, and when an engine
-    holds it now.
+    Raises WorkbenchError for a session that is not a run, when its GPU is not here, and when an
+    engine holds it now.
     """
     budget = structs.replace(budget, goal=checked_goal(budget.goal))
     store = SessionStore.open(path)

@@ -137,7 +137,7 @@ def here(settings: SessionSettings, path: Path, *, todo: str) -> SessionSettings
     wanted = settings.device_indices or (settings.device_index,)
     kept = tuple(place for place in wanted if place in same)
     if kept:
-        # One that is gone stays named: the fleet tells that it works without it.
+        # One that is gone stays named: the fleet reports that it works without it.
         kept += tuple(place for place in wanted if place >= len(gpus))
     else:
         kept = (gpus.index(idlest(_well(_whole([gpus[place] for place in same])))),)
@@ -202,7 +202,7 @@ def _named(device: str, gpus: list[Gpu]) -> Gpu:
     kind, _, number = device.partition(":")
     if kind != "cuda" or (number and not number.isdigit()):
         raise WorkbenchError(
-            f"{device!r} is no device",
+            f"{device!r} is not a device",
             where="--device",
             todo="use auto, cpu or cuda:N, or a UUID (nvidia-smi -L)",
         )

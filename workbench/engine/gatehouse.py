@@ -71,7 +71,7 @@ class Gatehouse:
         gate_settings: GateSettings,
         tell: Callable[[int, Told], None],
     ) -> None:
-        """`tell` hears the number of a transition and what its gate tells."""
+        """`tell` receives the number of a transition and what its gate reports."""
         self._store = store
         self._problem = problem
         self._facts = facts

@@ -58,7 +58,7 @@ def goal_of(budget: Budget) -> Goal | None:
 def checked_goal(text: str | None) -> str | None:
     """The text of a goal for `session.toml`: empty for none, None to leave it unchanged.
 
-    Raises WorkbenchError for a text that is no goal.
+    Raises WorkbenchError for a text that is not a goal.
     """
     if text is None:
         return None
@@ -66,7 +66,7 @@ def checked_goal(text: str | None) -> str | None:
         return ""
     if goal_of(Budget(goal=text)) is None:
         raise WorkbenchError(
-            f"{text!r} is no goal",
+            f"{text!r} is not a goal",
             where="--goal",
             todo="a speed above the seed's, like 1.5x; a time, like 900us or 0.9ms; or none",
         )

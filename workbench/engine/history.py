@@ -32,7 +32,7 @@ class History(Struct, frozen=True, kw_only=True):
         return structs.replace(self, transitions=self._with(transition), main=main)
 
     def spent(self, spend: Spend) -> "History":
-        """A history with one more cost that is no transition's."""
+        """A history with one more cost that is not a transition's."""
         return structs.replace(self, spends=(*self.spends, spend))
 
     @property

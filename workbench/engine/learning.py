@@ -168,8 +168,8 @@ def learn(path: Path, limits: WalkLimits, listen: Listen, tell: Emit) -> Ended:
 
     Every attempt is on disk before the next begins. The commits are written when the walk ends, the
     simplest kernel first, whatever ends it: a limit; SIGINT, SIGTERM or SIGHUP (`interrupted`); or
-    a fault, which is raised again afterwards. Raises WorkbenchError when the session is no lineage,
-    another process holds it, or the expert fails its own gate or has nothing to take out;
+    a fault, which is raised again afterwards. Raises WorkbenchError when the session is not a
+    lineage, another process holds it, or the expert fails its own gate or has nothing to take out;
     KeyboardInterrupt when a signal came before anything was judged.
     """
     store = SessionStore.open(path)

@@ -143,7 +143,7 @@ class Engine:
 
     async def _decide(self, wish: Decide) -> AnyReply:
         if wish.answer not in {Answer.ACCEPTED, Answer.VETOED}:
-            return Refused(what=f"{wish.answer} is no decision", todo="accept or veto")
+            return Refused(what=f"{wish.answer} is not a decision", todo="accept or veto")
         if wish.answer is Answer.VETOED and not wish.reason.strip():
             return Refused(what="a veto needs a reason", todo="say why; the next step reads it")
         if self._deciding is None:

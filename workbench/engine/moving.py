@@ -25,7 +25,7 @@ class MovesMain(Protocol):
     """What a move needs of a session repository."""
 
     def move_main(self, move: Move) -> str:
-        """Make it durable, all of it or nothing; returns the telling commit's id."""
+        """Make it durable, all of it or nothing; returns the id of the commit that records it."""
 
     def transition(self, number: int) -> Transition:
         """The record of a version as it stands now."""

@@ -42,7 +42,7 @@ class Store(Protocol):
         """Keep what was spent beside the versions."""
 
     def move_main(self, move: Move) -> str:
-        """Make another version the incumbent; returns the telling commit's id."""
+        """Make another version the incumbent; returns the id of the commit that records it."""
 
     def transition(self, number: int) -> Transition:
         """The record of a version as it stands now."""

@@ -118,7 +118,7 @@ def _looked_at(store: SessionStore, history: History) -> tuple[Situation, Propos
 
 
 def _nobody(event: AnyEvent) -> None:
-    """Nobody listens to what a look into the future tells."""
+    """Nobody listens to what a look into the future reports."""
 
 
 def _says(refused: Refused | None, situation: Situation) -> str:

@@ -20,7 +20,7 @@ from workbench.skills.records import Plan
 
 
 class Ear:
-    """Keeps what a sitting tells until somebody attends, then passes everything on in order.
+    """Keeps what a sitting reports until somebody attends, then passes everything on in order.
 
     Also the sitting's turn (`fleet.Turn`); `changed` is called when that changes.
     """
@@ -77,7 +77,7 @@ class Ear:
         self._changed()
 
     def give_up(self) -> None:
-        """Whoever tells something from now on is ended."""
+        """Whoever reports something from now on is ended."""
         self._given_up = True
         self._changed()
 
@@ -116,7 +116,7 @@ class SessionSitting:
         climb: Climb,
         called: Callable[[int], None] = lambda number: None,  # noqa: ARG005 -- nobody tells it
     ) -> None:
-        """`called` hears under which number it is told of from now on."""
+        """`called` receives the number under which it is reported from now on."""
         self._sitting = sitting
         self._ear = ear
         self._procedure = procedure
@@ -192,7 +192,7 @@ class SessionSitting:
             return self._judged(wrong, own=wrong.gpu_seconds, rungs=self._climb.visits)
         own = self._report.gpu_seconds
         report = self._procedure.completed(self._report)
-        # What it pays for others (baselines, the problem's inspection) is no rung's price.
+        # What it pays for others (baselines, the problem's inspection) is not a rung's price.
         alone = structs.replace(report, gpu_seconds=own)
         self._climb.gated(alone, needs_gpu=self._procedure.needs_gpu)
         return self._judged(report, own=own, rungs=self._climb.visits)

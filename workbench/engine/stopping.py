@@ -53,7 +53,7 @@ def gain(step: Transition) -> float:
 
 def behind(history: History) -> bool:
     """Whether PyTorch, eager or compiled, was timed faster than the best: a bar that was cleared on
-    this GPU is no limit (ours)."""
+    this GPU is not a limit (ours)."""
     first, best = history.transitions[0].gate.baselines, history.best
     bar = None if first is None else first.best
     if bar is None or best is None or best.gate.time is None:

@@ -16,7 +16,7 @@ _MARK = {
 
 
 def tell(event: ev.AnyEvent) -> LogLine | None:
-    """The event as a log line; None for meter ticks, which are no news."""
+    """The event as a log line; None for meter ticks, which are not news."""
     says = visible(_sentence(event))
     if not says:
         return None

@@ -16,7 +16,7 @@ def twin_of(report: GateReport, plan: Plan | None, history: History) -> Transiti
     Only for candidates that an edit made: what else changes beside the work at the full shape may
     be what a model or a person meant to mend. And only for a version that nothing was found
     against, and that was timed against the line which leads to the incumbent: no kernel gets slower
-    along it, so what was no gain there is none now (ours). Elsewhere, after a branch, it may be.
+    along it, so what was not a gain there is none now (ours). Elsewhere, after a branch, it may be.
     """
     incumbent = history.incumbent
     if not report.work or incumbent is None or plan is None or not plan.edit or plan.method:
@@ -27,7 +27,7 @@ def twin_of(report: GateReport, plan: Plan | None, history: History) -> Transiti
 
 
 def _answered(version: Transition) -> bool:
-    """Whether its speed was judged, and nothing was found against it: what was no gain before
+    """Whether its speed was judged, and nothing was found against it: what was not a gain before
     anything was compared is none whatever it computes."""
     correct = version.gate.report(Stage.CORRECTNESS)
     outcome = Outcome.SKIPPED if correct is None else correct.outcome

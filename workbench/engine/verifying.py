@@ -21,8 +21,8 @@ from workbench.skills.card import Skill
 from workbench.skills.records import Admission
 
 MODELED_SLACK = 0.05
-"""Relative difference of two modeled times of one kernel that is no contradiction; ours: programs
-are sampled afresh each time."""
+"""Relative difference of two modeled times of one kernel that is not a contradiction; ours:
+programs are sampled afresh each time."""
 
 
 class Standing(StrEnum):

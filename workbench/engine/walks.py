@@ -41,7 +41,7 @@ def walked(path: Path) -> list[Line]:
 
 
 def noting(journal: Journal, listen: Listen) -> Listen:
-    """Puts a line on disk, then tells it."""
+    """Puts a line on disk, then announces it."""
 
     def note(line: Line) -> None:
         journal.append(lambda _number: msgspec.json.encode(line), durable=True)

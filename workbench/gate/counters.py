@@ -119,7 +119,7 @@ class NcuProfiler:
         """The level at which ncu works; None until it is needed."""
         self._counted = threading.Lock()
         self._held = 0.0
-        """GPU-seconds of all attempts, less those that a record or `unbilled` told of."""
+        """GPU-seconds of all attempts, less those that a record or `unbilled` reported."""
         self._trying = threading.Lock()
 
     def __call__(
@@ -158,7 +158,7 @@ class NcuProfiler:
             threading.Thread(target=self._try_ahead, args=(ncu,), daemon=True).start()
 
     def unbilled(self) -> float:
-        """GPU-seconds since the last call that no record tells of: our own kernel's, and those of
+        """GPU-seconds since the last call that no record includes: our own kernel's, and those of
         attempts that were given up or made again."""
         with self._counted:
             # Less than none while an attempt is between its end and its record.

@@ -79,7 +79,7 @@ def judge(  # noqa: PLR0913 -- what is judged, by what, and who listens
     `facts` returns the result of `inspect_problem`; it is called once the policy has passed. With
     `parent` (on a GPU) or `parent_time` (modeled), the profile stage requires a gain over it.
     `timer` measures; without one the time is modeled. `profiler` reads the GPU's counters for a
-    candidate that was timed and has passed everything. `listen` is told of stages and progress.
+    candidate that was timed and has passed everything. `listen` receives stages and progress.
     Never raises for what a candidate does; raises WorkbenchError when no worker can start.
     """
     sitting = Sitting(candidate, problem, facts, settings, workshop, listen)

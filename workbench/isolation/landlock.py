@@ -52,7 +52,7 @@ OWN = (
 """Everything in a folder of one's own, but no devices, sockets, pipes, and nothing to execute."""
 
 _ON_FILES = Right.EXECUTE | Right.WRITE_FILE | Right.READ_FILE | Right.TRUNCATE | Right.IOCTL_DEV
-"""The kernel refuses any other right in a rule whose path is no folder."""
+"""The kernel refuses any other right in a rule whose path is not a folder."""
 
 _SINCE = ((1, (1 << 13) - 1), (2, Right.REFER), (3, Right.TRUNCATE), (5, Right.IOCTL_DEV))
 _NETWORK_SINCE, _TCP_BIND_AND_CONNECT = 4, 0b11

@@ -37,7 +37,7 @@ _LADDER = (
 def fork(flags: int) -> int:
     """`os.fork` into new namespaces; 0 in the child. Raises OSError.
 
-    The caller must be single-threaded: no library is told of the fork. The child must call
+    The caller must be single-threaded: no library is notified of the fork. The child must call
     `settle` and then only `os.fork`, wait and exit.
     """
     if not flags:

@@ -52,7 +52,7 @@ class ScratchRoot:
         return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.path))
 
     def close(self) -> None:
-        """Remove the folder and all in it. Twice does no harm."""
+        """Remove the folder and all in it. Idempotent."""
         if self.path.exists():
             remove_tree(self.path)
             os.close(self._lock)

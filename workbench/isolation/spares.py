@@ -50,7 +50,7 @@ class Spares:
     def take(self, kind: Wanted) -> Worker | None:
         """One of that kind that is still alive, waited for where it is starting; None for none.
 
-        One that did not start is no fault here: whoever needs it starts another and meets it.
+        One that did not start is not a fault here: whoever needs it starts another and meets it.
         """
         while (future := self._next(kind)) is not None:
             with contextlib.suppress(WorkbenchError, OSError):

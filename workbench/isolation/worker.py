@@ -271,7 +271,7 @@ class Worker:
             return ("", "") if self._link.closed else self._link.output()
 
     def close(self) -> None:
-        """Kill the worker and all it started, remove its scratch folder. Twice does no harm.
+        """Kill the worker and all it started, remove its scratch folder. Idempotent.
 
         Raises WorkbenchError when the kernel cannot end it (a process stuck in a GPU driver).
         """
@@ -322,7 +322,7 @@ class Worker:
 
 
 def _memory_watch(gpu: GpuMemory, pids: list[int]) -> Layer:
-    """Whether the driver tells what this worker holds on the GPU."""
+    """Whether the driver reports what this worker holds on the GPU."""
     told = gpu.held(pids) is not None
     detail = "" if told else gpu.fault or "the driver does not tell what a process holds"
     return Layer(name="gpu memory watch", ok=told, detail=detail)

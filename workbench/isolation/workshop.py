@@ -344,7 +344,8 @@ class Workshop:
     def _ease(self, flavor: Flavor, tried: int) -> bool:
         """Go on to the next easier sandbox, for all workers with a GPU; False after the last.
 
-        Only a forkserver in bubblewrap has to be started anew; any other takes it with a fork.
+        Only a forkserver in bubblewrap has to be restarted; any other applies it with the next
+        fork.
         """
         plan = self._warmed(flavor).setup.confinement
         with self._lock:
@@ -356,7 +357,7 @@ class Workshop:
         return True
 
     def close(self) -> None:
-        """Close every worker and forkserver, remove every scratch folder. Twice does no harm."""
+        """Close every worker and forkserver, remove every scratch folder. Idempotent."""
         self._closed = True
         self._spares.close()
         with self._lock:

@@ -139,7 +139,7 @@ profile.bottleneck_share | number |    | that part over all parts, 0 to 1
 profile.microseconds     | number | us | time of one forward at the full shape
 profile.efficiency       | number |    | roofline time over that time, 0 to 1
 profile.limiter_pct      | number | %  | by ncu: the busiest of SMs, L2 and DRAM over its peak
-profile.duration_us | number | us | by ncu: the kernel alone, caches cold; explains, is no timing
+profile.duration_us | number | us | by ncu: kernel alone, caches cold; explains, is not a timing
 profile.sm_pct           | number | %  | by ncu: busiest pipe of the SMs over its peak
 profile.dram_pct         | number | %  | by ncu: DRAM over its peak
 profile.l2_pct           | number | %  | by ncu: L2 over its peak

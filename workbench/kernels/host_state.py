@@ -40,7 +40,7 @@ _MOST_BYTES = 64 << 20
 _SMALL = 64
 """Most elements of an integer tensor that is read as values, since it may be a counter (ours)."""
 _LIBRARIES = ("torch", "triton", "builtins", "workbench", "numpy")
-"""Packages whose objects change their own state, which is no memory of the candidate's."""
+"""Packages whose objects change their own state, which is not memory of the candidate's."""
 _PLAIN = (bool, int, float, str, bytes, complex, range, slice)
 _SHOWN_BY_LIBRARIES = (np.generic, torch.device, torch.dtype, torch.layout, torch.memory_format)
 """Plain values too: numbers of numpy, and what torch says of tensors."""

@@ -182,7 +182,7 @@ def _without_wrapping(operator: Untyped) -> Untyped:
 def _patch_types(scope: Untyped) -> None:
     """Cache the types of blocks and tensors by shape.
 
-    Triton builds them anew for every operation: a fifth of the time of an interpreted program.
+    Triton rebuilds them for every operation: a fifth of the time of an interpreted program.
     """
     make_type, make_tensor = tl.block_type.__init__, tl.tensor.__init__
     types: dict[tuple[int, ...], dict[str, Any]] = {}
@@ -209,7 +209,7 @@ def _patch_types(scope: Untyped) -> None:
 
 
 def _numpy_types(original: Untyped) -> Untyped:
-    """Triton's mapping to numpy types, cached: it builds its table anew for every handle."""
+    """Triton's mapping to numpy types, cached: it rebuilds its table for every handle."""
     known: dict[str, Any] = {}
 
     def numpy_type(kind: Untyped) -> Untyped:

@@ -25,7 +25,8 @@ class Contents:
         return frozenset(self._state)
 
     def filling(self, host: LazyHost) -> Filling:
-        """A function that makes the input tensors in order and tells the host their contents."""
+        """A function that makes the input tensors in order and records their contents for the
+        host."""
         chunks = iter(self._inputs)
 
         def made(shape: Sequence[int], dtype: torch.dtype, strides: Sequence[int]) -> torch.Tensor:

@@ -88,7 +88,7 @@ class Source:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about a stranger's file
-                # A mark of the encoding that an editor put first is no part of the code.
+                # A mark of the encoding that an editor put first is not part of the code.
                 self.tree = _within_depth(ast.parse(text.removeprefix("\ufeff")))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
             self.fault = str(fault) or type(fault).__name__

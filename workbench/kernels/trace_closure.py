@@ -78,7 +78,7 @@ class Closure:
                 self.closed[slot] = np.union1d(old, want.offsets)
 
     def _guessed(self, slot: Slot) -> list[Grid]:
-        """Programs to try where no rule tells which ones write: all, or those that write alone."""
+        """Programs to try where no rule says which ones write: all, or those that write alone."""
         grid = self._grids[slot.launch]
         total = grid[0] * grid[1] * grid[2]
         if total <= _MOST_PROGRAMS:

@@ -324,7 +324,7 @@ class BookWatch(LaunchWatch):
         self._final = self._but_for_flags = True
         self._own: dict[int, list[Array]] = {}
         self._updated: set[int] = set()
-        """Storages that it updated atomically: a sum of all programs is no flag for itself."""
+        """Storages that it updated atomically: a sum of all programs is not a flag for itself."""
 
     def access(self, kind: Access, pointers: Untyped, mask: Array) -> Array:
         """Check and count an access, and record what it reads and stores."""

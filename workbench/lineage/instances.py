@@ -67,8 +67,8 @@ class Instance(Struct, frozen=True, kw_only=True):
     first: tuple[str, ...] = ()
     """Cards that were applied before it in the same step of a run."""
     removal: bool = False
-    """A removal that failed. It is no forward step: it shows what the mechanism means to a kernel,
-    and nothing for or against adding it."""
+    """A removal that failed. It is not a forward step: it shows what the mechanism means to a
+    kernel, and nothing for or against adding it."""
     intent: str = ""
     """Intent in the words of its plan."""
     change: tuple[str, str] | None = None
@@ -206,7 +206,7 @@ class _Place(Struct, frozen=True, kw_only=True):
     def instance(
         self, transition: Transition, plan: Plan, *, before: Facts, after: Facts
     ) -> Instance:
-        """One step, as its commit tells it."""
+        """One step, as its commit records it."""
         gate, backward, settings = transition.gate, transition.backward, self.settings
         ratio = gate.speed.ratio if gate.speed is not None else None
         least = gate.speed.low if gate.speed is not None and gate.speed.low is not None else ratio

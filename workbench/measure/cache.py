@@ -23,7 +23,7 @@ def read_cached(file: Path, kind: type[T]) -> T | None:
 def write_cached(file: Path, record: Struct) -> bool:
     """Write a record atomically, so that no reader sees half of it; False when that fails.
 
-    Cached records only save time, so a full disk or a read-only home is no error.
+    Cached records only save time, so a full disk or a read-only home is not an error.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ class OperatorWork(Struct, frozen=True, kw_only=True):
     """Operations of matrix products and convolutions, two for each multiply-add (PyTorch's flop
     counter); 0 for other operators."""
     elements: float
-    """Output elements of an operator that is no matrix product: one fp32 operation each."""
+    """Output elements of an operator that is not a matrix product: one fp32 operation each."""
     dtype: str
     """Dtype of its first output, without `torch.`."""
 

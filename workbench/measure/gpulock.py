@@ -213,7 +213,7 @@ def _regular(descriptor: int, path: Path) -> int:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise _unusable(path, "it is no regular file")
+    raise _unusable(path, "it is not a regular file")
 
 
 def _unusable(path: Path, why: str) -> WorkbenchError:

@@ -57,7 +57,7 @@ class Watch(Protocol):
         """Other processes that compute on it (`python3 (4711)`), neither ours nor neighbours'."""
 
     def neighbours(self) -> tuple[str, ...]:
-        """Other workbenches with processes on it, which heed its lock: `workbench (4711)`."""
+        """Other workbenches with processes on it, which respect its lock: `workbench (4711)`."""
 
 
 class NoWatch:
@@ -191,7 +191,7 @@ def held_by(throttle_reasons: int | None) -> tuple[str, ...]:
 
 
 def hot(throttle_reasons: int | None) -> bool:
-    """Whether cooling or power hold the GPU back, so that what it reaches now is no ceiling."""
+    """Whether cooling or power hold the GPU back, so that what it reaches now is not a ceiling."""
     return bool((throttle_reasons or 0) & _HOT)
 
 

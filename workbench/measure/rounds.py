@@ -75,7 +75,7 @@ def rounds(
 
 
 class Warmth:
-    """Tells when a side has reached a steady speed (gate protocol, section 9.3).
+    """Decides when a side has reached a steady speed (gate protocol, section 9.3).
 
     The first call, which compiles and tunes, does not count.
     """

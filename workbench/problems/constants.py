@@ -113,7 +113,7 @@ def _targets(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
         case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
             yield name, value
         case ast.AugAssign(target=ast.Name(id=name), value=value):
-            yield name, value  # counts as a second assignment, so that the name is no constant
+            yield name, value  # counts as a second assignment, so that the name is not a constant
         case _:
             pass
 

@@ -144,7 +144,7 @@ def _replaced(was: Any, value: Any, path: Path, here: str) -> Any:  # noqa: ANN4
         return _over(was, value, path, f"{here}.")
     if "source" in was:
         return {"value": value, "source": YOURS}
-    raise WorkbenchError(f"`{here} = {value!r}` is no table", where=str(path), todo=f"[{here}]")
+    raise WorkbenchError(f"`{here} = {value!r}` is not a table", where=str(path), todo=f"[{here}]")
 
 
 def _checked(tables: dict[str, Any], path: Path) -> LadderFile:

@@ -261,4 +261,4 @@ def _as_modeled(
     if ratio > least:
         return Action.PROMOTE, f"{says}, is above {least:g}x"
     action = Action.PRUNE if trusted else Action.HOLD
-    return action, f"{says}, is no gain above {least:g}x"
+    return action, f"{says}, is not a gain above {least:g}x"

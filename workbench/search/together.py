@@ -57,7 +57,7 @@ def without_requirements(skill: Skill) -> Skill:
 def prepares(skill: Skill, state: ProposerState, line: Line) -> str:
     """The card that this one only prepares; empty where it may be applied alone.
 
-    A card whose recorded effect is no gain prepares another one that requires it. A card that a
+    A card whose recorded effect is not a gain prepares another one that requires it. A card that a
     person asked for is applied alone, unless the other one was asked for too.
     """
     if all(e.metric != "time" or e.direction == "down" for e in skill.card.effect):

@@ -153,8 +153,8 @@ def recorded(place: Path) -> Iterator[SessionReader]:
 def import_bundle(file: Path, folder: Path, name: str = "") -> SessionStore:
     """A new session in `folder` from a bundle; `name` empty keeps the name it was exported with.
 
-    WorkbenchError when the file is no bundle of a session, is damaged, or holds anything that this
-    program would not have written; then nothing is left behind.
+    WorkbenchError when the file is not a bundle of a session, is damaged, or holds anything that
+    this program would not have written; then nothing is left behind.
     """
     check_git()
     draft = folder / f".import.{secrets.token_hex(4)}"
@@ -204,7 +204,7 @@ def _read_header(stream: BinaryIO, file: Path) -> dict[str, str]:
     if os.fstat(stream.fileno()).st_size > BUNDLE_CAP:
         raise _refused(file, f"it is larger than {BUNDLE_CAP >> 20} MiB")
     if stream.readline(_LINE_CAP) not in _SIGNATURES:
-        raise _refused(file, "it is no git bundle")
+        raise _refused(file, "it is not a git bundle")
     heads: dict[str, str] = {}
     while (line := stream.readline(_LINE_CAP)) != b"\n":
         found = _HEAD.fullmatch(line)

@@ -126,7 +126,7 @@ class _Check:
     def _check_one(self, ref: Ref, row: Numbered, found: Found | None) -> str:
         """What is wrong with one version; empty when nothing is."""
         if found is None:
-            return "it is no commit"
+            return "it is not a commit"
         ids = self._session.git.plain_files(found)
         if sorted(ids) != sorted(FILES):
             return f"its files are {', '.join(sorted(ids))}"

@@ -1,7 +1,7 @@
 """How `main` was taken back or taken elsewhere by a person: a commit each, that nothing is lost.
 
 `refs/moves/NNNN` names a commit whose parent is the version that `main` was at and whose files are
-those of the version that it went to, as a revert has them; `git log --all` tells it in a line. The
+those of the version that it went to, as a revert has them; `git log --all` shows it in a line. The
 versions themselves stay as they are under `refs/attempts`.
 """
 

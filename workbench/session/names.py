@@ -50,7 +50,7 @@ def session_names(folder: Path) -> tuple[str, ...]:
 
 
 def _may_be_session(entry: Path) -> bool:
-    """Also a folder that we may not look into, which whoever reads it is told of."""
+    """Also a folder that we may not look into: whoever reads it is told so."""
     try:
         return (entry / ".git" / "workbench").is_dir()
     except PermissionError:

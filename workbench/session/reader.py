@@ -36,7 +36,7 @@ class ProblemFiles(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A reference of the session that tells nothing of it."""
+    """A reference of the session that says nothing about it."""
 
     ref: str
     says: str
@@ -46,7 +46,7 @@ class Unread(NamedTuple):
 
 
 class Overview(Struct, frozen=True, kw_only=True):
-    """The whole lineage, lightly: what one git call tells."""
+    """The whole lineage, lightly: what one git call returns."""
 
     versions: tuple[Summary, ...]
     """Versions in order of number, including those that wait for a person."""

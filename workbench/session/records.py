@@ -33,7 +33,7 @@ class Mode(StrEnum):
 
 
 class Budget(Struct, frozen=True, kw_only=True):
-    """Limits of a run; None is no limit."""
+    """Limits of a run; None means no limit."""
 
     steps: int | None = None
     usd: float | None = None
@@ -140,7 +140,7 @@ class BackwardStep(Struct, frozen=True, kw_only=True):
     """Counts that differ in the compiler's code: (without, with) the mechanism."""
     leap: int = 1
     """Number of steps, from this one on, that pay only together: this one alone is a loss, which
-    later ones make up for. 1 if it is no loss, or if nothing makes up for it."""
+    later ones make up for. 1 if it is not a loss, or if nothing makes up for it."""
     leap_speed: Speed | None = None
     """Speed of these steps together, from the kernel without the first to that with the last."""
 

@@ -18,7 +18,7 @@ def drop_stale_locks(git_dir: Path) -> list[str]:
     """Remove locks of git commands that were killed; says which.
 
     While a git command works on the repository its locks are waited for, and then left: whoever
-    writes next is told of them.
+    writes next is told about them.
     """
     began = time.monotonic()
     while lock_files(git_dir) and _git_at_work(git_dir):

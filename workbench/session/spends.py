@@ -1,7 +1,7 @@
 """What a run spent beside its versions, a commit each, so that no second of a budget is lost.
 
 `refs/spends/NNNN` names a commit whose parent is the version that it belongs to and whose files are
-that version's; `git log --all` tells it in a line. A last look at a kernel is one, and so is the
+that version's; `git log --all` shows it in a line. A last look at a kernel is one, and so is the
 work on candidates that were begun and never became a version.
 """
 
@@ -30,7 +30,7 @@ Purpose = Literal["last look", "thrown away"]
 
 
 class Spend(Struct, frozen=True, kw_only=True):
-    """One thing that time went into and that is no version."""
+    """One thing that time went into and that is not a version."""
 
     purpose: Purpose
     version: int
@@ -88,7 +88,7 @@ def parse(ref: Ref) -> Spend:
 
 
 def _seconds(text: str) -> float:
-    """Raises ValueError for what is no time; NaN would make every later sum one."""
+    """Raises ValueError for what is not a time; NaN would make every later sum one."""
     seconds = float(text)
     if not 0 <= seconds < inf:
         raise ValueError(f"{text} are no seconds")
@@ -104,7 +104,7 @@ def keep(git: Plumbing, spend: Spend, version_ref: str, person: Person) -> None:
     """Write a spend; on disk when this returns. Raises WorkbenchError where it cannot be."""
     refs = {ref.name: ref for ref in git.refs(SPENDS, version_ref)}
     if version_ref not in refs:
-        raise WorkbenchError(f"v{spend.version} is no decided version", where=str(git.folder))
+        raise WorkbenchError(f"v{spend.version} is not a decided version", where=str(git.folder))
     named = refs[version_ref]
     stamp = person.stamp(int(time.time()))
     node = commit(named.tree, [named.id], stamp, stamp, message(spend))

@@ -189,7 +189,7 @@ class SessionStore(SessionReader):
             return self._publish(was._replace(transition=transition), best=best, waiting=waiting)
 
     def move_main(self, move: Move) -> str:
-        """Make another version the incumbent, as `move` tells it; returns the telling commit's id.
+        """Make another version the incumbent, as `move` describes; returns that commit's id.
 
         `main` must be at `move.before`, and the versions that it and `best` go to must be decided.
         Raises WorkbenchError where they are not, and where `main` was moved by hand; then nothing
@@ -343,7 +343,7 @@ class SessionStore(SessionReader):
                 self.tidy()
 
     def _moved_by_hand(self) -> bool:
-        """Whether `main` names a commit that is no transition of ours."""
+        """Whether `main` names a commit that is not a transition of ours."""
         for main in self.git.refs(MAIN):
             summary = self._summary(main)
             attempt = "" if summary is None else attempt_ref(summary.number)

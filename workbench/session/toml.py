@@ -127,7 +127,7 @@ def decode_transition(text: bytes, profile: bytes, where: str) -> tuple[Transiti
 
 
 def refuse_newer(text: bytes, profile: bytes, where: str) -> None:
-    """Raise NewerError where writing a transition anew would lose fields that we do not know."""
+    """Raise NewerError where rewriting a transition would lose fields that we do not know."""
     raw, table = _loaded(text, profile, where)
     known = msgspec.to_builtins(_convert(raw, Transition, where))
     strange = _unknown(raw, known)

@@ -1,6 +1,6 @@
 """The words of a transition's commit: one plain line, what and why, then lines for programs.
 
-The trailers repeat, lossily, what `transition.toml` holds exactly, so that `git log` alone tells
+The trailers repeat, lossily, what `transition.toml` holds exactly, so that `git log` alone shows
 the story and a lineage of thousands of versions is listed from commit messages in one git call.
 """
 
@@ -23,7 +23,7 @@ _TITLE = 120
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """One version as its commit message tells it: enough for a row of the lineage."""
+    """One version as its commit message describes it: enough for a row of the lineage."""
 
     number: int
     parent: int | None
@@ -182,7 +182,7 @@ def _time_says(time: Time | None) -> str:
 
 
 def rounded(cost: Cost) -> Cost:
-    """A cost as a trailer tells it: milliseconds, and millionths of a dollar."""
+    """A cost as a trailer states it: milliseconds, and millionths of a dollar."""
     return Cost(
         usd=round(cost.usd, 6),
         gpu_seconds=round(cost.gpu_seconds, 3),

@@ -3,7 +3,8 @@
 Git's own checkout would run filters and hooks, and a kill in its middle would leave its lock
 behind. Here each file is replaced whole by a rename, then the index, and last the note of what is
 shown; whatever the moment of death, each file is the one that was shown before or the one that
-should be, so a later call tells a person's edit from a half-done update and finishes the latter.
+should be, so a later call can distinguish a person's edit from a half-done update and finishes the
+latter.
 """
 
 import os
@@ -113,7 +114,8 @@ def _read_index(git: Plumbing) -> dict[str, Staged] | None:
 
 
 def _blob_id(path: Path) -> str | None:
-    """Git's id of the file's bytes; None when nothing is there, empty when it is no plain file."""
+    """Git's id of the file's bytes; None when nothing is there, empty when it is not a plain
+    file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:

@@ -75,7 +75,7 @@ class Skill(Struct, frozen=True, kw_only=True):
 def read_card(path: Path, origin: str = "user") -> Skill:
     """The card in a file. Raises CardFault."""
     if path.exists() and not path.is_file():
-        raise CardFault("the card is no file", where=str(path), todo="remove or rename it")
+        raise CardFault("the card is not a file", where=str(path), todo="remove or rename it")
     try:
         # Some editors put a mark of the encoding before the text, which TOML does not know.
         text = path.read_bytes().decode("utf-8-sig")

@@ -46,7 +46,7 @@ def skeleton(card_id: str, edit: str = "") -> str:
     """
     if not _ID.fullmatch(card_id):
         raise WorkbenchError(
-            f"{card_id!r} is no id for a card", todo="use lower-case words joined by hyphens"
+            f"{card_id!r} is not an id for a card", todo="use lower-case words joined by hyphens"
         )
     if edit and edit not in EDITS:
         raise WorkbenchError(

@@ -79,7 +79,7 @@ def _read(path: Path) -> ThemeFile:
         try:
             Color.parse(value)
         except ColorParseError as fault:
-            raise ValueError(f"key {key}: {value!r} is no colour") from fault
+            raise ValueError(f"key {key}: {value!r} is not a colour") from fault
     return theme
 
 

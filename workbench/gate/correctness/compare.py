@@ -76,7 +76,7 @@ class Slack(Struct, frozen=True):
     spread: float = 0.0
     """The largest error over further runs of a reference that is not bitwise reproducible."""
     nothing: bool = False
-    """The reference is no measure for such inputs: nothing is compared."""
+    """The reference is not a measure for such inputs: nothing is compared."""
 
 
 NO_SLACK = Slack()

@@ -128,7 +128,7 @@ class Comparison:
         self, place: int, gold: torch.Tensor, native: torch.Tensor, known: Slack
     ) -> Slack:
         """What inputs that are a spacing off make of the answer, C times; nothing is compared where
-        the reference is no measure: it is not finite, or its own error is larger than that.
+        the reference is not a measure: it is not finite, or its own error is larger than that.
 
         A kernel whose error is that of inputs so near is backward stable (Higham, Accuracy and
         Stability of Numerical Algorithms, 1.5); no more can be asked of one.

@@ -123,7 +123,7 @@ class HostLog(OperatorMode):
         return out
 
     def _follow(self, operator: str, args: tuple[object, ...], out: object) -> None:
-        """Track where copies of inputs lie. Memory that is allocated anew holds none."""
+        """Track where copies of inputs lie. Newly allocated memory holds none."""
         held = set(map(storage_address, _tensors(args)))
         moves = operator in _MOVES and not held.isdisjoint(self._inputs | self._moved)
         for place in map(storage_address, _tensors((out,))):

@@ -19,7 +19,7 @@ class TensorLeaf(Struct, frozen=True, tag="tensor"):
 
 
 class PlainLeaf(Struct, frozen=True, tag="plain"):
-    """A value that is no tensor. `kind` distinguishes types that msgpack would merge."""
+    """A value that is not a tensor. `kind` distinguishes types that msgpack would merge."""
 
     kind: Literal["none", "bool", "int", "float", "str", "dtype", "device"]
     value: Plain

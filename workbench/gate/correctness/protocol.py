@@ -339,7 +339,7 @@ class Returned(Struct, frozen=True, kw_only=True):
 class HandOver(Struct, frozen=True, kw_only=True):
     """Ask for the results of the last call. Blobs: its outputs, inputs after it, state after it.
 
-    A separate message, so that nothing during the call tells whether it will be checked.
+    A separate message, so that nothing during the call reveals whether it will be checked.
     """
 
 
@@ -364,4 +364,4 @@ def decode(body: dict[str, Any], kind: type[T]) -> T:
     try:
         return msgspec.convert(body, kind)
     except msgspec.ValidationError as fault:
-        raise WorkbenchError(f"a worker's answer is no {kind.__name__}: {fault}") from fault
+        raise WorkbenchError(f"a worker's answer is not a {kind.__name__}: {fault}") from fault

@@ -20,7 +20,7 @@ FACTORS = {
 }
 _PUT = {Case.NOT_A_NUMBER: (math.nan,), Case.INFINITE: (math.inf, -math.inf)}
 EDIT = 64
-"""An edited tensor has one stretch of this share of its elements drawn anew (ours)."""
+"""An edited tensor has one stretch of this share of its elements drawn again (ours)."""
 CROWD = 0.75
 """Share of an integer tensor that is one number in a crowded case (ours)."""
 KEPT = 1

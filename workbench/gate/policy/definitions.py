@@ -56,7 +56,7 @@ class Definitions(Statements):
             if keyword.arg != "total" or self.library_bases(node) != ("typing.TypedDict",):
                 self.refuse("policy.special-method", node, f"{node.name}({keyword.arg}=...)")
         decorators = [self.evaluate(decorator, frame) for decorator in node.decorator_list]
-        # A class body is no scope for what is defined in it.
+        # A class body is not a scope for what is defined in it.
         outer = frame.scope.parent if frame.class_body and frame.scope.parent else frame.scope
         scope = self.class_scopes.setdefault((node, outer), Scope(outer, node))
         self.members.setdefault(node, {})

@@ -101,7 +101,7 @@ REFUSALS = {
         "use triton.language, other @triton.jit functions and numbers",
     ),
     "policy.kernel-argument": Refusal(
-        "the launch passes `{name}`, which is no tensor, number or kernel",
+        "the launch passes `{name}`, which is not a tensor, number or kernel",
         "pass tensors to pointers and numbers to tl.constexpr parameters",
     ),
 }

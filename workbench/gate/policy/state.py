@@ -115,7 +115,7 @@ class State:
         self.lasting: set[ast.AST] = set()
         """Entries of containers, and classes of objects, that are made before any call."""
         self.carrying = False
-        """Whether a buffer ever gets an input's contents: then it is no statistic."""
+        """Whether a buffer ever gets an input's contents: then it is not a statistic."""
         self.telling = 0
         """Above 0 while the message of an exception is evaluated."""
 

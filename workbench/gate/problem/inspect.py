@@ -41,8 +41,8 @@ def inspect_problem(
 
     The smallest shape runs for real where it is small enough, everything else on meta tensors (no
     memory, no time). `seconds` is the limit of each run. Raises WorkbenchError, with the person's
-    own line, when the problem cannot be used: something in it raises, is no tensor, never ends, or
-    is not deterministic. On a GPU it waits for others who time there: GpuBusy.
+    own line, when the problem cannot be used: something in it raises, is not a tensor, never ends,
+    or is not deterministic. On a GPU it waits for others who time there: GpuBusy.
     """
     began = held_since = time.monotonic()
     findings: list[Finding] = []

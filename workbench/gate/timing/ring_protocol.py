@@ -91,7 +91,7 @@ class Timed(Struct, frozen=True, kw_only=True):
 
 
 def timed_call(inputs: Nest, *, bare: bool, reset_state: bool) -> RunCall:
-    """The request for a timed call; nothing in it tells whether its outputs will be checked."""
+    """The request for a timed call; nothing in it reveals whether its outputs will be checked."""
     return RunCall(
         inputs=inputs,
         same_storage=True,

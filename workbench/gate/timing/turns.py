@@ -110,7 +110,7 @@ class StandIn(Protocol):
     """Takes a turn that computes nothing. Raises SideFault."""
 
     def __call__(self, *, bare: bool) -> Turn | None:
-        """The turn; None where it is no measure of the machine's overhead."""
+        """The turn; None where it is not a measure of the machine's overhead."""
 
 
 def nobody(*, bare: bool) -> Turn | None:  # noqa: ARG001  # a stand-in's shape

@@ -78,7 +78,7 @@ def _wrapped(kernel: JitKernel) -> list[tuple[ast.BinOp, Pair]]:
 def _check_covered(source: Source, kernel: JitKernel, launch: LaunchSite, pair: Pair) -> None:
     """Refuse unless the grid has exactly as many blocks as the dimension.
 
-    Otherwise `%` may be one half of taking an index apart, which is no wrap at all.
+    Otherwise `%` may be one half of taking an index apart, which is not a wrap at all.
     """
     dimension, block = (launch.argument(kernel, name) for name in pair)
     for part in feeding(source, launch.grid, launch.scope):

@@ -34,7 +34,7 @@ def invariant_loads(kernel: JitKernel) -> tuple[Access, ...]:
 
 def _is_invariant(kernel: JitKernel, access: Access, changing: frozenset[str]) -> bool:
     loop = access.loops[-1]
-    # The whole call: a descriptor's offsets are no part of its pointer.
+    # The whole call: a descriptor's offsets are not part of its pointer.
     if kernel.flow.reaches(access.call) & changing:
         return False
     written = {a.base for a in kernel.accesses if a.kind != "load" and loop in a.loops}

@@ -104,7 +104,7 @@ class Rewrite:
         hole = self.operands[0]
         given = {hole: str(parameters["operands"])} if hole else {}
         if hole and not given[hole].replace(".", "").replace("_", "").isalnum():
-            raise EditRefused(f"`{given[hole]}` is no name")
+            raise EditRefused(f"`{given[hole]}` is not a name")
 
         def once(source: Source, kernel: JitKernel) -> str:
             splice = rewrite(source, kernel, self.plain, self.fast, given)

@@ -191,7 +191,7 @@ def _factors(kernel: JitKernel, node: ast.expr) -> Iterator[ast.expr]:
 def check_alone(kernel: JitKernel, tile: Tile) -> None:
     """Refuse unless the tile's load or store is all that the kernel does with the tensor.
 
-    Asking for the type of its elements is no use of it.
+    Asking for the type of its elements is not a use of it.
     """
     base = tile.access.base
     if any(a.base == base and a is not tile.access for a in kernel.accesses):

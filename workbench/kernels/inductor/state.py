@@ -125,7 +125,7 @@ def _layer(module: nn.Module) -> str:
         text = _without_defaults(text, type(module))
         with torch.device("meta"):
             built = eval(text, {"nn": nn, "torch": torch})  # noqa: S307 - torch's own description
-    # A description that is no constructor call fails in whatever way it likes.
+    # A description that is not a constructor call fails in whatever way it likes.
     except Exception:  # noqa: BLE001
         return ""
     return text if _form(built) == _form(module) else ""

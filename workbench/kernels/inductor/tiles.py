@@ -14,7 +14,7 @@ _LARGEST_ACCUMULATOR = 128
 def best_choice(choices: Sequence[Untyped], target: Target) -> Untyped:
     """The template whose tiling asks for the least work, waves and operand traffic counted.
 
-    `choices` are Inductor's ChoiceCallers of one operator; what is no Triton template (a library
+    `choices` are Inductor's ChoiceCallers of one operator; what is not a Triton template (a library
     call, a subgraph) is taken only where there is nothing else.
     """
     templates = [choice for choice in choices if "BLOCK_M=" in choice.description]

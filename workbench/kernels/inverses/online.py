@@ -31,7 +31,7 @@ class _Online:
     lines: dict[ast.stmt, dict[ast.AST, str]] = field(default_factory=dict)
     """What is replaced in each statement that stays."""
     rewritten: dict[ast.stmt, str] = field(default_factory=dict)
-    """Statements that are written anew, without what is replaced in `lines`."""
+    """Statements that are rewritten, without what is replaced in `lines`."""
     sums: int = 0
 
     def is_new(self, node: ast.expr) -> bool:

@@ -146,7 +146,7 @@ class Form(ModalScreen[Result | None], Generic[Result]):
         except ValueError:
             value = -1.0
         if not 0 <= value < float("inf"):
-            raise WorkbenchError(f"{name}: {text!r} is no amount", todo="blank for no limit")
+            raise WorkbenchError(f"{name}: {text!r} is not an amount", todo="blank for no limit")
         return value
 
     def action_on(self) -> None:

@@ -87,11 +87,11 @@ def _says_unwritten(number: int, share: float, answer: TracedFull, compared: Com
             "those that were drawn are not the zeros that host code put there"
         )
     if filled is None and any(one.filled and one.output == number for one in answer.groups):
-        return ""  # the reference is too dear for what was drawn
+        return ""  # the reference is too expensive for what was drawn
     least = _WRITTEN if filled is None else _WRITTEN_OR_FILLED
     nowhere = filled == 0.0 and compared.right_at_ends.get(number) == 0.0
     if answer.all_ways and (filled is None or (nowhere and answer.uniform)):
-        # Zeros from host code that are right nowhere are no part of an answer.
+        # Zeros from host code that are right nowhere are not part of an answer.
         estimated = answer.followed and not answer.uniform
         least = _WRITTEN_SURELY if estimated else _WRITTEN_EXACTLY
     if share + (filled or 0.0) >= least:

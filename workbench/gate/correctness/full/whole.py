@@ -17,7 +17,7 @@ Look = Callable[[TraceRequest], FullLook]
 _MOST_WORK = 24e6
 """Work of a whole call (ours): some 5 s of one core."""
 _ACCESS, _BYTES_A_LANE, _FLOPS = 5000.0, 4.0, 100.0
-"""What costs one unit of `TraceRequest.work` or several, as far as a trace tells."""
+"""What costs one unit of `TraceRequest.work` or several, as far as a trace shows."""
 
 
 class Everything(TypedDict):

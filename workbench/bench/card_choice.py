@@ -1,9 +1,10 @@
-"""Which card is tried on which kernel: cards without evidence first, each on several problems."""
+"""Which card is tried on which kernel: what promises most first, then cards without evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct, structs
 
+from workbench.bench.card_firsts import firsts_of, pinned
 from workbench.bench.card_needs import Need, has_place
 from workbench.bench.card_states import State
 from workbench.bench.card_trials import Trial
@@ -55,7 +56,8 @@ class Chosen(Struct, frozen=True, kw_only=True):
 
 
 def choose(bases: Sequence[Base], needs: Sequence[Need], place: Place) -> Chosen:
-    """Candidates: one for every card, cards with the least evidence first, then a second for each.
+    """Candidates: those that promise most (`card_firsts`); then one for every card, cards with the
+    least evidence first, then a second for each.
 
     Of the states that a card fits, one per problem is taken: those made for the card first, then
     new problems. Cards without any evidence go first, then those tried on fewer problems; among
@@ -64,19 +66,45 @@ def choose(bases: Sequence[Base], needs: Sequence[Need], place: Place) -> Chosen
     skills = {need.skill.card.id: need.skill for need in needs}
     free = Library(skills, pinned=frozenset(skills))
     fits, against = _fits(bases, free, place)
+    ahead = _ahead(bases, needs, free, place)
     rows: list[tuple[tuple[int, bool, int, float, int], Wanted]] = []
     nowhere: dict[str, str] = {}
     for need in needs:
         card = need.skill.card
-        made = _made(need, fits.get(card.id, ()), free, place)
-        if not made and card.id not in fits:
+        before = {one.problem.name for one in ahead if one.trial.card == card.id}
+        made = _made(need, fits.get(card.id, ()), free, place, before)
+        if not made and not before and card.id not in fits:
             placed = any(has_place(need.skill, base.state.source) for base in bases)
             why = against.get(card.id, "") if placed else ""
             nowhere[card.id] = why or "no kernel has a place for its edit"
-        for turn, (moved, one) in enumerate(made):
+        for turn, (moved, one) in enumerate(made, start=len(before)):
             rows.append(((turn, need.kept, len(need.tried), moved, card.order), one))
     ordered = [one for _, one in sorted(rows, key=lambda row: row[0])]
-    return Chosen(wanted=tuple(ordered), nowhere=nowhere)
+    return Chosen(wanted=(*ahead, *ordered), nowhere=nowhere)
+
+
+def _ahead(
+    bases: Sequence[Base], needs: Sequence[Need], free: Library, place: Place
+) -> tuple[Wanted, ...]:
+    """The most promising trials whose result is not in the card already, in their order."""
+    known = {(base.problem.name, base.state.name): base for base in bases}
+    asked = {need.skill.card.id: need for need in needs}
+    found = []
+    for first in firsts_of(asked):
+        need, base = asked[first.card], known.get((first.problem, first.state))
+        if base is None or first.problem in need.done:
+            continue
+        one = _proposed(pinned(need.skill, first), base, free, place)
+        if one is not None and not _judged(need, one.trial, place):
+            found.append(one)
+    return tuple(found)
+
+
+def _judged(need: Need, trial: Trial, place: Place) -> bool:
+    """Whether a card's evidence holds this very trial, measured where there is a GPU."""
+    kinds = {"measured"} if place.index is not None else {"modeled", "measured"}
+    name = trial.sha256[:12]
+    return any(row.commit == name and row.kind in kinds for row in need.skill.card.evidence)
 
 
 def _fits(
@@ -100,18 +128,19 @@ def _fits(
 
 
 def _made(
-    need: Need, bases: Sequence[Base], free: Library, place: Place
+    need: Need, bases: Sequence[Base], free: Library, place: Place, before: Collection[str]
 ) -> list[tuple[float, Wanted]]:
     """Candidates of a card, one of a problem, each with the bytes that its problem has to move:
-    first on states made for it, then where it was not tried, none where it is done."""
+    first on states made for it, then where it was not tried, none where it is done or comes
+    `before`."""
     made: list[tuple[float, Wanted]] = []
-    here = set(need.done)
+    here = {*need.done, *before}
 
     def place_of(base: Base) -> tuple[bool, bool]:
         return need.skill.card.id not in base.state.cards, base.problem.name in need.tried
 
     for base in sorted(bases, key=place_of):
-        if base.problem.name in here or len(made) >= need.most:
+        if base.problem.name in here or len(made) + len(before) >= need.most:
             continue
         wanted = _proposed(need.skill, base, free, place)
         if wanted is not None:
@@ -123,7 +152,8 @@ def _made(
 def _proposed(skill: Skill, base: Base, free: Library, place: Place) -> Wanted | None:
     """The card's first parameters on a base."""
     others = frozenset(name for name in free.skills if name != skill.card.id)
-    state = _state(base, structs.replace(free, disabled=others), place)
+    own = structs.replace(free, skills={**free.skills, skill.card.id: skill}, disabled=others)
+    state = _state(base, own, place)
     found = propose(state)
     if not isinstance(found, Proposal):
         return None

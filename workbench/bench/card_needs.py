@@ -6,6 +6,7 @@ from functools import cache
 
 from msgspec import Struct, structs
 
+from workbench.bench.card_firsts import firsts, firsts_of
 from workbench.bench.card_states import State
 from workbench.engine.devices import Place
 from workbench.kernels.source import read_source
@@ -51,6 +52,7 @@ def needs_of(
     """
     kinds = {"measured"} if place.index is not None else {"modeled", "measured"}
     made_for = {card for state in states for card in state.cards}
+    made_for |= {first.card for first in firsts()}
     found = []
     for skill in skills:
         if skill.edit is None or (only and skill.card.id not in only):
@@ -79,12 +81,14 @@ def _without_requirements(skill: Skill) -> Skill:
 def worth_recording(needs: Sequence[Need], found: Sequence[Found], target: str) -> list[Found]:
     """The kernels on which these cards will be tried, by their text alone, in the given order.
 
-    For each card those that were made for it, then one of each of a few problems: where it was not
-    tried first, and of these where most cards have something to do, so that few are recorded.
+    Those of the most promising trials; for each card those that were made for it, then one of each
+    of a few problems: where it was not tried first, and of these where most cards have something to
+    do, so that few are recorded.
     """
     fits = {need.skill.card.id: _places(need, found, target) for need in needs}
     asked = Counter(at for places in fits.values() for at in places)
-    chosen: set[int] = set()
+    ahead = {(first.problem, first.state) for first in firsts_of(fits)}
+    chosen = {at for at, (p, state) in enumerate(found) if (p.name, state.name) in ahead}
     for need in needs:
         card = need.skill.card.id
 

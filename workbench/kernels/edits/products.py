@@ -221,6 +221,7 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     block, start, rounds = names.take("BLOCK_K"), names.take("start"), names.take("rounds")
     extents = [_grouped(splice, loop.stop) for loop in found.loops]
     whole = " * ".join(extents)
+    ranged = _range(source, kernel, found, unroll=bool(parameters["unroll"]))
     unit = splice.indentation(kernel.node.body[0])[len(splice.indentation(kernel.node)) :]
     dot, arange = spelled(source, "tl.dot"), spelled(source, "tl.arange")
     lines = [f"{rounds} = {start} + {arange}(0, {block})"]
@@ -231,7 +232,7 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     lines.append(f'{found.total} = {dot}({factors}, {found.total}, input_precision="{precision}")')
     splice.replace_statement(
         found.loops[0].node,
-        f"for {start} in range(0, {whole}, {block}):",
+        f"for {start} in {ranged}(0, {whole}, {block}):",
         *(unit + line for line in lines),
     )
     splice.add_parameter(kernel, f"{block}: {spelled(source, 'tl.constexpr')}")
@@ -240,6 +241,19 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     if int(parameters["num_warps"]):
         put_options(splice, kernel, {"num_warps": int(parameters["num_warps"])})
     return splice.result()
+
+
+def _range(source: Source, kernel: JitKernel, found: _Nest, *, unroll: bool) -> str:
+    """What counts the rounds. Unrolled, every round's place in the nest is a constant.
+
+    Raises EditRefused where a loop is to be unrolled whose end is not known when compiling.
+    """
+    if not unroll:
+        return "range"
+    for loop in found.loops:
+        if loop.stop is None or not kernel.flow.reaches(loop.stop) <= set(kernel.constexprs):
+            raise EditRefused(f"line {loop.line} ends at what is not known when compiling")
+    return spelled(source, "tl.static_range")
 
 
 def _grouped(splice: Splice, node: ast.expr | None) -> str:
@@ -312,6 +326,13 @@ SUM_TO_PRODUCTS = Edit(
             grid=_PRECISIONS,
         ),
         with_warps(4, 8),
+        EditParameter(
+            name="unroll",
+            says="unroll the rounds, whose number must be known when compiling",
+            kind="flag",
+            default=False,
+            grid=(True, False),
+        ),
     ),
     find=_find,
     change=_change,

@@ -83,7 +83,7 @@ def log(
     json: options.Json = False,
 ) -> None:
     """List the versions of a session, newest first."""
-    from workbench.cli.report import graph_text, version_line
+    from workbench.cli.report import graph_text, version_line, widths
 
     client = client_of(one_session(session, named), sessions)
     versions = client.snapshot().versions
@@ -93,8 +93,9 @@ def log(
     elif graph:
         emit.text(graph_text(client.snapshot(), ascii_only=ascii_only))
     else:
+        columns = widths(versions)
         for version in reversed(versions):
-            emit.text(version_line(version))
+            emit.text(version_line(version, columns))
     if (
         not json
         and emit.is_open()

@@ -5,7 +5,7 @@ import time
 from workbench.cli import emit
 from workbench.cli.say import note
 from workbench.engine import events as ev
-from workbench.engine.budget import left
+from workbench.engine.budget import NO_LIMIT, left
 from workbench.engine.telling import tell
 from workbench.errors import WorkbenchError
 from workbench.session.records import Budget, Cost
@@ -46,4 +46,5 @@ class Progress:
         if line is not None:
             elapsed = time.monotonic() - self._began
             budget = left(self._budget, self._steps, self._spent)
-            note(f"[{elapsed:6.1f} s, left {budget}] {line.says}")
+            rest = f"left {budget}" if budget != NO_LIMIT else budget
+            note(f"[{elapsed:6.1f} s, {rest}] {line.says}")

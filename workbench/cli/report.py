@@ -1,6 +1,7 @@
 """A session in plain text: status, lineage, one version, and the report at the end of a run."""
 
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,12 +127,34 @@ def _version(snapshot: Snapshot, number: int | None) -> Version | None:
     return next((v for v in snapshot.versions if v.number == number), None)
 
 
-def version_line(version: Version) -> str:
+_SPEED_WIDTH, _TITLE_WIDTH, _LONGEST_TITLE = 18, 44, 80
+"""Characters. Columns of a list are as wide as what stands in them; a longer title takes its own
+row out of line."""
+
+
+def version_line(version: Version, widths: tuple[int, int] = (_SPEED_WIDTH, _TITLE_WIDTH)) -> str:
     """`v5  1.97x modeled  tile 128 x 64                 accepted, best`."""
-    speed = speed_words(version.speed_vs_seed)
+    speed, title = widths
+    return (
+        f"v{version.number:<4} {_speed_or_time(version):<{speed}} {version.title:<{title}}"
+        f" {outcome_words(version)}"
+    )
+
+
+def widths(versions: Iterable[Version]) -> tuple[int, int]:
+    """Of the columns in which all these versions stand in line: speed or time, and title."""
+    speed, title = _SPEED_WIDTH, _TITLE_WIDTH
+    for version in versions:
+        speed = max(speed, len(_speed_or_time(version)))
+        if len(version.title) <= _LONGEST_TITLE:
+            title = max(title, len(version.title))
+    return speed, title
+
+
+def _speed_or_time(version: Version) -> str:
     if version.speed_vs_seed is None and version.time is not None:
-        speed = f"{version.time.microseconds:.1f} us {version.time.kind}"
-    return f"v{version.number:<4} {speed:<18} {version.title:<44} {outcome_words(version)}"
+        return f"{version.time.microseconds:.1f} us {version.time.kind}"
+    return speed_words(version.speed_vs_seed)
 
 
 def speed_words(speed: Speed | None) -> str:
@@ -161,8 +184,10 @@ def graph_text(snapshot: Snapshot, *, ascii_only: bool = False) -> str:
     rows = draw(snapshot.versions, ascii_only=ascii_only)
     by_number = {v.number: v for v in snapshot.versions}
     width = max(len(cells) for _, cells in rows)
+    columns = widths(snapshot.versions)
     return "\n".join(
-        f"{cells:<{width}} {version_line(by_number[number])}".rstrip() for number, cells in rows
+        f"{cells:<{width}} {version_line(by_number[number], columns)}".rstrip()
+        for number, cells in rows
     )
 
 

@@ -92,6 +92,11 @@ def _fields(added: "Added") -> dict[str, object]:
 
 
 def _line(added: "Added") -> str:
-    trials = f", {added.admission} trials" if added.admission else ""
+    trials = f", {_number(added.admission, 'trial')}" if added.admission else ""
+    rows = _number(added.evidence, "row")
     known = f"; {added.known} it had already" if added.known else ""
-    return f"{added.card}: {added.evidence} rows{trials} added to {added.path}{known}"
+    return f"{added.card}: {rows}{trials} added to {added.path}{known}"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -31,7 +31,9 @@ def export_session(
     json: options.Json = False,
 ) -> None:
     """Write a whole session into one git bundle."""
+    from workbench.engine.hints import unsent
     from workbench.engine.sessions import export, find_session, sessions_folder
+    from workbench.session.reader import SessionReader
 
     where, target = session_and_word((session, file), named)
     if not target:
@@ -50,6 +52,9 @@ def export_session(
         )
     for says in left_out:
         note(f"left out, because it cannot be read: {says}")
+    if waiting := unsent(SessionReader(path)):
+        hints = "1 hint" if waiting == 1 else f"{waiting} hints"
+        note(f"left out: {hints} for the next step; a hint is committed with the step it led to")
 
 
 def import_session(

@@ -8,10 +8,13 @@ from msgspec import structs
 from workbench.engine import events as ev
 from workbench.engine.budget import exhausted, no_look, price, reserve, room, too_little
 from workbench.engine.goal import reached_words
+from workbench.engine.held import waiting
+from workbench.engine.hints import hint_lines
 from workbench.engine.history import History
 from workbench.engine.parts import Purse, Store
 from workbench.engine.spending import Spending
-from workbench.session.records import Budget, Cost, Decision, Transition
+from workbench.gate.records import Verdict
+from workbench.session.records import Answer, Budget, Cost, Decision, Transition
 from workbench.session.spends import Spend
 
 
@@ -84,6 +87,8 @@ class Books:
                     answer=decision.answer,
                     by=decision.by,
                     reason=decision.reason,
+                    unproven=transition.gate.verdict is Verdict.UNPROVEN
+                    and decision.answer is Answer.REJECTED,
                 )
             )
         self._emit(ev.TransitionCommitted(number=transition.number, commit=commit))
@@ -92,7 +97,9 @@ class Books:
         self.tell_budget()
 
     def _exchange(self, number: int) -> list[dict[str, Any]]:
-        return [] if self._talks is None else self._talks.exchange(number)
+        if self._talks is None:
+            return hint_lines(self._store.state, number)
+        return self._talks.exchange(number)
 
     # -- counting ---------------------------------------------------------------------------
 
@@ -122,6 +129,11 @@ class Books:
         """Steps that fit in the limits once the running one has cost what steps usually cost."""
         steps = self.history.steps + self.rounds
         return room(self._budget, steps, self.cost, self._step_price, self._kept_back) - 1
+
+    def last_turns(self, waiting: int) -> bool:
+        """Whether the limit of GPU-seconds has no more room than for those that wait."""
+        budget = Budget(gpu_seconds=self._budget.gpu_seconds)
+        return room(budget, 0, self.cost, self._step_price, self._kept_back) <= waiting
 
     def no_look(self) -> str:
         """Which limit has no room for a last look, as a clause; empty where it may be."""
@@ -161,4 +173,6 @@ class Books:
         """A clause on what the run has achieved."""
         best, talks = self.history.best, self._talks
         says = "nothing is accepted yet" if best is None else f"the best is v{best.number}"
+        if aside := [f"v{one.number}" for one in waiting(self.history)]:
+            says += f"; put aside: {', '.join(aside)}"
         return says if talks is None else f"{says}; models: {talks.says()}"

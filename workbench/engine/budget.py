@@ -121,6 +121,9 @@ def _limits(
     )
 
 
+NO_LIMIT = "no limit"
+
+
 def left(budget: Budget, steps: int, spent: Cost) -> str:
     """What is left of every limit that was set: `5 steps, 41 s`; `no limit` without any."""
     parts = []
@@ -133,4 +136,4 @@ def left(budget: Budget, steps: int, spent: Cost) -> str:
         parts.append(f"{max(0.0, budget.gpu_seconds - spent.gpu_seconds):.0f} GPU-s")
     if budget.wall_seconds is not None:
         parts.append(f"{max(0.0, budget.wall_seconds - spent.wall_seconds):.0f} s")
-    return ", ".join(parts) if parts else "no limit"
+    return ", ".join(parts) if parts else NO_LIMIT

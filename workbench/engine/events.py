@@ -72,6 +72,8 @@ class DecisionTaken(Event, frozen=True, kw_only=True, tag="decision-taken"):
     answer: Answer
     by: str
     reason: str = ""
+    unproven: bool = False
+    """Not kept since nobody could judge it, which is no fault of the candidate."""
 
 
 class TransitionCommitted(Event, frozen=True, kw_only=True, tag="transition-committed"):

@@ -1,6 +1,7 @@
 """What the loop needs of everything around it: store, workplace, purse."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -19,6 +20,10 @@ from workbench.skills.records import Plan
 
 class Store(Protocol):
     """What the loop needs of a session repository; every method returns once it is durable."""
+
+    @property
+    def state(self) -> Path:
+        """The folder of the session's journals."""
 
     def record(
         self,

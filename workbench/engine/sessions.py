@@ -145,6 +145,9 @@ def export(path: Path, file: Path) -> tuple[str, ...]:
 
 def import_file(file: Path, folder: Path, name: str) -> Path:
     """Make a session of a bundle; returns its folder. Raises WorkbenchError when it is none."""
+    from workbench.engine.hints import restore
     from workbench.session.bundle import import_bundle
 
-    return import_bundle(file, folder, name).folder
+    store = import_bundle(file, folder, name)
+    restore(store)
+    return store.folder

@@ -55,7 +55,8 @@ def _sentence(event: ev.AnyEvent) -> str:  # noqa: C901, PLR0911, PLR0912 -- one
             return f"v{event.number} waits for your decision"
         case ev.DecisionTaken():
             why = f": {event.reason}" if event.reason else ""
-            return f"v{event.number} {event.answer} by {event.by}{why}"
+            said = "unproven, so not kept" if event.unproven else f"{event.answer} by {event.by}"
+            return f"v{event.number} {said}{why}"
         case ev.TransitionCommitted():
             return f"v{event.number} committed as {event.commit[:9]}"
         case ev.MainMoved():

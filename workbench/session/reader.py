@@ -200,6 +200,11 @@ class SessionReader:
         data = self._files(self.commit_of(number), ("kernel.py",))["kernel.py"]
         return self.text(data, f"kernel.py of v{number}")
 
+    def exchange(self, number: int) -> list[dict[str, Any]]:
+        """Prompts, replies and hints that led to a candidate."""
+        data = self._files(self.commit_of(number), ("exchange.jsonl",))["exchange.jsonl"]
+        return toml.decode_exchange(data, f"v{number} of {self.folder}")
+
     def commit_of(self, number: int) -> str:
         """Commit id of a version, decided or waiting."""
         found = self.git.ids(attempt_ref(number), pending_ref(number))

@@ -255,6 +255,14 @@ def test_a_painted_diff_shows_every_character_of_every_changed_line(width: int) 
             assert cell.text.replace(" ", "") in shown
 
 
+@pytest.mark.parametrize("width", range(60, 76))
+def test_a_long_line_is_never_broken_within_a_name(width: int) -> None:
+    line = "    tl.store(out_row + cols, y.to(out_ptr.dtype.element_ty), mask=held_cols < N)"
+    painted = paint(prepare("", f"{line}\n", LOOK), LOOK, width, split=False, whole=True)
+    names = {name for text in painted.lines for name in re.findall(r"[a-z]\w+", text.plain)}
+    assert names == set(re.findall(r"[a-z]\w+", line))
+
+
 def test_both_sides_of_a_split_diff_fill_their_columns() -> None:
     painted = paint(prepare(PARENT_SOURCE, SOURCE, LOOK), LOOK, 113, split=True, whole=True)
     assert all(text.cell_length == 113 for text in painted.lines)

@@ -26,7 +26,8 @@ _GUTTER = 5
 """Cells of one line number with the blank after it."""
 _MARK = 2
 _SOFT, _BREAKS = 20, " ,([="
-"""A long line is broken after one of these when there is one in its last characters; ours."""
+"""A long line is broken after one of these when there is one in its last characters, else between
+two names; ours."""
 
 
 class Compared(Struct, frozen=True):
@@ -167,7 +168,16 @@ def _chopped(code: Content, width: int) -> list[Content]:
         used += cell_len(char)
         if used > width:
             soft = range(index - 1, max(start, index - _SOFT), -1)
-            start = next((at + 1 for at in soft if text[at] in _BREAKS), index)
+            seams = [at + 1 for at in soft if text[at] in _BREAKS]
+            seams += [
+                at for at in (index, *soft) if not (_named(text[at - 1]) and _named(text[at]))
+            ]
+            start = seams[0] if seams else index
             cuts.append(start)
             used = cell_len(text[start : index + 1])
     return code.divide(cuts)
+
+
+def _named(char: str) -> bool:
+    """Whether a name may have it."""
+    return char.isalnum() or char == "_"

@@ -1,0 +1,1 @@
+"""A candidate's kernels without timing them: `source`, `record`, `interpret`, `static`, `facts`."""

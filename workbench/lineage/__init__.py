@@ -1,0 +1,1 @@
+"""Learning from an expert: `walk` takes it apart, `chain` is what is left, `induce` makes cards."""

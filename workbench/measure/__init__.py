@@ -1,0 +1,1 @@
+"""Times and their kinds: `records`; `pairs` and `sequential` for measured, `model` for modeled."""

@@ -1,0 +1,1 @@
+"""A session is a git repository: `reader` reads it, `store` writes it, `bundle` transports it."""

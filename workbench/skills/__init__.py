@@ -1,0 +1,1 @@
+"""Cards and when they apply: `card`, `conditions` over facts, and the decision `policy`."""

@@ -1,0 +1,1 @@
+"""Whether a candidate computes what the reference computes; start with `stage`, then `trial`."""

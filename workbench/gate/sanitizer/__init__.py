@@ -1,0 +1,1 @@
+"""compute-sanitizer on a candidate: `run` starts it, `parse` reads it, `check` judges."""

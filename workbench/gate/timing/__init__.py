@@ -1,0 +1,1 @@
+"""Interleaved pairs on a GPU that is held alone; start with `stage`, then `timed_run`."""

@@ -1,0 +1,1 @@
+"""Changes to a kernel that apply at an anchor and undo exactly; `base`, then `registry`."""

@@ -1,0 +1,1 @@
+"""Screens that cover the main one: the review, lists, forms, questions."""

@@ -1,0 +1,1 @@
+"""Parts of the main screen, each drawn from one `tui.scene.Scene`."""

@@ -166,7 +166,7 @@ def test_a_late_or_empty_decision_changes_nothing(folder):
         ask(client, lambda c: c.decide(0, Answer.ACCEPTED))
     with pytest.raises(WorkbenchError, match="needs a reason"):
         ask(client, lambda c: c.decide(1, Answer.VETOED, "  "))
-    with pytest.raises(WorkbenchError, match="no decision"):
+    with pytest.raises(WorkbenchError, match="not a decision"):
         ask(client, lambda c: c.decide(1, Answer.PENDING))
     assert SessionClient(folder).snapshot().pending == 1
     ask(client, lambda c: c.decide(1, Answer.ACCEPTED))

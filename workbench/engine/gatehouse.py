@@ -30,7 +30,8 @@ from workbench.problems.records import Problem
 from workbench.search.ladder import LadderFile
 from workbench.search.paying import Worth, worth
 from workbench.search.rungs import Ladder
-from workbench.session.records import Cost, Transition
+from workbench.search.shares import clear_gain, share_had
+from workbench.session.records import Cost, RungVisit, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.records import Plan
 
@@ -108,6 +109,8 @@ class Gatehouse:
             early=fleet.ahead,
             smoke=partial(self._smoke, asked) if looks else None,
             worth=self._worth if looks else None,
+            shared_out=self._shared_out if looks else lambda _history: "",
+            clear=lambda speed: clear_gain(speed.low, self._ladder.file),
         )
         climb = Climb(self._ladder, trusted=self._trusted)
         sitting = self._sitting(candidate, asked)
@@ -267,6 +270,20 @@ class Gatehouse:
         every = (visit for t in history.transitions for visit in t.rungs)
         visits = [Visited(visit) for visit in every if visit.asked]
         return worth(visits, self._ladder.file)
+
+    def _shared_out(self, history: History) -> str:
+        """Which rung has had its share of the run's limit: last looks are of the top one."""
+        visits = [visit for t in history.transitions if t.parent is not None for visit in t.rungs]
+        for one in history.looks:
+            spent = one.cost.gpu_seconds
+            told = RungVisit(rung="profile", action="promote", reason=one.says, gpu_seconds=spent)
+            visits.append(told)
+        return share_had(visits, self._ladder.file, self._limit)
+
+    @cached_property
+    def _limit(self) -> float | None:
+        """Of the run, in GPU-seconds."""
+        return self._store.settings().budget.gpu_seconds
 
     def _modeled(
         self, candidate: Candidate, settings: GateSettings, sitting: Sitting

@@ -10,7 +10,7 @@ from workbench.agents.records import NoCandidate
 from workbench.engine import events as ev
 from workbench.engine.beaming import Beam, Opened
 from workbench.engine.books import Books
-from workbench.engine.held import HELD
+from workbench.engine.held import HELD, waiting
 from workbench.engine.history import History
 from workbench.engine.lookahead import Begun, Lookahead, Step
 from workbench.engine.parts import Judged, Sitting, Workplace
@@ -58,10 +58,29 @@ class Gating:
                 found, worked = await self._first_of(self._beam)
             if found is not None or worked:
                 return found
+        if self._beam is not None or self._turn_of_held():
+            back = await self.held()
+            if back is not None:
+                return back
         # The time of a model is counted with its requests.
         counted = self._clock.work() if self._workplace.talks is None else nullcontext()
         with counted:
-            return await asyncio.to_thread(self._workplace.propose, self._books.history)
+            made = await asyncio.to_thread(self._workplace.propose, self._books.history)
+        if not isinstance(made, NoProposal):
+            return made
+        return await self.held() or made
+
+    async def held(self) -> Proposal | None:
+        """The best of those that were put aside; None where none of them may still be a gain."""
+        if not waiting(self._books.history):
+            return None
+        return await asyncio.to_thread(self._workplace.held, self._books.history)
+
+    def _turn_of_held(self) -> bool:
+        """Whether those that were put aside go before new ones: where those bring nothing, and
+        where the budget has no room for more."""
+        history = self._books.history
+        return self._stands_still(history) or self._books.last_turns(len(waiting(history)))
 
     async def chosen(self) -> Proposal | NoCandidate | None:
         """The step that a person asked for; None where there is none, or it cannot be made."""
@@ -75,17 +94,15 @@ class Gating:
     async def _first_of(self, beam: Beam) -> tuple[Proposal | None, bool]:
         """The candidate of a beam that goes first, if any, and whether anything was done.
 
-        When the run stagnates, a candidate that was put aside precedes new ones.
+        A candidate that was put aside precedes new ones when the run stagnates or has to end soon.
         """
         history = self._books.history
         now = "nothing" if history.incumbent is None else f"v{history.incumbent.number}"
         late = await beam.overtaken(history)
         for one in late:
             await self._put_aside(one, f"{now} went first")
-        if not beam.goes_on and self._stands_still(history):
-            back = await asyncio.to_thread(self._workplace.held, self._books.history)
-            if back is not None:
-                return back, True
+        if not beam.goes_on and self._turn_of_held() and (back := await self.held()) is not None:
+            return back, True
         room = self._books.room() + 1
         fresh = await beam.fill(self._books.history, room)
         losers = beam.losers()
@@ -95,10 +112,7 @@ class Gating:
         await beam.write_down(best)
         if best is not None:
             return best.proposal, True
-        if fresh or losers or late:
-            return None, True
-        back = await asyncio.to_thread(self._workplace.held, self._books.history)
-        return back, back is not None
+        return None, bool(fresh or losers or late)
 
     def _stands_still(self, history: History) -> bool:
         """Whether the last steps gained nothing, by the ladder's plateau rule."""

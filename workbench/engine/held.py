@@ -60,7 +60,7 @@ def as_step(one: Transition, reason: str, source: str) -> Proposal | None:
     """A candidate that comes back, as a step from the incumbent; None if it has no plan."""
     if one.plan is None:
         return None
-    why = f"put aside as v{one.number} ({reason}); nothing else has helped since"
+    why = f"put aside as v{one.number} ({reason}); now nothing goes before it"
     plan = structs.replace(one.plan, held=one.number, reason=why, trail=(why,))
     return Proposal(plan=plan, source=source)
 

@@ -238,7 +238,11 @@ class Engine:
             return None
         chosen = await self._gating.chosen()
         if chosen is None and (rests := self._stopping_rules.says(self.history)):
-            return ev.RunEnded(how="finished", says=f"{rests}; {self._books.kept()}")
+            # A run that makes no headway has time for those that were put aside.
+            near = self._stopping_rules.near(self.history)
+            chosen = None if near else await self._gating.held()
+            if chosen is None:
+                return ev.RunEnded(how="finished", says=f"{rests}; {self._books.kept()}")
         proposal = await self._gating.propose() if chosen is None else chosen
         if isinstance(proposal, NoProposal):
             return ev.RunEnded(how="finished", says=f"{proposal.reason}; {self._books.kept()}")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct, structs
 
 from workbench.engine.climbing import Climb, Found, pruned_by
+from workbench.engine.held import HELD
 from workbench.engine.history import History, modeled_speed
 from workbench.engine.parts import GivenUp, Judged, Look
 from workbench.engine.refusing import refused
@@ -103,6 +104,10 @@ class Procedure(Struct, frozen=True, kw_only=True):
     """A few pairs; None where there is no such rung beside the gate's own."""
     worth: Callable[[History], Worth] | None = None
     """Whether smoke is worth what it takes."""
+    shared_out: Callable[[History], str] = lambda _history: ""
+    """Which rung above smoke has had its share of the run's budget, as a clause."""
+    clear: Callable[[Speed], bool] = lambda _speed: True
+    """Whether a speed at smoke lets it climb all the same."""
 
 
 class SessionSitting:
@@ -124,6 +129,8 @@ class SessionSitting:
         self._called = called
         self._static: Found | None = None
         self._pruned: Finding | None = None
+        self._waits: Finding | None = None
+        """Why others go first, where a rung has had its share."""
         self._smoked: GateReport | None = None
         self._report: GateReport | None = None
         self._on_gpu = 0.0
@@ -168,7 +175,10 @@ class SessionSitting:
             action = "prune"  # its gate is over, and could not tell
         elif action == "hold" and visit.speed is None:
             action = "promote"  # what smoke could not judge, the whole gate has to
-        return Look(action=action, reason=visit.reason, score=visit.score)
+        reason = visit.reason
+        if action == "promote" and (why := self._goes_behind(self._procedure.history)):
+            action, reason = "hold", f"{reason}; {why}"
+        return Look(action=action, reason=reason, score=visit.score)
 
     def finish(self, history: History) -> Judged:
         """What is left of it. Its twin is looked for now: work that was begun beside it is known.
@@ -182,10 +192,12 @@ class SessionSitting:
             finding = same_work(twin)
             self._climb.pruned("static", static, finding)
             return self._cut(Stage.COMPILE, finding)
-        if self._report is None and self._pruned is None:
+        if self._report is None and self._pruned is None and self._waits is None:
             self._asked_on(history)
         if self._pruned is not None:
             return self._cut(Stage.PROFILE, self._pruned)
+        if self._waits is not None:
+            return self._cut(Stage.PROFILE, self._waits)
         if self._report is None:
             wrong = self._smoke_report()
             self._ear(Told(Stage.CORRECTNESS, wrong.report(Stage.CORRECTNESS)))
@@ -214,15 +226,40 @@ class SessionSitting:
     # -- rungs ------------------------------------------------------------------------------
 
     def _asked_on(self, history: History) -> None:
-        """Smoke, where it pays, then the whole gate unless that gave it up."""
+        """Smoke, where it pays or decides who may go on, then the whole gate unless that is
+        over."""
         worth = None if self._procedure.worth is None else self._procedure.worth(history)
         if self._smoked is None and not self._refused_already() and worth is not None:
-            if worth.pays:
+            if worth.pays or self._shared_out(history):
                 self._smoke()
             else:
                 self._climb.left_out("smoke", worth.reason)
-        if self._pruned is None and not self._is_wrong():
-            self._report = self._counted(self._procedure.go_on)
+        if self._pruned is not None or self._is_wrong():
+            return
+        if why := self._goes_behind(history):
+            says = f"put aside: {self._climb.visits[-1].reason}; {why}"
+            self._climb.held(f"put aside: {why}")
+            self._waits = Finding(code=HELD, says=says)
+            return
+        self._report = self._counted(self._procedure.go_on)
+
+    def _shared_out(self, history: History) -> str:
+        """Which rung has had its share; empty for who is judged whatever that takes: what a model
+        or a person wrote, and who was put aside before."""
+        plan = self._procedure.plan
+        if plan is None or not plan.edit or plan.method or plan.held is not None:
+            return ""
+        return self._procedure.shared_out(history)
+
+    def _goes_behind(self, history: History) -> str:
+        """Why others go first, by shares and by its speed at smoke; empty where they do not.
+
+        What smoke could not judge goes on, since nothing could say later when its turn has come.
+        """
+        speed = None if self._smoked is None else self._smoked.speed
+        if speed is None or self._procedure.clear(speed):
+            return ""
+        return self._shared_out(history)
 
     def _refused_already(self) -> bool:
         """Whether policy or compiler did."""

@@ -24,11 +24,15 @@ class Stopping:
 
         Raises WorkbenchError for a ladder that cannot be read.
         """
-        near = near_limit(share_of_limit(history.best), self._spec)
-        if near and not behind(history):
+        if near := self.near(history):
             return near
         tried = [t for t in history.transitions if t.number >= self._first and t.parent is not None]
         return plateau_reached([gain(t) for t in tried], self._twice)
+
+    def near(self, history: History) -> str:
+        """Why the best has nothing left to gain; empty while it may."""
+        near = near_limit(share_of_limit(history.best), self._spec)
+        return near if near and not behind(history) else ""
 
     @cached_property
     def _spec(self) -> SearchSpec:

@@ -43,10 +43,8 @@ from workbench.measure.records import Speed
 from workbench.problems.records import Problem
 from workbench.search.ladder import load_ladder
 from workbench.search.proposer import NoProposal, Proposal, ProposerState, propose
+from workbench.session import queue as queues
 from workbench.session.code import keep
-from workbench.session.queue import Queued
-from workbench.session.queue import keep as keep_queue
-from workbench.session.queue import read as read_queue
 from workbench.session.records import Cost, SessionSettings, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.library import Library, load_library
@@ -194,13 +192,13 @@ class SessionWorkplace:
         """Candidates that are looked at side by side; a model writes one at a time."""
         return 1 if self._settings.proposer == "llm" else self._settings.beam
 
-    def keep_queue(self, queue: Sequence[Queued]) -> None:
+    def keep_queue(self, queue: Sequence[queues.Queued]) -> None:
         """Write down which candidates are open beside each other."""
-        keep_queue(self._store.git, queue)
+        queues.keep(self._store.git, queue)
 
-    def queue(self) -> Sequence[Queued]:
+    def queue(self) -> Sequence[queues.Queued]:
         """Candidates that were open when an engine last ran."""
-        return read_queue(self._store.git)
+        return queues.read(self._store.git)
 
     def held(self, history: History) -> Proposal | None:
         """A candidate that was put aside, as a step from the incumbent."""

@@ -3,9 +3,9 @@
 import difflib
 import tomllib
 from functools import cache
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -25,6 +25,8 @@ _COUNTS |= {"price_memory": 0, "price_prior": 0}
 """Numbers that count something, with the least that each may be."""
 _LEAST = {"model_doubt": 1.0, "plateau_gain": 1.0}
 """Ratios that mean nothing below this."""
+_MOST = {"share": 1.0}
+"""Shares of a whole."""
 _ENDLESS = ("promote_above", "likely_above", "near_limit")
 """Thresholds that may be `inf`, which nothing reaches."""
 
@@ -53,6 +55,8 @@ class RungSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Seconds."""
     wall: Number
     """Seconds."""
+    share: Number | None = None
+    """Of a run's limit of GPU-seconds, 0 to 1; None: it has what the others leave."""
     pairs: Number
     promote_above: Number
     prune_below: Number
@@ -184,6 +188,8 @@ def _check_numbers(record: Struct, at: str, path: Path) -> None:
             raise _out_of_range(here, value, expected, path)
         if value < _LEAST.get(key, 0.0):
             raise _out_of_range(here, value, f"at least {_LEAST[key]:g}", path)
+        if value > _MOST.get(key, inf):
+            raise _out_of_range(here, value, f"at most {_MOST[key]:g}", path)
         if not isfinite(value) and key not in _ENDLESS:
             raise _out_of_range(here, value, "a finite number", path)
 
@@ -203,6 +209,7 @@ def _converted(table: dict[str, Any], kind: type[T], at: str, path: Path) -> T:
         for key in keys:
             value = value.get(key) if isinstance(value, dict) else None
         key = ".".join([at, *keys]).removesuffix(".value")
-        if choices := get_args(get_type_hints(kind).get(keys[0])) if keys else ():
-            what = f"expected one of {', '.join(map(str, choices))}"
+        hint = get_type_hints(kind).get(keys[0]) if keys else None
+        if get_origin(hint) is Literal:
+            what = f"expected one of {', '.join(map(str, get_args(hint)))}"
         raise WorkbenchError(f"`{key} = {value!r}`: {what}", where=str(path)) from fault

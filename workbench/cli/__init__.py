@@ -1,1 +1,1 @@
-"""Commands and what they print: start with `main`; `say` owns stderr and exit codes, `emit` stdout."""
+"""Commands and what they print: start with `main`; `say` owns stderr and exits, `emit` stdout."""

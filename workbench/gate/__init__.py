@@ -1,1 +1,1 @@
-"""Whether a candidate is accepted: `judge` asks policy, compile, correctness and profile in turn."""
+"""Whether a candidate is accepted: `judge` asks policy, compile, correctness, profile in turn."""

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from msgspec import structs
 
-from workbench.engine.admitting import held_out
+from workbench.engine.admitting import Ask, admissions, held_out
 from workbench.engine.grounds import Ground
 from workbench.engine.trials import Where
+from workbench.errors import WorkbenchError
 from workbench.kernels.facts import read_facts
 from workbench.lineage.induce import card_text, induce
 from workbench.lineage.instances import Instance
@@ -155,3 +157,30 @@ def test_a_card_that_pays_only_with_another_is_tried_as_a_part_of_its_step(tmp_p
 
     assert standing(one) == "draft", "a gain that was modeled admits neither of the two"
     assert standing(structs.replace(one, kind="measured")) == "admitted"
+
+
+def test_one_trial_answers_for_a_named_card_and_for_what_its_step_needed(tmp_path):
+    claim = "effect = [{ metric = 'time', direction = 'up' }]\n"
+    first = tuned("warps", "num-warps", "{ value = [2] }", f"{claim}provides = ['warps']")
+    other = tuned("stages", "num-stages", "{ value = [2] }", f"{claim}provides = ['stages']")
+    then = tuned("blocks", "block-size", "{ value = [1024] }", "requires = ['warps']")
+    cards = (first, other, then)
+    ask = Ask(
+        skills=cards,
+        problems=("blocks@gelu",),
+        lineages=(),
+        jobs=1,
+        seconds=None,
+        where=Where(device="cpu", target="sm90", sessions=tmp_path / "sessions", providers=cards),
+    )
+    found = list(admissions(ask, lambda _event: None))
+    assert [skill.card.id for skill, _trial in found] == ["blocks", "warps"]
+    own, prepared = (trial.admission for _skill, trial in found)
+    assert (own.session, own.together) == (prepared.session, "")
+    assert prepared.together == "blocks"
+    assert len(list((tmp_path / "sessions").iterdir())) == 1
+    late = structs.replace(ask, seconds=0.0)
+    assert list(admissions(late, lambda _event: None)) == []
+    wrong = structs.replace(ask, problems=("block@gelu",))
+    with pytest.raises(WorkbenchError, match="block is none of the cards to try"):
+        list(admissions(wrong, lambda _event: None))

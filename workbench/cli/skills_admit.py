@@ -31,8 +31,9 @@ def admit(
         list[str] | None,
         typer.Option(
             "--on",
-            help="A problem, or PROBLEM/FORM of a shipped kernel, to try it on; may be given "
-            "again. `auto`: where a look at it on the CPU finds most to do.",
+            help="A problem, or PROBLEM/FORM of a shipped kernel, to try it on; CARD@PROBLEM/FORM "
+            "for one card; may be given again, in the order of the trials. `auto`: where a look "
+            "on the CPU finds most to do, for cards that are not named.",
         ),
     ] = None,
     lineage: Annotated[

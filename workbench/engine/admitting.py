@@ -8,10 +8,11 @@ gate against its baseline and show the effect it claims. Only the second admits 
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -21,12 +22,13 @@ from workbench.engine.create import RunRequest, check_models, create_session
 from workbench.engine.devices import choose_place
 from workbench.engine.grounds import Ground
 from workbench.engine.holding import FLOOR
-from workbench.engine.outlooks import MOST, Found, Outlook, outlooks
+from workbench.engine.outlooks import MOST, Found, Outlook, outlooks, prepares
 from workbench.engine.roundtrips import roundtrips
 from workbench.engine.serve import serve_session
 from workbench.engine.sketching import present
 from workbench.engine.trials import Tell, Trial, Where, nothing
 from workbench.engine.workplace import SessionWorkplace
+from workbench.errors import WorkbenchError
 from workbench.kernels.target import target
 from workbench.lineage.instances import Instance, steps_of
 from workbench.problems.load import load_problem
@@ -46,7 +48,8 @@ class Ask(Struct, frozen=True, kw_only=True):
 
     skills: tuple[Skill, ...]
     problems: tuple[str, ...]
-    """Held out: names of grounds (`engine.grounds`); `auto` stands for those that are found."""
+    """Held out: names of grounds (`engine.grounds`), for one card alone where `CARD@` is before;
+    `auto` stands for those that are found, for cards that are not named."""
     lineages: tuple[Path, ...]
     jobs: int
     """Trials side by side; only timings take turns on a GPU."""
@@ -73,58 +76,97 @@ def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial] | Untried]:
     if any(skill.edit is None for skill in ask.skills):
         check_models(Budget(usd=ask.where.usd))
     until = None if ask.seconds is None else time.monotonic() + ask.seconds
-    where, skills = ask.where, {skill.card.id: skill for skill in ask.skills}
-    named = [ground_named(name, where.providers) for name in ask.problems if name != "auto"]
-    found = _found(ask)
-    tasks: list[tuple[Skill, Callable[[], list[Trial]]]] = []
-    for skill in ask.skills:
-        tasks += [
-            (skill, partial(_all_roundtrips, skill, one, tell, where.usd)) for one in ask.lineages
-        ]
-        tasks += [(skill, partial(_one_held_out, skill, ground, where, tell)) for ground in named]
-    tasks += [
-        (skills[one.card], partial(_one_found, skills[one.card], one, where, tell))
-        for one in found.outlooks
+    where = ask.where
+    named = [_named(name, ask) for name in ask.problems if name != "auto"]
+    found = _found(ask, {one.card for one in named})
+    tasks: list[_Task] = [
+        partial(_all_roundtrips, skill, one, tell, where.usd)
+        for skill in ask.skills
+        for one in ask.lineages
     ]
+    tasks += [
+        partial(_held_out_with, skill, one.ground, ask, tell)
+        for one in named
+        for skill in ask.skills
+        if one.card in {"", skill.card.id}
+    ]
+    tasks += [partial(_all_found, group, ask, tell) for group in _by_step(found.outlooks)]
     side = ThreadPoolExecutor(max_workers=ask.jobs)
     try:
-        running = {side.submit(_in_time, until, work): skill for skill, work in tasks}
+        running = [side.submit(_in_time, until, work) for work in tasks]
         for one in as_completed(running):
-            for trial in one.result():
-                yield running[one], trial
+            yield from one.result()
     finally:
         # After a fault, or Ctrl-C, no trial begins that nobody will hear of.
         side.shutdown(cancel_futures=True)
+    skills = {skill.card.id: skill for skill in ask.skills}
     for card, reasons in found.reasons.items():
         yield Untried(skill=skills[card], reasons=reasons)
 
 
-def _found(ask: Ask) -> Found:
+_Task = Callable[[], list[tuple[Skill, Trial]]]
+
+
+class _Named(NamedTuple):
+    card: str
+    """Empty for all cards."""
+    ground: Ground
+
+
+def _named(name: str, ask: Ask) -> _Named:
+    """What a person names. Raises WorkbenchError for a card that is not asked about, and for what
+    is no ground."""
+    card, _, place = name.rpartition("@")
+    if card and card not in {one.card.id for one in ask.skills}:
+        known = ", ".join(one.card.id for one in ask.skills)
+        raise WorkbenchError(f"{card} is none of the cards to try", where=name, todo=known)
+    return _Named(card, ground_named(place, ask.where.providers))
+
+
+def _found(ask: Ask, named: Collection[str]) -> Found:
     """Where cards are tried that nobody named a ground for, the best look first."""
-    if "auto" not in ask.problems:
+    skills = [one for one in ask.skills if one.card.id not in named]
+    if "auto" not in ask.problems or not skills:
         return Found(outlooks=(), reasons={})
     place = choose_place(ask.where.device, ask.where.target)
     gpu, elsewhere = target(place.target), place.index is not None
     until = None if ask.seconds is None else time.monotonic() + ask.seconds * _LOOKING
-    return outlooks(ask.skills, ask.where.providers, gpu, ask.jobs, until, elsewhere=elsewhere)
+    providers = ask.where.providers
+    return outlooks(skills, providers, gpu, ask.jobs, until, elsewhere=elsewhere, most=ask.most)
 
 
-def _in_time(until: float | None, work: Callable[[], list[Trial]]) -> list[Trial]:
+def _by_step(found: Sequence[Outlook]) -> list[list[Outlook]]:
+    """Outlooks with the same step, which one trial answers for all their cards."""
+    groups: dict[tuple[str, str], list[Outlook]] = {}
+    for one in found:
+        step = one.chance.skill.card.id, one.chance.ground.name
+        groups.setdefault(step, []).append(one)
+    return list(groups.values())
+
+
+def _in_time(until: float | None, work: _Task) -> list[tuple[Skill, Trial]]:
     return work() if until is None or time.monotonic() < until else []
 
 
-def _all_roundtrips(skill: Skill, lineage: Path, tell: Tell, usd: float | None) -> list[Trial]:
-    return list(roundtrips(skill, lineage, tell, usd))
+def _all_roundtrips(
+    skill: Skill, lineage: Path, tell: Tell, usd: float | None
+) -> list[tuple[Skill, Trial]]:
+    return [(skill, trial) for trial in roundtrips(skill, lineage, tell, usd)]
 
 
-def _one_held_out(skill: Skill, ground: Ground, where: Where, tell: Tell) -> list[Trial]:
-    return [held_out(skill, ground, where, tell)]
+def _all_found(found: Sequence[Outlook], ask: Ask, tell: Tell) -> list[tuple[Skill, Trial]]:
+    """One trial of a step, for the card that it is of and for those that it needs first."""
+    skills = {skill.card.id: skill for skill in ask.skills}
+    cards = [skills[one.card] for one in found]
+    return _tried(cards, found[0].chance.skill, found[0].chance.ground, ask.where, tell)
 
 
-def _one_found(skill: Skill, found: Outlook, where: Where, tell: Tell) -> list[Trial]:
-    """The trial of a card, alone or as a part of another one's step."""
-    chance = found.chance
-    return [_tried(skill, chance.skill, chance.ground, where, tell)]
+def _held_out_with(skill: Skill, ground: Ground, ask: Ask, tell: Tell) -> list[tuple[Skill, Trial]]:
+    """The trial of a card where a person named the ground, and of those cards that its step needs
+    first and that claim no gain by themselves."""
+    needs = set(skill.card.requires)
+    first = [one for one in ask.skills if prepares(one) and needs & set(one.card.provides)]
+    return _carried_out([skill, *first], skill, ground, ask.where, tell)
 
 
 def held_out(skill: Skill, ground: Ground, where: Where, tell: Tell, together: str = "") -> Trial:
@@ -137,15 +179,30 @@ def held_out(skill: Skill, ground: Ground, where: Where, tell: Tell, together: s
     by = (
         Library({one.card.id: one for one in where.providers}).skill(together) if together else None
     )
-    carried = by or skill
+    ((_, trial),) = _carried_out([skill], by or skill, ground, where, tell)
+    return trial
+
+
+def _carried_out(
+    cards: Sequence[Skill], carried: Skill, ground: Ground, where: Where, tell: Tell
+) -> list[tuple[Skill, Trial]]:
+    """A trial of each of these cards by one step of `carried`, whose chance is looked for first."""
     if carried.edit is not None:
         family = load_problem(ground.problem).family
         chance = chance_of(carried, ground, family, where.providers)
         if not isinstance(chance, Chance):
-            place = f"{ground.name} on {where.device}"
-            return nothing(skill, place, "", held_out=_unseen(skill, ground), why=chance)
+            return _nothing(cards[:1], ground, where, "", chance)
         carried = chance.skill
-    return _tried(skill, carried, ground, where, tell)
+    return _tried(cards, carried, ground, where, tell)
+
+
+def _nothing(
+    cards: Sequence[Skill], ground: Ground, where: Where, session: str, why: str
+) -> list[tuple[Skill, Trial]]:
+    place = f"{ground.name} on {where.device}"
+    return [
+        (one, nothing(one, place, session, held_out=_unseen(one, ground), why=why)) for one in cards
+    ]
 
 
 def _unseen(skill: Skill, ground: Ground) -> bool:
@@ -153,8 +210,10 @@ def _unseen(skill: Skill, ground: Ground) -> bool:
     return ground.problem not in {row.problem for row in skill.card.evidence}
 
 
-def _tried(skill: Skill, carried: Skill, ground: Ground, where: Where, tell: Tell) -> Trial:
-    """One step of `carried` as a trial of `skill`: the same card, or one that it prepares."""
+def _tried(
+    cards: Sequence[Skill], carried: Skill, ground: Ground, where: Where, tell: Tell
+) -> list[tuple[Skill, Trial]]:
+    """One step of `carried` as a trial of each of these: the same card, or one that it prepares."""
     with tempfile.TemporaryDirectory(prefix="workbench-admit-") as scratch:
         kernel = Path(scratch) / "kernel.py"
         kernel.write_text(ground.source, encoding="utf-8")
@@ -168,9 +227,11 @@ def _tried(skill: Skill, carried: Skill, ground: Ground, where: Where, tell: Tel
         ),
     )
     for step in steps_of(SessionReader(path)):
-        return _judged(skill, carried, step, ground)
-    place = f"{ground.name} on {where.device}"
-    return nothing(skill, place, path.name, held_out=_unseen(skill, ground), why=ended.says)
+        # Of several, those that it did not need are not tried by it.
+        part = {carried.card.id, *step.first}
+        mine = [one for one in cards if one.card.id in part or len(cards) == 1]
+        return [(one, _judged(one, carried, step, ground)) for one in mine]
+    return _nothing(cards, ground, where, path.name, ended.says)
 
 
 def _session(skill: Skill, ground: Ground, kernel: Path, where: Where) -> Path:

@@ -94,6 +94,14 @@ def test_a_case_keeps_layout_and_leaves_integers_alone(case):
         assert (made[0] != before[0]).sum() + (made[3] != before[3]).sum() <= 2
 
 
+def test_an_outlier_is_never_what_a_variance_takes_as_its_shift():
+    for seed in range(200):
+        (made,) = apply_case(Case.OUTLIER, [torch.zeros(3, 1, 2)], None, seed=seed)
+        place, along, last = made.nonzero()[0].tolist()
+        assert place > 0
+        assert (along, last) == (0, 1)
+
+
 @pytest.mark.parametrize("case", [Case.BELOW, Case.APART, Case.GROWING, Case.FADING])
 def test_a_straining_case_goes_far_from_zero_or_grows_along_both_dimensions(case):
     inputs = [torch.randn(8, 6), torch.randn(6, 1).expand(6, 5), torch.randn(3).half()]

@@ -36,10 +36,12 @@ def compared(answer, case, candidate, kind=Kind.STRAINED):
     """What the candidate's answer to such inputs measures."""
     source = PROBLEM.format(answer=answer)
     oracle = Oracle(source, {}, seed=1, precision=Precision.IEEE, device="cpu")
-    inputs = apply_case(case, oracle.draw(3)[1], None, 3)
+    drawn = oracle.draw(3)[1]
+    inputs = apply_case(case, drawn, None, 3)
     native = oracle.native(NEST, inputs)
     gold = oracle.gold(NEST, inputs, native)
-    case_of = Answered(NEST, inputs, native, gold, kind)
+    plain = drawn if case is Case.TINY else None
+    case_of = Answered(NEST, inputs, native, gold, kind, plain)
     comparison = Comparison(case_of, rule=fp32, selections=(), oracle=oracle)
     (found,) = comparison.measured([candidate(inputs[0])])
     return found
@@ -113,3 +115,41 @@ def test_numbers_that_are_moved_must_arrive_as_they_were():
     sorted_ = "x.sort(-1).values"
     assert compared(sorted_, Case.FRESH, off, Kind.DRAWN).wrong_exact
     assert compared(sorted_, Case.FRESH, lambda x: x.sort(-1).values, Kind.DRAWN).right
+
+
+def test_what_is_computed_beside_numbers_that_are_moved_may_round_in_its_own_way():
+    leaky = "torch.where(x > -1, x, x * 0.75)"
+
+    def times(slope, kept=1.0):
+        return lambda x: torch.where(x > -1, x * kept, x * slope)
+
+    def judged(candidate):
+        return compared(leaky, Case.FRESH, candidate, Kind.DRAWN)
+
+    assert judged(times(0.75 * (1 + 2.0**-22))).right
+    assert judged(times(0.75, kept=1 + 2.0**-22)).wrong_exact
+    assert judged(times(0.7501)).ratio > 1
+
+
+def tiny(answer, candidate):
+    return compared(answer, Case.TINY, candidate, Kind.CHANGED)
+
+
+@pytest.mark.parametrize(
+    ("answer", "candidate"),
+    [
+        ("torch.nn.functional.elu(x)", lambda x: torch.where(x > 0, x, x.exp() - 1)),
+        ("x.tanh()", lambda x: 2 * (2 * x).sigmoid() - 1),
+        ("x.log1p()", lambda x: (1 + x).log()),
+    ],
+)
+def test_a_small_answer_may_have_come_of_numbers_near_one(answer, candidate):
+    assert tiny(answer, candidate).right
+    assert not tiny(answer, lambda x: candidate(x) * 0).right
+    assert not tiny(answer, lambda x: candidate(x) * 2).right
+
+
+def test_of_a_reference_that_only_scales_small_answers_are_asked_in_full():
+    assert not tiny("x * 0.5", lambda x: ((1 + x) - 1) * 0.5).right
+    assert not tiny("x @ x.T", lambda x: (1e-6 + x @ x.T) - 1e-6).right
+    assert tiny("x @ x.T", lambda x: (x.double() @ x.double().T).float()).right

@@ -37,7 +37,7 @@ class Case(StrEnum):
     ONES = "zeros and ones"
     """Drawn anew: sums of products of them are exact in any order; see `compare.exact`."""
     OUTLIER = "one outlier"
-    """Fresh, with 300 at one random element of each tensor."""
+    """Fresh, with 300 at one random element of each tensor; see `values.OUTLIER`."""
     NOT_A_NUMBER = "one NaN"
     INFINITE = "an infinity of either sign"
     """Fresh, except for one or two elements of one tensor; reported, never held against a kernel.

@@ -54,6 +54,10 @@ _MOST_GIVEN = 1 << 22
 _LOOKED_UP = 4096
 """Elements of all inputs, and of an output that are looked for among them (ours)."""
 
+_DEGREES = range(-2, 5)
+_ALIKE = 2.0**-16
+"""Degrees of a homogeneous reference, and how nearly it must scale (ours)."""
+
 EXACT = {"float64": 2**53, "float32": 2**24, "float16": 2**11, "bfloat16": 2**8}
 """Whole numbers up to which a dtype holds every one (gate protocol, section 8.3)."""
 
@@ -113,14 +117,34 @@ def moved(gold: torch.Tensor, native: torch.Tensor, inputs: Sequence[torch.Tenso
     Its answer is the fp64 one rounded once, and at least half of what is not zero in that (of some
     elements) stands in an input: what is computed is neither.
     """
-    given = [x.reshape(-1).double() for x in inputs if x.is_floating_point()]
-    if not native.is_floating_point() or not 0 < sum(x.numel() for x in given) <= _MOST_GIVEN:
+    given = sum(x.numel() for x in inputs if x.is_floating_point())
+    if not native.is_floating_point() or not 0 < given <= _MOST_GIVEN:
         return False
     if not bool((gold.to(native.dtype) == native).all()):
         return False
     some = gold.reshape(-1)[:: max(-(-gold.numel() // _LOOKED_UP), 1)].double()
     some = some[some != 0]
-    return some.numel() > 1 and float(torch.isin(some, torch.cat(given)).double().mean()) >= 0.5
+    return some.numel() > 1 and float(given_in(inputs, some).double().mean()) >= 0.5
+
+
+def given_in(inputs: Sequence[torch.Tensor], numbers: torch.Tensor) -> torch.Tensor:
+    """Which of some numbers stand in a floating-point input."""
+    given = [x.reshape(-1).double() for x in inputs if x.is_floating_point()]
+    return torch.isin(numbers.double(), torch.cat(given))
+
+
+def scaled(small: torch.Tensor, plain: torch.Tensor, factor: float) -> bool:
+    """Whether an answer to inputs times `factor` is the one to the plain inputs times a power of
+    it: such a reference has no size of its own.
+    """
+    small, plain = small.double(), plain.double()
+    off = _ALIKE * small.abs().max()
+    return any(bool(((small - plain * factor**n).abs() <= off).all()) for n in _DEGREES)
+
+
+def root_mean_square(values: torch.Tensor) -> float:
+    """Of a tensor's elements, none of them infinite."""
+    return float(values.double().square().mean().sqrt())
 
 
 def measure_special(

@@ -128,7 +128,8 @@ def draw(
     inputs = apply_case(message.case, drawn, before, message.seed)
     if message.layout is not None:
         inputs = [laid_out(t, message.layout) if t.is_floating_point() else t for t in inputs]
-    reply = answer(reference, nest, inputs, kind_of(message.case))
+    plain = drawn if message.case is Case.TINY else None
+    reply = answer(reference, nest, inputs, kind_of(message.case), plain)
     return encode(reply), travelling(reference, inputs)
 
 
@@ -212,12 +213,18 @@ def kind_of(case: Case) -> Kind:
 
 
 def answer(
-    reference: Bench, nest: Nest, inputs: list[torch.Tensor], kind: Kind = Kind.DRAWN
+    reference: Bench,
+    nest: Nest,
+    inputs: list[torch.Tensor],
+    kind: Kind = Kind.DRAWN,
+    plain: list[torch.Tensor] | None = None,
 ) -> Made:
-    """Compute the answers to inputs, and keep copies of both for comparisons."""
+    """Compute the answers to inputs, and keep both for comparisons; `plain` are the inputs of a
+    call on tiny ones before they were made tiny.
+    """
     native = reference.oracle.native(nest, inputs)
     gold = reference.oracle.gold(nest, inputs, native)
-    reference.call = Answered(nest, inputs, native, gold, kind)
+    reference.call = Answered(nest, inputs, native, gold, kind, plain)
     return Made(
         inputs=nest,
         entries=tuple(entry(p, t) for p, t in zip(tensor_paths(nest), inputs, strict=True)),

@@ -11,6 +11,9 @@ CENTRE = 0.37
 """Subtracted in the centred case: near the mean of U(0, 1), and no round number. The share of the
 numbers that become negative where none would otherwise, or all."""
 OUTLIER = 300.0
+"""At no first index: a variance of numbers less the first one is by the book, and its error grows
+from a spacing to as many as there are numbers where that one lies far out (Chan, Golub and LeVeque,
+Algorithms for Computing the Sample Variance, 1983)."""
 FACTORS = {
     Case.LARGE: 64.0,
     Case.TINY: 2.0**-20,
@@ -75,7 +78,7 @@ def _change(case: Case, x: torch.Tensor, generator: torch.Generator) -> None:
         case Case.EQUAL if x.numel():
             flat.copy_(flat[:1].clone().expand_as(flat))
         case Case.OUTLIER if x.numel():
-            _put(flat, _anywhere(x, generator), OUTLIER)
+            _put(flat, _anywhere(x, generator, first=1), OUTLIER)
         case _ if case in _PUT and x.numel():
             for value in _PUT[case]:
                 flat[_anywhere(x, generator)] = value
@@ -149,9 +152,15 @@ def _offset(flat: torch.Tensor) -> float:
     return 2.0 ** round(OFFSET * digits) * spread
 
 
-def _anywhere(x: torch.Tensor, generator: torch.Generator) -> int:
-    """The position of a random element in the tensor's window."""
-    at = [int(torch.randint(n, (), generator=generator)) for n in x.shape]
+def _anywhere(x: torch.Tensor, generator: torch.Generator, first: int = 0) -> int:
+    """The position in the tensor's window of a random element, from index `first` on where a
+    dimension has more than one.
+    """
+    lows = [first if n > 1 else 0 for n in x.shape]
+    at = [
+        int(torch.randint(low, n, (), generator=generator))
+        for low, n in zip(lows, x.shape, strict=True)
+    ]
     return sum(i * s for i, s in zip(at, x.stride(), strict=True))
 
 

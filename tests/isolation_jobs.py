@@ -320,3 +320,11 @@ def litter(bench, request, blobs):
     os.umask(0o777)
     (deep / "unreadable").mkdir()
     return {}, []
+
+
+def limits(bench, request, blobs):
+    """What the kernel holds this process to, soft and hard, by name."""
+    import resource
+
+    names = ("CORE", "CPU", "DATA", "FSIZE", "NOFILE", "MSGQUEUE")
+    return {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}")) for name in names}, []

@@ -171,12 +171,17 @@ def shared_segment(request):
 
 
 def raw_calls(bench, request, blobs):
-    """The errno of each system call of `request["calls"]`, by name; all arguments are zero."""
+    """The errno of each system call of `request["calls"]`, by name; further arguments are zero."""
     libc = ctypes.CDLL(None, use_errno=True)
     met = {}
-    for name, number in request["calls"].items():
+    for name, call in request["calls"].items():
+        number, *arguments = call if isinstance(call, list) else [call]
+        arguments += [0] * (6 - len(arguments))
         ctypes.set_errno(0)
-        libc.syscall(ctypes.c_long(number), *[ctypes.c_long(0)] * 6)
+        if libc.syscall(*map(ctypes.c_long, (number, *arguments))) == 0 and name.startswith(
+            "clone"
+        ):
+            os._exit(0)  # the child
         met[name] = ctypes.get_errno()
     return met, []
 

@@ -6,7 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from workbench.gate.correctness.compare import Rule, measure, rule_for
+from workbench.gate.correctness.compare import (
+    Rule,
+    Slack,
+    measure,
+    measure_special,
+    rule_for,
+)
 from workbench.gate.correctness.gold import in_fp64, widened
 from workbench.gate.correctness.numbers import check_numbers
 from workbench.gate.correctness.protocol import (
@@ -101,6 +107,35 @@ def test_a_signal_on_an_offset_is_held_to_its_own_spread():
     assert constant.low_variance > 1
     exact = measure("output 0", gold.float(), gold, gold.float(), loose)
     assert exact.right
+    # Off by 15 % of its amplitude: within the rounding of the offset, and beyond 5 % of its spread.
+    stretched = (1.0 + 1.15 * (gold - 1.0)).float()
+    assert measure("output 0", stretched, gold, gold.float(), loose).low_variance > 1
+
+
+@pytest.mark.parametrize(
+    ("value", "gold", "native", "wrong"),
+    [
+        (1.0, math.nan, math.nan, 1),
+        (math.nan, math.nan, math.nan, 0),
+        (math.inf, 1.0, 1.0, 1),
+        (-math.inf, math.inf, math.inf, 1),
+        (1.0, math.nan, 1.0, 0),
+        (1.0, 2.0, 2.0, 0),
+    ],
+)
+def test_of_special_values_only_their_places_are_compared(value, gold, native, wrong):
+    got, wide, own = (torch.tensor([one, 1.0]) for one in (value, gold, native))
+    assert measure_special("output 0", got, wide.double(), own).wrong_finite == wrong
+
+
+@pytest.mark.parametrize(("bounds_apart", "right"), [(3.0, False), (20.0, True)])
+def test_only_where_roundings_jump_may_an_answer_lie_anywhere_between(bounds_apart, right):
+    gold = torch.tensor([1.0, 1.0], dtype=torch.float64)
+    bound = 64 * 2**-23 * 2
+    far = torch.tensor([1.0 + bounds_apart * bound, 1.0], dtype=torch.float64)
+    got = (gold + far) / 2
+    seen = Slack(seen=(gold, far))
+    assert measure("output 0", got.float(), gold, gold.float(), FP32, seen).right is right
 
 
 def test_the_spread_rule_leaves_the_rounding_of_a_large_value_alone():

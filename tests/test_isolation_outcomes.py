@@ -28,6 +28,22 @@ def worker(workshop):
     assert not Path(f"/proc/{made.keeper_pid}").exists()
 
 
+def test_the_kernel_holds_a_worker_to_its_limits(workshop):
+    asked = Limits(
+        cpu_seconds=77, memory_bytes=512 << 20, file_bytes=64 << 20, open_files=99, tasks=64
+    )
+    with workshop.worker(Flavor.BARE, asked) as worker:
+        held = worker.call("isolation_jobs:limits", {}).body
+    assert held == {
+        "CORE": [0, 0],
+        "CPU": [77, 78],
+        "DATA": [512 << 20, 512 << 20],
+        "FSIZE": [64 << 20, 64 << 20],
+        "NOFILE": [99, 99],
+        "MSGQUEUE": [0, 0],
+    }
+
+
 def run(worker, job, request=None, **options):
     return worker.call(f"isolation_jobs:{job}", request or {}, **options)
 

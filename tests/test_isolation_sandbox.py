@@ -17,7 +17,8 @@ from workbench.isolation.bubblewrap import program
 from workbench.isolation.grants import toolchain
 from workbench.isolation.outcome import JobFailed, WorkerDied
 from workbench.isolation.probe import probe
-from workbench.isolation.records import Flavor
+from workbench.isolation.records import Flavor, Layer
+from workbench.isolation.sandbox import in_force
 from workbench.isolation.syscalls import number
 from workbench.isolation.workshop import Workshop
 
@@ -153,8 +154,10 @@ def test_no_call_that_breaks_out_or_outlives_is_left_to_a_worker(worker):
     assert {name: how for name, how in met.items() if how != errno.EPERM} == {}
     # The first hides its flags behind a pointer; a pair of other sockets is no pair of pipes.
     calls = {name: number(name) for name in ("clone3", "socketpair")}
+    # Characters as if a person had typed them.
+    calls["ioctl"] = [number("ioctl"), 0, 0x5412]
     met = worker.call("isolation_reach_jobs:raw_calls", {"calls": calls}).body
-    assert met == {"clone3": errno.ENOSYS, "socketpair": errno.EPERM}
+    assert met == {"clone3": errno.ENOSYS, "socketpair": errno.EPERM, "ioctl": errno.EPERM}
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of an x86-64 kernel")
@@ -246,6 +249,22 @@ def test_the_word_for_the_isolation_is_true_of_its_layers(worker):
             assert weakest == "process only"
 
 
+@pytest.mark.parametrize(
+    ("holding", "word"),
+    [
+        ({"bubblewrap", "landlock", "seccomp"}, "bubblewrap"),
+        ({"bubblewrap", "landlock"}, "process only"),
+        ({"landlock", "seccomp", "pid namespace"}, "landlock+seccomp"),
+        ({"landlock", "pid namespace"}, "process only"),
+        ({"seccomp", "pid namespace"}, "process only"),
+        (set(), "process only"),
+    ],
+)
+def test_no_word_for_the_isolation_says_more_than_its_weakest_layer(holding, word):
+    names = ("bubblewrap", "pid namespace", "landlock", "seccomp")
+    assert in_force(tuple(Layer(name=name, ok=name in holding) for name in names)) == word
+
+
 def test_a_hidden_folder_of_the_toolchain_is_unreadable():
     hidden = Path(msgspec.__file__).parent
     with (
@@ -320,5 +339,9 @@ def test_the_toolchains_of_exec_are_confined_too(compiling, tmp_path):
             "isolation_reach_jobs:try_all", {"home_file": str(key), "try": ["program_reads_home"]}
         ).body
         own = worker.call("isolation_reach_jobs:try_all", {"try": ["start_own_program"]}).body
+        # A namespace of its own for users and files.
+        calls = {"clone": [number("clone"), 0x10020000 | signal.SIGCHLD]}
+        met = worker.call("isolation_reach_jobs:raw_calls", {"calls": calls}).body
     assert done["program_reads_home"] == "did it: 1"
     assert own["start_own_program"] == f"errno {errno.EACCES}"
+    assert met == {"clone": errno.EPERM}

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -132,3 +133,17 @@ def test_without_a_gpu_none_is_started(shop):
     shop.spared()
     assert shop.scratch_left() == []
     assert shop.worker(*SMALL).alive
+
+
+def test_a_workshop_that_closes_waits_for_no_start(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "begun")
+    (tmp_path / "never_loaded.py").write_text(
+        f"import signal\nopen({str(tmp_path / 'begun')!r}, 'w').close()\nsignal.pause()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with ThreadPoolExecutor(1) as pool:
+        with Workshop(preload=["never_loaded"], wrap=False) as closing:
+            worker = pool.submit(closing.worker, Flavor.BARE)
+            (tmp_path / "begun").read_bytes()
+        with pytest.raises(WorkbenchError, match="the workshop is closed"):
+            worker.result()

@@ -316,7 +316,13 @@ def final_report(client: "SessionClient", *, ascii_only: bool = False) -> str:
 
 
 def _going_on(snapshot: Snapshot) -> list[str]:
-    """The whole command for a run that ended before its limits and its goal."""
+    """The whole command for a run that ended before its limits and its goal.
+
+    A refused seed is refused again; one that could not be judged here may pass another time.
+    """
+    refused = all(v.verdict is Verdict.REJECTED for v in snapshot.versions)
+    if refused and snapshot.versions and snapshot.state is State.FAILED:
+        return []
     if snapshot.kind != "run" or snapshot.state not in {State.FAILED, State.LOST, State.STOPPED}:
         return []
     return [f"go on     workbench resume {spoken(Path(snapshot.path))} --headless"]

@@ -9,7 +9,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,8 @@ from workbench.isolation.zygote import Fork, Setup
 
 _START_SECONDS = 180.0
 """Importing torch from a cold network disk takes minutes."""
+_LOOK_SECONDS = 0.2
+"""Between two looks at whether a start is still wanted (ours)."""
 _FORK_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _LOG_TAIL = 2000
@@ -38,7 +41,9 @@ class Forkserver:
         environment: dict[str, str],
         prefix: Sequence[str],
         log: Path,
+        closing: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`closing` says that its start is no longer wanted."""
         self.setup = setup
         self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
@@ -54,11 +59,16 @@ class Forkserver:
                 stderr=output,
                 start_new_session=True,
             )
-        self._door.settimeout(_START_SECONDS)
         ready = b""
         with contextlib.suppress(OSError):
             self._door.send(msgspec.msgpack.encode(setup))
-            ready = self._door.recv(1 << 10)
+            ready = self._ready(closing)
+        if closing():
+            # It has forked nobody yet, and would load torch for seconds before it heard us.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self.close()
+            raise WorkbenchError("the workshop is closed")
         if not ready:
             self.close()
             said = log.read_text(errors="replace")[-_LOG_TAIL:].strip()
@@ -68,6 +78,18 @@ class Forkserver:
                 todo="run `workbench doctor`",
             )
         self._door.settimeout(_FORK_SECONDS)
+
+    def _ready(self, closing: Callable[[], bool]) -> bytes:
+        """Its word that it has started; nothing once `closing`. Raises OSError: it never comes."""
+        self._door.settimeout(_LOOK_SECONDS)
+        deadline = time.monotonic() + _START_SECONDS
+        while not closing():
+            try:
+                return self._door.recv(1 << 10)
+            except TimeoutError:
+                if time.monotonic() > deadline:
+                    raise
+        return b""
 
     def fork(self, wanted: Fork, descriptors: Sequence[int]) -> int:
         """A pidfd of a new worker's keeper, which holds `descriptors`. Raises ForkserverGone."""

@@ -313,21 +313,25 @@ class Workshop:
 
     def _forkserver(self, setup: Setup) -> Forkserver:
         """Wrapped where bubblewrap is there and works, which shows by trying; else bare."""
-        environment = environment_of(setup, self._device_index)
-        log = self._scratch.path / f"{setup.flavor}.log"
+        start = partial(
+            Forkserver,
+            environment=environment_of(setup, self._device_index),
+            log=self._scratch.path / f"{setup.flavor}.log",
+            closing=lambda: self._closed,
+        )
         wrapped, bwrap = _confined(setup, wrapped=True), program()
         because = self._unwrapped_because or ("" if bwrap else "not installed")
         because = because or eased(wrapped.confinement, self._easing).unwrapped_because
         if bwrap and not because:
-            prefix = wrapping(
-                bwrap, wrapped.confinement, self._scratch.path, self._preloaded_files()
-            )
+            files = self._preloaded_files()
+            prefix = wrapping(bwrap, wrapped.confinement, self._scratch.path, files)
             try:
-                return Forkserver(wrapped, environment=environment, prefix=prefix, log=log)
+                return start(wrapped, prefix=prefix)
             except WorkbenchError as fault:
+                if self._closed:
+                    raise
                 because = self._unwrapped_because = f"it failed: {fault.where}"
-        bare = _confined(setup, wrapped=False, unwrapped_because=because)
-        return Forkserver(bare, environment=environment, prefix=(), log=log)
+        return start(_confined(setup, wrapped=False, unwrapped_because=because), prefix=())
 
     def _preloaded_files(self) -> list[str]:
         """Files of `preload`, which a wrapped zygote could not see where they lie elsewhere."""

@@ -52,7 +52,16 @@ def test_values_that_are_read_are_seen(body):
     assert convicted(body)
 
 
+OPERATOR = """
+@torch.library.{kind}("workbench_tests::{kind}", mutates_args=())
+def op(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x).copy_({value})
+op(x)
+"""
+
 COMPUTES = {
+    "an operator of torch.library": OPERATOR.format(kind="custom_op", value="torch.relu(x)"),
+    "an operator of Triton's": OPERATOR.format(kind="triton_op", value="torch.relu(x)"),
     "an operator": "x + y",
     "a buffer adds an input": "mean.add_(x[0])",
     "a buffer adds row by row": f"for _ in range({MOST_UPDATES + 1}):\n    mean += torch.ones(3)",
@@ -78,6 +87,9 @@ HONEST = {
         "for _ in range(9):\n    x[0].clone()\n    mean.lerp_(torch.ones(3), 0.1)"
     ),
     "a cache that takes inputs": "mean.copy_(x[0])\nmean[1:] = y[0, 1:].float()\nmean.clone()",
+    "an operator of torch.library": OPERATOR.format(kind="custom_op", value="x").replace(
+        "::custom", "::honest"
+    ),
     "casts": "x.to(torch.float16).float()\nx.data_ptr() % 16",
     "a cat of pieces": "torch.cat(x.chunk(2) + y.split(2))",
 }

@@ -14,6 +14,9 @@ from workbench.gate.policy.check import LARGEST_SOURCE, check, check_bytes, inpu
 from workbench.gate.policy.names import allowed, explain_policy, policy_text
 from workbench.gate.policy.refusals import REFUSALS
 from workbench.gate.records import Outcome, Stage
+from workbench.isolation.flavors import environment_of, setup_of
+from workbench.isolation.records import Flavor
+from workbench.isolation.scratch import PLACES
 
 SAMPLES = Path(__file__).parent / "corpus" / "policy"
 HEAD = (SAMPLES / "head.txt").read_text()
@@ -28,6 +31,9 @@ def sections(pattern: str) -> dict[str, str]:
 
 REFUSED = {tuple(title.split(" :: ")): body for title, body in sections("refused*.txt").items()}
 ALLOWED = sections("allowed*.txt")
+
+
+RUNS = "class ModelNew(nn.Module):\n    def forward(self, a):\n        return run(a)\n"
 
 
 def codes(source: str, *inputs: str) -> list[str]:
@@ -50,11 +56,46 @@ def test_a_spelling_of_a_cheat_is_refused_for_what_it_is(title, code):
     assert report.stage is Stage.POLICY
 
 
+def test_no_variable_of_a_worker_s_environment_may_be_asked_for():
+    setup = setup_of(
+        Flavor.INTERPRET,
+        on_gpu=False,
+        preload=(),
+        hidden=(),
+        share_device_memory=False,
+        namespaces=False,
+    )
+    for name in (*environment_of(setup, None), *PLACES):
+        asked = f"import os\nFLAG = os.getenv('{name}')\n"
+        assert "policy.forbidden-name" in codes(HEAD + asked), name
+    assert codes(HEAD + "import os\nFLAG = os.getenv('MINE_DEBUG')\n" + RUNS) == []
+
+
 @pytest.mark.parametrize("title", list(ALLOWED))
 def test_honest_host_code_is_let_alone(title):
     report = check(HEAD + ALLOWED[title])
     assert report.outcome is Outcome.PASSED, report.says
     assert report.findings == ()
+
+
+GENERIC = """
+type Shape = tuple[int, ...]
+class Box[T]:
+    def __init__(self, value: T) -> None:
+        self.value = value
+def first[T](items: list[T]) -> T:
+    return items[0]
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return first([Box({what})]).value(x)
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the syntax is Python 3.12's")
+def test_generic_classes_functions_and_aliases_are_followed():
+    assert codes(HEAD + GENERIC.format(what="run")) == []
+    cheat = codes(HEAD + GENERIC.format(what="lambda x: torch.relu(run(x))"))
+    assert cheat == ["policy.torch-compute"]
 
 
 def test_a_refusal_says_where_what_and_what_to_do():

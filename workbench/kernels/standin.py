@@ -15,6 +15,7 @@ from triton.backends.driver import DriverBase
 from triton.runtime.driver import driver as triton_driver
 
 from workbench.kernels.faults import CannotJudge
+from workbench.kernels.standin_operators import operators_called_directly
 from workbench.kernels.standin_tensors import CUDA as _CUDA
 from workbench.kernels.standin_tensors import HostDevice
 from workbench.kernels.target import Target
@@ -194,7 +195,11 @@ def standing_in(
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
     try:
-        with HostDevice(torch.device(host), source), _cuda_build():
+        with (
+            HostDevice(torch.device(host), source),
+            _cuda_build(),
+            operators_called_directly(source),
+        ):
             yield
     finally:
         for name, function in before.items():

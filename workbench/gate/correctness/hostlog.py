@@ -13,6 +13,7 @@ from types import FrameType
 
 import torch
 import triton
+from torch._library.custom_ops import OPDEFS
 from torch.overrides import TorchFunctionMode
 
 from workbench.gate.correctness.protocol import Operator
@@ -62,6 +63,8 @@ _READERS = frozenset(
     {"__array__", "__dlpack__", "_typed_storage", "numpy", "storage", "tolist", "untyped_storage"}
 )
 """Methods by which a tensor's contents leave torch without a dispatched operator."""
+_NAMESPACES = frozenset({"aten", *(name.partition("::")[0] for name in OPDEFS)})
+"""Of operators that torch itself registers, before any candidate is loaded."""
 _OTHERS = (str(Path(triton.__file__).parent), str(Path(__file__).parents[2]))
 """Modules of triton and of ours, whose reads are not the candidate's."""
 
@@ -115,6 +118,10 @@ class HostLog(OperatorMode):
         args: tuple[object, ...] = (),
         kwargs: dict[str, object] | None = None,
     ) -> object:
+        own = _own_function(func)
+        if own is not None:
+            with self:  # what it does is looked at, not its name
+                return own(*args, **(kwargs or {}))
         name = str(getattr(func, "overloadpacket", func))
         operator = name.rsplit(".", maxsplit=1)[-1]
         self.note(name, allowed=self._allows(operator, args) or not self.asks())
@@ -183,6 +190,16 @@ class HostLog(OperatorMode):
         while frame is not None and frame.f_code.co_filename != self._filename:
             frame = frame.f_back
         return None if frame is None else frame.f_lineno
+
+
+def _own_function(func: Callable[..., object]) -> Callable[..., object] | None:
+    """The candidate's function behind an operator that it registered; None of torch's operators."""
+    if getattr(func, "namespace", "aten") in _NAMESPACES:
+        return None
+    schema = getattr(func, "_schema", None)
+    own = OPDEFS.get(schema.name) if schema is not None else None
+    # Not dispatched again: inside of an operator torch has switched this mode off.
+    return None if own is None else own._init_fn  # noqa: SLF001
 
 
 def _tensors(values: Iterable[object]) -> list[torch.Tensor]:

@@ -3,12 +3,14 @@
 import ast
 
 from workbench.gate.policy.fields import field_names
+from workbench.gate.policy.library import DECORATED
 from workbench.gate.policy.members import OF_NAMED_TUPLES, PLAIN_MODULES
 from workbench.gate.policy.state import DEFAULTS, Activation, Frame, TooTangledError
 from workbench.gate.policy.stories import Stories
 from workbench.gate.policy.tree import is_generator, survey
 from workbench.gate.policy.values import (
     EMPTY,
+    INPUT,
     NOTHING,
     PLAIN,
     UNKNOWN,
@@ -85,7 +87,7 @@ class Calls(Stories):
             case Class():
                 return self._construct(atom, given, node, frame)
             case Decorator():
-                return self.apply_decorator(atom, given.get(0, "fn"))
+                return self._decorate(atom, given, node)
             case Instance() | Holder() | Items():
                 return self._call_object(atom, given, node, frame)
             case Descriptor():
@@ -115,7 +117,7 @@ class Calls(Stories):
             self.call_special(instance, self.own_names(instance.node), node)
         return self.by_function("builtins.format", given.all(), node)
 
-    def _call_method(  # noqa: PLR0911 - one case per kind of owner
+    def _call_method(  # noqa: C901, PLR0911 - one case per kind of owner
         self, atom: Method, given: Arguments, node: ast.AST, frame: Frame
     ) -> Value:
         owner = atom.owner
@@ -135,6 +137,10 @@ class Calls(Stories):
                 return self.call_module(owner, atom.name, given, node, frame)
             case Class():
                 return self._apply_autograd(owner, given, node, frame)
+            case Partial():
+                return self._register(atom.name, given, node, frame)
+            case Kernel() if atom.name == "run":
+                return self.run_kernel(owner, given, node, frame)
             case Kernel():
                 self.check_passed(owner.node, given, node)
                 return frozenset({owner})
@@ -142,6 +148,15 @@ class Calls(Stories):
                 return NOTHING
             case _:
                 return PLAIN
+
+    def _decorate(self, atom: Decorator, given: Arguments, node: ast.AST) -> Value:
+        """Apply a decorator that waits for what it decorates, and takes nothing else."""
+        value = given.all()
+        single = len(given.positional) + len(given.keywords) <= 1
+        if not single or not all(isinstance(a, DECORATED) for a in value):
+            self.refuse("policy.unresolved", node)
+            return UNKNOWN
+        return self.apply_decorator(atom, value)
 
     def _call_named_tuple(
         self, atom: Instance | Class, name: str, given: Arguments, node: ast.AST, frame: Frame
@@ -197,6 +212,15 @@ class Calls(Stories):
         inputs: Value = frozenset({Tuple(given.positional)})
         self.call(setup, Arguments((_CONTEXT, inputs, result)), node, frame)
         return result
+
+    def _register(self, name: str, given: Arguments, node: ast.AST, frame: Frame) -> Value:
+        """What an operator keeps for others: neither fake nor backward runs in a call."""
+        if name == "register_autograd":
+            setup = dict(given.keywords).get("setup_context", EMPTY) - NOTHING
+            passed = Arguments((_CONTEXT, INPUT | PLAIN, INPUT))
+            self.call(setup, passed, node, Frame(frame.scope, Phase.CALL))
+            return NOTHING
+        return given.get(0, "fake_impl")
 
     # ------------------------------------------------------------------------------ functions
 

@@ -38,6 +38,7 @@ class Definitions(Statements):
         if frame.class_body is not None and node.name in self.allowed.module_internals:
             self.refuse("policy.special-method", node, node.name)
         decorators = [self.evaluate(decorator, frame) for decorator in node.decorator_list]
+        self._take_type_parameters(node, frame)
         value = self.function_of(node, frame)
         for argument in own_arguments(node.args):
             self.annotation(argument.annotation, frame)
@@ -50,6 +51,7 @@ class Definitions(Statements):
 
     def define_class(self, node: ast.ClassDef, frame: Frame) -> None:
         """`class`: its body runs now."""
+        self._take_type_parameters(node, frame)
         self.bases[node] = tuple(self._base(base, frame) for base in node.bases)
         for keyword in node.keywords:
             self.evaluate(keyword.value, frame)
@@ -70,6 +72,17 @@ class Definitions(Statements):
         ):
             value = self.call(decorator, Arguments((value,)), written, frame)
         self.bind(node.name, value, node, frame)
+
+    def define_alias(self, node: ast.stmt, frame: Frame) -> None:
+        """`type X = ...` of Python 3.12; nothing evaluates what stands behind it."""
+        name = getattr(node, "name", None)
+        if isinstance(name, ast.Name):
+            self.bind(name.id, PLAIN, node, frame)
+
+    def _take_type_parameters(self, node: ast.FunctionDef | ast.ClassDef, frame: Frame) -> None:
+        """`[T]` of Python 3.12, in the scope around: a name may then also mean what it meant."""
+        for parameter in getattr(node, "type_params", ()):
+            self.record(frame.scope, parameter.name, PLAIN)
 
     def _base(self, base: ast.expr, frame: Frame) -> Value:
         value = self.evaluate(base, frame)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from workbench.gate.policy.members import is_dunder
 from workbench.gate.policy.scopes import Scopes
 from workbench.gate.policy.state import DEFAULTS, MOST_STEPS, Frame, TooTangledError
-from workbench.gate.policy.tree import own_arguments, walk
+from workbench.gate.policy.tree import own_arguments
 from workbench.gate.policy.values import (
     EMPTY,
     FRESH,
@@ -20,7 +20,6 @@ from workbench.gate.policy.values import (
     Nothing,
     Phase,
     Plain,
-    Scope,
     Tuple,
     Unknown,
     Value,
@@ -130,42 +129,12 @@ class Expressions(Scopes):
                 self.store(made, self.evaluate(key, frame), literal_key(key), value, node)
         return made
 
-    def comprehension(
-        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame
-    ) -> Value:
-        """A comprehension; a generator runs later, when inputs exist."""
-        outside = frame
-        if frame.class_body is not None:  # only its first iterable sees the names of the class
-            inner = Scope(frame.scope.parent, node)
-            scope = self.class_scopes.setdefault((node, frame.scope), inner)
-            frame = Frame(scope, frame.phase, function=frame.function)
-        before, phase = dict(frame.names), frame.phase
-        if isinstance(node, ast.GeneratorExp):
-            frame.phase = Phase.CALL
-        targets: set[str] = set()
-        for place, generator in enumerate(node.generators):
-            where = frame if place else outside
-            element = self.iterate(self.evaluate(generator.iter, where), generator.iter, where)
-            self.assign(generator.target, element, frame)
-            targets |= {n.id for n in walk(generator.target) if isinstance(n, ast.Name)}
-            for condition in generator.ifs:
-                self.test(condition, frame)
-        items = Items(node, "dict" if isinstance(node, ast.DictComp) else "list")
-        made: Value = frozenset({items})
-        if isinstance(node, ast.DictComp):
-            key = self.evaluate(node.key, frame)
-            self.store(made, key, None, self.evaluate(node.value, frame), node)
-        else:
-            self.put(items, self.evaluate(node.elt, frame))
-        frame.phase = phase
-        for name in targets:
-            frame.names.pop(name, None)
-            if name in before:
-                frame.names[name] = before[name]
-        return made
-
     def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
         """Assign to a target; the layer of statements does it."""
+        raise NotImplementedError
+
+    def assume(self, test: ast.expr, frame: Frame, *, holds: bool = True) -> None:
+        """Take a test for decided; the layer of patterns does it."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------ operators
@@ -359,10 +328,6 @@ RULES: dict[type[ast.AST], Rule] = {
     ast.List: Expressions.list_of,
     ast.Set: Expressions.list_of,
     ast.Dict: Expressions.dict_of,
-    ast.ListComp: Expressions.comprehension,
-    ast.SetComp: Expressions.comprehension,
-    ast.DictComp: Expressions.comprehension,
-    ast.GeneratorExp: Expressions.comprehension,
     ast.BinOp: Expressions.binary,
     ast.UnaryOp: Expressions.unary,
     ast.Compare: Expressions.compare,

@@ -56,6 +56,7 @@ class Guards(Patterns):
         if node.msg is not None:
             with self.final_words():
                 self.evaluate(node.msg, frame)
+        self.assume(node.test, frame)
 
     @contextmanager
     def final_words(self) -> Iterator[None]:
@@ -128,6 +129,8 @@ class Guards(Patterns):
             case Instance():
                 exits = self.find_member(atom.node, "__exit__")
                 return any(isinstance(e, Function) and _says_so(e.node) for e in exits)
+            case Decorator(path="contextlib.suppress"):
+                return True
             case Items(site=ast.FunctionDef() as made):
                 tries = [n for n in own_nodes(made) if isinstance(n, ast.Try)]
                 return any(_swallows(h.body) for t in tries for h in t.handlers)

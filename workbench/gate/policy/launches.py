@@ -112,6 +112,14 @@ class Launches(Modules):
         self.launched_by(atom.kernel, frame.phase)
         return PLAIN
 
+    def run_kernel(self, kernel: Kernel, given: Arguments, node: ast.AST, frame: Frame) -> Value:
+        """`kernel.run(..., grid=..., warmup=False)`: what `kernel[grid](...)` calls."""
+        named = dict(given.keywords)
+        grid = named.pop("grid", given.rest)
+        named.pop("warmup", None)
+        passed = Arguments(given.positional, tuple(named.items()), given.rest)
+        return self.launch(Launcher(kernel, grid), passed, node, frame)
+
     def _call_hook(
         self,
         role: str,

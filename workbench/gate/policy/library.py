@@ -37,6 +37,7 @@ from workbench.gate.policy.values import (
     Scope,
     Tensor,
     Tuple,
+    Unknown,
     Value,
 )
 
@@ -67,6 +68,12 @@ _AFTER_ONE = frozenset(
     )
 )
 """Functions of one tensor and numbers: another tensor among these is read."""
+_OPERATORS = ("torch.library.custom_op", "torch.library.triton_op")
+"""Decorators that make an operator of a function, which the dispatcher calls."""
+_WITHOUT_FUNCTION = ("contextlib.nullcontext", "contextlib.suppress")
+"""Contexts that decorate nothing: what they are given, they hold."""
+DECORATED = (Function, Bound, Partial, Kernel, Class, Instance, Method, Known, Unknown)
+"""What a decorator may be given to decorate."""
 _CONSTRUCTORS = ("__init__", "__post_init__")
 _CARRIED = (Tensor, Function, Bound, Partial, Instance, Known, Method)
 """What an exception must not carry unseen."""
@@ -89,7 +96,7 @@ class Library(Comparisons):
         told = self.tell(path, arguments, node, frame)
         if told is not None:
             return told
-        if group.returns not in ("identity", "decorator"):
+        if group.returns not in ("identity", "decorator", "operator"):
             calls = group.returns == "plain" and group.group != "inspection"
             self.hand_over(arguments.all(), node, classes=calls)
         if group.arguments == "plain" or path == "collections.Counter":
@@ -115,6 +122,10 @@ class Library(Comparisons):
         objects = self.as_numbers(frozenset(self.instances_in(arguments.all())))
         if any(isinstance(atom, Instance) for atom in objects):
             self.refuse("policy.unresolved", node)
+
+    def evaluate(self, node: ast.expr, frame: Frame) -> Value:
+        """The values of an expression; implemented by the layer of expressions."""
+        raise NotImplementedError
 
     def tell(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value | None:
         """The result of `path` where no rule describes it; implemented by the layer of stories."""
@@ -228,7 +239,7 @@ class Library(Comparisons):
             case "descriptor":
                 fields = {"base": first | arguments.get(0, "tensor") | arguments.get(0, "base")}
                 return self.make_record(node, fields, PLAIN)
-            case "identity" | "decorator":
+            case "identity" | "decorator" | "operator":
                 return self.decorate(path, arguments)
             case "type":
                 return self._made_by_type(path, arguments, node)
@@ -264,12 +275,22 @@ class Library(Comparisons):
             case (value,) if value and all(isinstance(a, Function | Kernel | Class) for a in value):
                 given = Arguments(keywords=arguments.keywords, rest=arguments.rest)
                 return self.apply_decorator(Decorator(path, given), value)
-        return frozenset({Decorator(path, arguments)})
+        waiting = Decorator(path, arguments)
+        if path in _WITHOUT_FUNCTION or self.allowed.names[path].returns == "decorator":
+            return frozenset({waiting})
+        # The function may also come by its keyword, behind a star, or among settings.
+        every = arguments.all()
+        functions = frozenset(a for a in every if isinstance(a, DECORATED))
+        perhaps = not functions or Nothing() in every
+        applied = self.apply_decorator(waiting, functions)
+        return applied | (frozenset({waiting}) if perhaps else EMPTY)
 
     def apply_decorator(self, decorator: Decorator, value: Value) -> Value:
         """What a library decorator returns for a function, a kernel or a class."""
         if decorator.path.endswith("lru_cache"):
             return frozenset(with_cache(a) if isinstance(a, Function) else a for a in value)
+        if decorator.path in _OPERATORS and value:
+            return frozenset({Partial(value, (), (), operator=True)})
         if decorator.path.endswith(".jit"):
             value = frozenset(self._kernel(a) if isinstance(a, Function) else a for a in value)
         for atom in value:

@@ -2,11 +2,13 @@
 
 import ast
 import re
+from functools import cached_property
 
 from workbench.gate.policy.classes import Classes
 from workbench.gate.policy.names import Group
 from workbench.gate.policy.refusals import code_of_name, spelled
 from workbench.gate.policy.state import Frame
+from workbench.gate.policy.tree import survey
 from workbench.gate.policy.values import (
     ANYTHING,
     BUFFER,
@@ -62,6 +64,8 @@ _KERNEL_SETTINGS = frozenset(
 )
 # What must not be hidden in an object whose members are not tracked.
 _ACTIVE = (Tensor, Function, Bound, Partial, Known, Method, Holder, Instance, Class)
+_METHODS = (Function, Descriptor)
+"""What the body of an enum makes no member of: each is found by way of the class."""
 OF_NAMED_TUPLES = ("_asdict", "_fields", "_make", "_replace")
 """Methods of named tuples that are public although they begin with an underscore."""
 WHATEVER = "()"
@@ -119,15 +123,25 @@ class Members(Classes):
                 return self._plain_member(name, node)
             case Descriptor(kind="property") if name in ("deleter", "getter", "setter"):
                 return frozenset({Method(atom, name)})
+            case Partial(operator=True) if name in ("register_autograd", "register_fake"):
+                return frozenset({Method(atom, name)})
             case Caught():
                 carried = name in ("args", "value", "obj", "name")
                 return ANYTHING if carried else self._plain_member(name, node)
         return self._no_member(name, node)
 
+    @cached_property
+    def _asked_for_flags(self) -> frozenset[ast.AST]:
+        """Expressions of which nothing but `.get` is read."""
+        return frozenset(n.value for n in survey(self.tree).of(ast.Attribute) if n.attr == "get")
+
     def known(self, path: str, node: ast.AST) -> Value:
         """A library object by its full name, refused unless the allow-list has it."""
         path = path.replace("typing_extensions.", "typing.", 1)
         group = self.allowed.names.get(path)
+        if path == "os.environ" and node not in self._asked_for_flags:
+            self.refuse("policy.forbidden-name", node, path)
+            return UNKNOWN
         if group is not None and group.returns == "constant":
             return PLAIN
         if group is not None or self.allowed.is_namespace(path) or self.is_language(path):
@@ -204,7 +218,8 @@ class Members(Classes):
             return frozenset({Method(atom, name)}) if name == "apply" else EMPTY
         if path.startswith("enum.") and name == "value":
             # `Kind["a"].value` belongs to the class here: any of its members may be meant.
-            return PLAIN | join(self.every_member(atom.node).values())
+            every = join(self.every_member(atom.node).values())
+            return PLAIN | frozenset(a for a in every if not isinstance(a, _METHODS))
         if path == "typing.NamedTuple" and name in OF_NAMED_TUPLES:
             return frozenset({Method(atom, name)})
         if path == "typing.NamedTuple" or path.startswith("enum."):
@@ -262,7 +277,9 @@ class Members(Classes):
             return PLAIN
         if name == "fn":
             return frozenset({Kernel(atom.node, bare=True)})
-        return frozenset({Method(atom, name)}) if name == "warmup" else self._no_member(name, node)
+        if name in ("run", "warmup"):
+            return frozenset({Method(atom, name)})
+        return self._no_member(name, node)
 
     def _plain_member(self, name: str, node: ast.AST) -> Value:
         if name.startswith("_") or _FRAMES.fullmatch(name):

@@ -19,6 +19,7 @@ Returns = Literal[
     "modules",
     "moved",
     "namespace",
+    "operator",
     "plain",
     "same",
     "self",

@@ -2,7 +2,8 @@
 
 import ast
 
-from workbench.gate.policy.expressions import RULES, Expressions
+from workbench.gate.policy.comprehensions import Comprehensions
+from workbench.gate.policy.expressions import RULES
 from workbench.gate.policy.fields import ordered_fields
 from workbench.gate.policy.scopes import local_names
 from workbench.gate.policy.state import Frame
@@ -30,11 +31,14 @@ _OF_MODULES = ("holder", "modules")
 """Allowed library modules, of which no tensor and no number is an instance."""
 
 
+_TENSOR = Known("torch.Tensor")
+_MAY_BE_TENSOR = (Plain, Tensor, Unknown)
+"""Kinds of values among which a tensor may be; of the others each is known to be something else."""
 _MADE_BY_CALLS = ("abc.ABC", "builtins.object", "typing.Generic", "typing.NamedTuple")
 """Bases of classes whose instances are only made by calling the class."""
 
 
-class Patterns(Expressions):
+class Patterns(Comprehensions):
     """The layer that binds names to values and to their parts."""
 
     def assign(self, target: ast.expr, value: Value, frame: Frame) -> None:
@@ -96,9 +100,9 @@ class Patterns(Expressions):
         before = frame.names
         for operand in node.values:
             values.append(self.evaluate(operand, frame))
-            if isinstance(node.op, ast.And) and not _binds(node):
+            if not _binds(node):  # the next one is only reached where this one decided nothing
                 frame.names = dict(frame.names)
-                self.assume(operand, frame)
+                self.assume(operand, frame, holds=isinstance(node.op, ast.And))
         if not _binds(node):
             frame.names = before
         for value, operand in zip(values[:-1], node.values, strict=False):
@@ -111,11 +115,13 @@ class Patterns(Expressions):
         self.test(node.test, frame)
         if _binds(node):
             return self.evaluate(node.body, frame) | self.evaluate(node.orelse, frame)
-        before, frame.names = frame.names, dict(frame.names)
-        self.assume(node.test, frame)
-        body = self.evaluate(node.body, frame)
+        before, ends = frame.names, []
+        for end, holds in ((node.body, True), (node.orelse, False)):
+            frame.names = dict(before)
+            self.assume(node.test, frame, holds=holds)
+            ends.append(self.evaluate(end, frame))
         frame.names = before
-        return body | self.evaluate(node.orelse, frame)
+        return join(ends)
 
     def _by_place(self, atom: Atom, place: int) -> Value:
         """What a pattern takes out of a value by its place: never a method."""
@@ -128,26 +134,40 @@ class Patterns(Expressions):
         held = join(join(self.every_member(one).values()) for one in lineage)
         return frozenset(a for a in held if not isinstance(a, Function | Descriptor))
 
-    def assume(self, test: ast.expr, frame: Frame) -> None:
-        """Drop what `isinstance` rules out where it holds; nothing where the test binds names."""
+    def assume(self, test: ast.expr, frame: Frame, *, holds: bool = True) -> None:
+        """Drop what a test by `isinstance` rules out; nothing where the test binds names."""
         if not _binds(test):
-            self._assume(test, frame)
+            self._assume(test, frame, holds)
 
-    def _assume(self, test: ast.expr, frame: Frame) -> None:
+    def _assume(self, test: ast.expr, frame: Frame, holds: bool) -> None:
         match test:
-            case ast.BoolOp(op=ast.And(), values=parts):
+            case ast.BoolOp(op=op, values=parts) if isinstance(op, ast.And) is holds:
                 for part in parts:
-                    self._assume(part, frame)
+                    self._assume(part, frame, holds)
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                self._assume(inner, frame, not holds)
             case ast.Call(
                 func=ast.Name(id="isinstance") as called, args=[ast.Name(id=name), kinds]
             ):
                 builtin = self.evaluate(called, frame) == {Known("builtins.isinstance")}
                 if builtin and name in frame.names and name not in self.rebound:
-                    allowed = self.evaluate(kinds, frame)
-                    allowed |= self.iterate_containers(allowed)
-                    frame.names[name] = frozenset(
-                        atom for atom in frame.names[name] if self._may_be(atom, allowed)
+                    held = frame.names[name]
+                    frame.names[name] = (
+                        self._among(held, kinds, frame) if holds else self._but(held, kinds, frame)
                     )
+
+    def _among(self, held: Value, kinds: ast.expr, frame: Frame) -> Value:
+        """Those that may be of these classes."""
+        allowed = self.evaluate(kinds, frame)
+        allowed |= self.iterate_containers(allowed)
+        return frozenset(atom for atom in held if self._may_be(atom, allowed))
+
+    def _but(self, held: Value, kinds: ast.expr, frame: Frame) -> Value:
+        """What remains of those that are of none of these classes: no tensor, but something."""
+        each = kinds.elts if isinstance(kinds, ast.Tuple) else [kinds]
+        if not any(self.evaluate(kind, frame) == {_TENSOR} for kind in each):
+            return held
+        return frozenset(Plain() if isinstance(atom, Tensor) else atom for atom in held)
 
     def _may_be_own(self, atom: Atom, classes: set[ast.ClassDef]) -> bool:
         """Whether an object may be one of these classes of the file."""
@@ -165,6 +185,8 @@ class Patterns(Expressions):
             return self._may_be_own(atom, own)
         if any(not isinstance(kind, Known | Tuple) for kind in kinds):
             return True
+        if kinds == {_TENSOR}:
+            return isinstance(atom, _MAY_BE_TENSOR)
         paths = {kind.path for kind in kinds if isinstance(kind, Known)}
         kept = {path: self.allowed.names.get(path) for path in paths}
         holders = {path for path, group in kept.items() if group and group.returns in _OF_MODULES}

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable
 
+from workbench.gate.policy.flags import asked_flag
 from workbench.gate.policy.library import Library
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.values import (
@@ -91,6 +92,16 @@ def _name_of_member(node: ast.Call) -> str:
     return ""
 
 
+def _flag(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    """`os.getenv("NAME", default)`: no worker has the variable, but the call may be another's."""
+    called = library.evaluate(node.func, frame)
+    direct = len(called) == 1 and called <= _ASKS_FLAG
+    if not direct or len(arguments.positional) != len(node.args) or not asked_flag(node):
+        library.refuse("policy.forbidden-name", node)
+        return UNKNOWN
+    return PLAIN | NOTHING | arguments.get(1, "default")
+
+
 def _super(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     owner = frame.function.owner if frame.function else None
     given = [a.node for a in arguments.get(0, "type") if isinstance(a, Class)]
@@ -129,7 +140,9 @@ def _member_kind(kind: str) -> Story:
     return story
 
 
+_ASKS_FLAG: Value = frozenset({Known("os.environ.get"), Known("os.getenv")})
 OF_OBJECTS: dict[str, Story] = {
+    **dict.fromkeys(("os.environ.get", "os.getenv"), _flag),
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
     "builtins.hasattr": _hasattr,

@@ -103,6 +103,7 @@ class Scopes(Calls):
             any(node.handlers for node in found.of(ast.Try))
             or any(node.name == "__exit__" for node in found.of(ast.FunctionDef))
             or any(node.name == "contextlib" for node in found.of(ast.alias))
+            or any(node.module == "contextlib" for node in found.of(ast.ImportFrom))
         )
         """Whether code of the file may catch an exception that other code raised."""
         self._may_lack: dict[ast.AST, frozenset[str]] = {}

@@ -1,6 +1,7 @@
 """Statements in the abstract interpreter: control flow, definitions and imports."""
 
 import ast
+import sys
 from collections.abc import Callable
 from functools import cached_property
 
@@ -88,10 +89,9 @@ class Statements(Guards):
             return self.block(node.orelse, frame)
         self.test(node.test, frame)
         start, ends = frame.names, []
-        for body, known in ((node.body, node.test), (node.orelse, None)):
+        for body, holds in ((node.body, True), (node.orelse, False)):
             frame.names = dict(start)
-            if known is not None:
-                self.assume(known, frame)
+            self.assume(node.test, frame, holds=holds)
             if self.block(body, frame):
                 ends.append(frame.names)
         frame.names = join_names(ends) if ends else start
@@ -199,6 +199,10 @@ class Statements(Guards):
         """`class`."""
         raise NotImplementedError
 
+    def define_alias(self, node: ast.stmt, frame: Frame) -> None:
+        """`type`."""
+        raise NotImplementedError
+
     def import_module(self, node: ast.Import, frame: Frame) -> None:
         """`import`."""
         raise NotImplementedError
@@ -271,3 +275,5 @@ _RULES: dict[type[ast.stmt], str] = {
     ast.Import: "import_module",
     ast.ImportFrom: "import_names",
 }
+if sys.version_info >= (3, 12):
+    _RULES[ast.TypeAlias] = "define_alias"

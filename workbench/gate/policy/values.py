@@ -118,6 +118,8 @@ class Partial:
     target: "Value"
     arguments: tuple["Value", ...]
     keywords: tuple[tuple[str, "Value"], ...]
+    operator: bool = False
+    """An operator of torch's that calls the target."""
 
 
 @dataclass(frozen=True, slots=True)

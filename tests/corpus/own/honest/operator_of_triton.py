@@ -1,0 +1,27 @@
+# expect: accept; layer: correctness; ref: refs/relu_add.py; needs: cpu
+# registered with torch.library.triton_op, launched through wrap_triton
+import math
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import triton
+import triton.language as tl
+from torch.library import triton_op, wrap_triton
+@triton.jit
+def add_relu(x_ptr, y_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    s = tl.load(x_ptr + offs, mask=mask) + tl.load(y_ptr + offs, mask=mask)
+    tl.store(o_ptr + offs, tl.where(s > 0, s, 0.0), mask=mask)
+
+@triton_op("mylib::add_relu", mutates_args={})
+def add_relu_op(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    n = x.numel()
+    wrap_triton(add_relu)[(triton.cdiv(n, 256),)](x, y, out, n, BLOCK=256)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, x, y):
+        return add_relu_op(x, y)

@@ -6,8 +6,10 @@ import pytest
 from session_kit import transition
 from typed_kit import saved, shell
 
-from workbench.cli.report import card_text, ratio_words
-from workbench.measure.records import Kind, Speed
+from workbench.cli.report import card_text, ratio_words, version_line, widths
+from workbench.engine.view import Version
+from workbench.gate.records import Stage, Verdict
+from workbench.measure.records import Kind, Speed, Time
 from workbench.session.complaints import explained
 from workbench.session.records import Answer
 from workbench.skills.records import Check, Truth
@@ -20,6 +22,36 @@ def test_every_ratio_says_that_it_is_one():
     measured = Speed(ratio=1.32, low=1.31, high=1.33, kind=Kind.MEASURED)
     assert ratio_words(modeled) == "1.332x modeled"
     assert ratio_words(measured) == "1.320x [1.310, 1.330] measured"
+
+
+def test_a_list_of_versions_stands_in_columns_whatever_is_in_them():
+    versions = [
+        Version(
+            number=number,
+            parent=None,
+            commit="0" * 40,
+            title=title,
+            verdict=Verdict.ACCEPTED,
+            stage=Stage.PROFILE,
+            code="",
+            answer=Answer.ACCEPTED,
+            speed_vs_seed=None,
+            speed_vs_parent=None,
+            time=Time(kind=Kind.MEASURED, microseconds=microseconds, device="H200"),
+        )
+        for number, title, microseconds in (
+            (7, "one", 4.2),
+            (
+                8,
+                "Keep a part of the row on the chip: part 4, 16384, num_warps 32, back True",
+                790.3,
+            ),
+            (1200, "Size the tile of an fp32 product", 14790.3),
+        )
+    ]
+    rows = [version_line(version, widths(versions)) for version in versions]
+    assert len({row.index("accepted") for row in rows}) == 1
+    assert len({row.index(v.title) for row, v in zip(rows, versions, strict=True)}) == 1
 
 
 def test_what_speaks_against_a_step_stands_in_capitals():

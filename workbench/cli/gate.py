@@ -122,14 +122,14 @@ def _judge(
 
 def _text(report: GateReport) -> str:
     from workbench.cli.report import ratio_words, time_words
+    from workbench.engine.telling import evidence_line
 
     lines = [f"{report.verdict} at {report.stage}: {report.says}"]
     for stage in report.stages:
         for finding in stage.findings:
             where = f" line {finding.line}" if finding.line is not None else ""
             lines.append(f"  {finding.code}{where}: {finding.says}")
-            values = ", ".join(f"{k}={v}" for k, v in finding.evidence.items())
-            if values:
+            if values := evidence_line(finding):
                 lines.append(f"    {values}")
     if report.time is not None:
         lines.append(f"  time: {time_words(report.time)}")

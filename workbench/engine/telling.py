@@ -5,7 +5,7 @@ from typing import assert_never
 from workbench.engine import events as ev
 from workbench.engine.view import LogLine
 from workbench.engine.visible import visible
-from workbench.gate.records import Outcome, StageReport
+from workbench.gate.records import Finding, Outcome, StageReport
 
 _MARK = {
     Outcome.PASSED: "passed",
@@ -114,3 +114,11 @@ def stage_line(report: StageReport) -> str:
     """`policy passed in 0.03 s: 1 kernel launched from forward`."""
     took = f" in {report.seconds:.2f} s" if report.outcome is not Outcome.SKIPPED else ""
     return f"{report.stage} {_MARK[report.outcome]}{took}: {report.says}"
+
+
+def evidence_line(finding: Finding) -> str:
+    """What a finding rests on, `shape=full, share=0.001465`; empty where it names nothing."""
+    return ", ".join(
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in finding.evidence.items()
+    )

@@ -5,6 +5,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 from textual.content import Content
 
+from workbench.engine.telling import evidence_line
 from workbench.gate.records import NO_CODE_RAN, GateReport, Outcome, StageReport
 from workbench.measure.records import Speed
 from workbench.session.records import Answer, Transition
@@ -157,7 +158,7 @@ def _wrong(record: Transition, look: Look, width: int) -> list[Content]:
             where = f"line {finding.line}: " if finding.line is not None else ""
             lines += _marked(mark, f"{where}{finding.says} [{finding.code}]", width)
             if failing(report) and finding.evidence:
-                known = ", ".join(f"{name}={value}" for name, value in finding.evidence.items())
+                known = evidence_line(finding)
                 lines += [line(("  " + more, look.muted)) for more in wrapped(known, width - 2)]
     return lines
 

@@ -61,6 +61,7 @@ def read_case(path: Path) -> Case:
 
 CASES = [read_case(path) for path in sorted(CORPUS.rglob("*.py")) if path.parent.name != "refs"]
 
+RIGHT_ON_GPU = "right on the GPU; "
 
 Facts = dict[Path, ProblemReport]
 
@@ -126,6 +127,10 @@ def test_an_honest_kernel_is_accepted(case, bench):
 @pytest.mark.parametrize("case", [c for c in CASES if c.expect == "reject"], ids=lambda c: c.name)
 def test_an_exploit_is_rejected_at_its_layer_or_before(case, bench):
     report = bench.judge(case)
+    if bench.index is not None and report.says.startswith(RIGHT_ON_GPU):
+        # Only other orders of programs show it, and a GPU takes its own.
+        assert report.verdict is Verdict.UNPROVEN
+        return
     assert report.verdict is Verdict.REJECTED, report.says
     assert ORDER.index(report.stage) <= ORDER.index(last_stage(case, bench)), report.code
     assert report.code.startswith(f"{report.stage}.")

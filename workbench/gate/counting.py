@@ -8,11 +8,12 @@ from typing import Self
 
 from msgspec import structs
 
+from workbench.gate.aside import Aside
 from workbench.gate.background import Background
 from workbench.gate.candidate import Candidate
 from workbench.gate.counters import Profiler, Proof
 from workbench.gate.parts import Parts
-from workbench.gate.profile import Profiled, Traces
+from workbench.gate.profile import Profiled
 from workbench.kernels.records import Launch
 from workbench.measure.ncu.records import NcuRecord
 
@@ -68,14 +69,14 @@ class Counting:
 
 
 def looked_into(
-    profiled: Profiled, tracing: Background[Traces], counting: Counting
+    profiled: Profiled, aside: Background[Aside], counting: Counting
 ) -> tuple[Profiled, NcuRecord | None]:
     """The result together with its traces and the GPU's counters."""
     parts, began = Parts(), time.monotonic()
     with parts.of("counters"):
         record = counting.result()
-    with parts.of("waiting for traces"):
-        traces = tracing.result()
+    with parts.of("waiting for the interpreter"):
+        traces = aside.result().traces
     report = structs.replace(
         profiled.report,
         seconds=profiled.report.seconds + time.monotonic() - began,

@@ -9,20 +9,21 @@ from msgspec import Struct, structs
 
 from workbench.gate import compile as compiling
 from workbench.gate import health, profile
+from workbench.gate.aside import Aside, looking_aside
 from workbench.gate.background import Background
 from workbench.gate.candidate import Candidate
 from workbench.gate.compile import Compiled
 from workbench.gate.correctness import stage as correctness
 from workbench.gate.correctness.cases import SEED_BYTES
 from workbench.gate.correctness.full import stage as full_shape
-from workbench.gate.correctness.full.stage import FullLook
+from workbench.gate.correctness.full.looks import FullLook, Setting
 from workbench.gate.correctness.stage import CorrectnessSettings, ShapeEffort, usual_shapes
 from workbench.gate.counters import Profiler
 from workbench.gate.counting import Counting, looked_into
 from workbench.gate.parts import Parts
 from workbench.gate.policy import check as policy
 from workbench.gate.problem.records import ProblemReport, ShapeReport
-from workbench.gate.profile import Profiled, Timer, Traces
+from workbench.gate.profile import Profiled, Timer
 from workbench.gate.records import (
     GateReport,
     Outcome,
@@ -43,6 +44,8 @@ from workbench.problems.records import Problem
 
 __all__ = ["JOB_MODULES", "GateSettings", "Known", "Listen", "Sitting", "Told", "judge"]
 
+_LOOKED_ASIDE = 2
+"""The lowest rung at which the interpreter runs programs of the full shape beside a GPU."""
 _SANITIZED = 3
 """The lowest rung that includes compute-sanitizer."""
 _FOUND = (
@@ -275,12 +278,7 @@ class Sitting:
         """The report extended by what a sample of programs shows at the full shape."""
         parts = Parts()
         recorded = (self.compiled or Compiled(report=report)).recorded
-        setting = full_shape.Setting(
-            target=self._settings.target,
-            launches=recorded.launches,
-            seed=self._seed,
-            builds=recorded.builds,
-        )
+        setting = Setting.of(recorded, self._settings.target, self._seed)
         with parts.of("the full shape"):
             self._looked = full_shape.look(
                 self._candidate, self._problem, self._facts(), setting, self._workshop
@@ -304,6 +302,9 @@ class Sitting:
             self._profiled = self._measured(timer, parent, counting)
         else:
             facts = self._facts()
+            if self._settings.device_index is not None and self.compiled:
+                with self._aside(self.compiled) as aside:
+                    self._doubt(aside.result())
             # On a GPU the full shape itself was compared, without one only the smallest.
             shown = 0 if self._settings.device_index is None else -1
             self._profiled = profile.run_modeled(
@@ -329,26 +330,42 @@ class Sitting:
     def _measured(self, timer: Timer, parent: Candidate | None, counting: Counting) -> Profiled:
         """The timer's answer; an accepted kernel is also traced and profiled, for its facts.
 
-        Tracing runs on the CPU while pairs are taken, and is dropped if they refuse the candidate.
+        The interpreter looks at it meanwhile, which is dropped if the pairs refuse the candidate.
         """
         compiled = self.compiled
         with ExitStack() as stack:
-            tracing = None if compiled is None else stack.enter_context(self._tracing(compiled))
+            aside = None if compiled is None else stack.enter_context(self._aside(compiled))
             # A profiler may rule out a sandbox, so it only gets candidates that were proven right.
             if Stage.CORRECTNESS in {report.stage for report in self._reports}:
                 self._get_ready(counting)
             profiled = timer(self._candidate, parent, seed=self._seed, listen=self._came)
             self._alone_seconds += profiled.gpu_seconds
-            if profiled.report.outcome is not Outcome.PASSED or tracing is None:
+            if profiled.report.outcome is not Outcome.PASSED or aside is None:
                 return profiled
-            profiled, self._ncu = looked_into(profiled, tracing, counting)
+            profiled, self._ncu = looked_into(profiled, aside, counting)
             self._alone_seconds += self._ncu.seconds if self._ncu else 0.0
+            self._doubt(aside.result())
             return profiled
 
-    def _tracing(self, compiled: Compiled) -> Background[Traces]:
-        """A trace of the launches at the full shape, made aside."""
-        full, target = self._facts().full, self._settings.target
-        return profile.tracing(self._candidate, compiled, full, target, self._workshop)
+    def _doubt(self, aside: Aside) -> None:
+        """Add what was found aside to the comparison's report."""
+        self._reports = [
+            aside.on(report) if report.stage is Stage.CORRECTNESS else report
+            for report in self._reports
+        ]
+
+    def _aside(self, compiled: Compiled) -> Background[Aside]:
+        """The full shape in the interpreter, looked at while the GPU times."""
+        on_gpu = self._settings.device_index is not None
+        return looking_aside(
+            self._candidate,
+            self._problem,
+            self._facts(),
+            compiled,
+            Setting.of(compiled.recorded, self._settings.target, self._seed),
+            self._workshop,
+            compared=on_gpu and self._settings.rung >= _LOOKED_ASIDE,
+        )
 
     def report(self) -> GateReport:
         """The verdict on the stages asked so far, with everything that led to it."""

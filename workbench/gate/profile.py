@@ -2,13 +2,13 @@
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 from msgspec import Struct, structs
 
-from workbench.gate.background import Background
+from workbench.gate.background import StartsWorkers
 from workbench.gate.candidate import Candidate
 from workbench.gate.compile import Compiled, explain
 from workbench.gate.correctness.cases import SEED_BYTES, derive
@@ -133,7 +133,7 @@ def traces_of(
     compiled: Compiled,
     shape: ShapeReport,
     target: str,
-    workshop: Workshop,
+    workshop: StartsWorkers,
     *,
     seed: bytes = b"",
 ) -> Traces:
@@ -141,27 +141,10 @@ def traces_of(
 
     `seed` draws the sampled programs. Raises WorkbenchError when no worker starts.
     """
-    with tracing(candidate, compiled, shape, target, workshop, seed=seed) as aside:
-        return aside.result()
-
-
-def tracing(
-    candidate: Candidate,
-    compiled: Compiled,
-    shape: ShapeReport,
-    target: str,
-    workshop: Workshop,
-    *,
-    seed: bytes = b"",
-) -> Background[Traces]:
-    """`traces_of` in the background while the context's body runs."""
-
-    def traces(workers: Sequence[Worker]) -> Traces:
-        traced = _traced(workers[0], candidate, compiled, shape, target, seed)
-        return () if isinstance(traced, Finding) else traced.traces
-
     limits = Limits(wall_seconds=_SECONDS, memory_bytes=_MEMORY)
-    return Background(workshop, ((Flavor.INTERPRET, limits),), traces)
+    with workshop.worker(Flavor.INTERPRET, limits) as worker:
+        traced = _traced(worker, candidate, compiled, shape, target, seed)
+    return () if isinstance(traced, Finding) else traced.traces
 
 
 def _traced_both(

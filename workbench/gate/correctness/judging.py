@@ -25,7 +25,7 @@ _LEAST_PATIENCE, _TIMES = 5.0, 100.0
 """Seconds, and times an average call at the smallest shape, for a larger shape (ours)."""
 
 _TRUTHS = {True: "always true", False: "never true"}
-_ONLY_INTERPRETER_SEES = (
+ONLY_INTERPRETER_SEES = (
     "correctness.out-of-bounds",
     "correctness.race",
     "correctness.lanes-race",
@@ -177,7 +177,7 @@ class Findings:
             ),
         )
         found, self.findings = self.findings, []
-        self.findings = [f for f in found if f.code in _ONLY_INTERPRETER_SEES]
+        self.findings = [f for f in found if f.code in ONLY_INTERPRETER_SEES]
         if found and not self.findings:
             self.no_reference = found[0].blame is Blame.PROBLEM
             says = f"bounds and races were not checked in the interpreter: {found[0].says}"

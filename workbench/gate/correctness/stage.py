@@ -7,13 +7,12 @@ protocol is in `cases` (which calls), `structure` and `numbers` (which rules).
 
 import os
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 
 from msgspec import structs
 
 from workbench.errors import WorkbenchError
-from workbench.gate.background import Background
+from workbench.gate.background import Background, Workers
 from workbench.gate.correctness.cases import SEED_BYTES, Effort
 from workbench.gate.correctness.full.stage import FullLook
 from workbench.gate.correctness.judging import (
@@ -129,15 +128,20 @@ def _on_the_gpu(
     """The calls on the GPU, and in parallel the interpreter's check with a reference of its own."""
     judge, parts = Findings(candidate, problem, settings, listen), Parts()
 
-    def look(workers: Sequence[Worker]) -> Findings:
+    def look(*workers: Worker) -> Findings:
         looked = Findings(candidate, problem, settings)
         looked.look_for_bad_accesses(*workers)
         return looked
 
     asked = (REFERENCE, (Flavor.CUDA, _limits(settings)))
     looking = (REFERENCE, (Flavor.INTERPRET, _limits(settings)))
+
+    def look_beside(shop: Workers) -> Findings:
+        with shop.workers(*looking) as workers:
+            return look(*workers)
+
     with ExitStack() as stack:
-        beside = stack.enter_context(Background(workshop, looking, look))
+        beside = stack.enter_context(Background(workshop, look_beside))
         with parts.of("starting workers"):
             reference, tried = stack.enter_context(workshop.workers(*asked))
         # During the calls, for the timing that follows.
@@ -148,7 +152,7 @@ def _on_the_gpu(
                 looked = _looked(beside)
             if looked is None:
                 # The GPU may not hold two references: again, with the existing one.
-                looked = look((reference, stack.enter_context(workshop.worker(*looking[1]))))
+                looked = look(reference, stack.enter_context(workshop.worker(*looking[1])))
             judge.take_over(looked)
             parts.add("interpreter, beside", beside.seconds)
         parts.add_calls("reference", reference.spent)

@@ -1,11 +1,13 @@
 """How the full shape is checked without a GPU, and the result of such a check."""
 
+from typing import Self
+
 from msgspec import Struct
 
 from workbench.gate.correctness.trial import MOST_CONFIGS
 from workbench.gate.records import Evidence, Finding
 from workbench.kernels.records import Build, Launch
-from workbench.kernels.requests import Traced
+from workbench.kernels.requests import Recorded, Traced
 
 
 class FullLook(Struct, frozen=True, kw_only=True):
@@ -29,6 +31,11 @@ class Setting(Struct, frozen=True, kw_only=True):
     seed: bytes
     builds: tuple[Build, ...] = ()
     """What host code is told that compiles a kernel ahead of its launch."""
+
+    @classmethod
+    def of(cls, recorded: Recorded, target: str, seed: bytes) -> Self:
+        """With what was recorded when the candidate was compiled at the full shape."""
+        return cls(target=target, launches=recorded.launches, seed=seed, builds=recorded.builds)
 
     @property
     def configs(self) -> dict[str, int]:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import structs
 
 from workbench.errors import WorkbenchError
+from workbench.gate.background import StartsWorkers
 from workbench.gate.correctness.asking import Ended, ask_reference
 from workbench.gate.correctness.cases import derive
 from workbench.gate.correctness.full.doubts import doubts, placed
@@ -50,7 +51,6 @@ from workbench.isolation.outcome import JobFailed, WorkerFault
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.wire import Blob
 from workbench.isolation.worker import Worker
-from workbench.isolation.workshop import Workshop
 from workbench.kernels.requests import TraceRequest
 from workbench.problems.records import Problem
 
@@ -86,7 +86,7 @@ def look(
     problem: Problem,
     facts: ProblemReport,
     setting: Setting,
-    workshop: Workshop,
+    workshop: StartsWorkers,
 ) -> FullLook:
     """Compare what a sample of programs stores at the full shape with the reference's values.
 
@@ -119,7 +119,7 @@ def look(
 
 def _looked(
     reference: Worker,
-    workshop: Workshop,
+    workshop: StartsWorkers,
     prepare: Prepare,
     request: TraceRequest,
     full: ShapeReport,
@@ -157,7 +157,7 @@ class _Comparing:
     def __init__(
         self,
         reference: Worker,
-        workshop: Workshop,
+        workshop: StartsWorkers,
         prepare: Prepare,
         full: ShapeReport,
         setting: Setting,
@@ -238,7 +238,7 @@ def _preparing(problem: Problem, full: ShapeReport, seed: int) -> Prepare:
 
 
 def _told(
-    workshop: Workshop,
+    workshop: StartsWorkers,
     request: TraceRequest,
     prepared: Prepared,
     chunks: Sequence[Blob],

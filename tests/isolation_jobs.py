@@ -328,3 +328,11 @@ def limits(bench, request, blobs):
 
     names = ("CORE", "CPU", "DATA", "FSIZE", "NOFILE", "MSGQUEUE")
     return {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}")) for name in names}, []
+
+
+def many_folders(bench, request, blobs):
+    """Many folders with a file each."""
+    for number in range(request["folders"]):
+        os.mkdir(f"{number}")
+        Path(f"{number}", "file").touch()
+    return {}, []

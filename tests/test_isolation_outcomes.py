@@ -211,6 +211,19 @@ def test_closing_from_another_thread_cuts_a_call_short(workshop):
     assert not Path(f"/proc/{worker.keeper_pid}").exists()
 
 
+def test_a_workshop_waits_for_a_worker_that_another_thread_is_closing():
+    with Workshop(preload=["isolation_jobs"], wrap=False) as shop:
+        worker = shop.worker(Flavor.BARE)
+        run(worker, "many_folders", {"folders": 2000})
+        closing = threading.Thread(target=worker.close)
+        closing.start()
+        while not worker.closed:
+            pass
+    assert worker.gone
+    assert not worker.scratch.exists()
+    closing.join()
+
+
 def test_workers_of_one_workshop_serve_side_by_side(workshop):
     with (
         workshop.worker(Flavor.BARE) as first,

@@ -96,6 +96,7 @@ class Worker:
         self._watch = Watch(self.keeper_pid, limits, scratch, gpu, shares_since=since)
         self._closing = threading.Lock()
         self._closed = False
+        self._gone = threading.Event()
         self._busy = threading.RLock()
         self.spent: dict[str, float] = {}
         """Seconds that calls took on the judge's clock, by the name of their job."""
@@ -280,13 +281,21 @@ class Worker:
                 return
             self._look()
             self._closed = True
-        self._kill()
-        with self._busy:
-            self._link.close()
-            os.close(self._pidfd)
-            remove_tree(self.scratch)
-            if self._shares:
-                remove_counters({self._own_pid, *self._watch.pids}, self._born)
+        try:
+            self._kill()
+            with self._busy:
+                self._link.close()
+                os.close(self._pidfd)
+                remove_tree(self.scratch)
+                if self._shares:
+                    remove_counters({self._own_pid, *self._watch.pids}, self._born)
+        finally:
+            self._gone.set()
+
+    def see_gone(self) -> None:
+        """As `close`; waits where another thread is closing it. For who is in no call of it."""
+        self.close()
+        self._gone.wait()
 
     def _kill(self) -> None:
         """End every process of this worker and see them gone."""
@@ -308,6 +317,11 @@ class Worker:
     def closed(self) -> bool:
         """Whether it can no longer be called."""
         return self._closed
+
+    @property
+    def gone(self) -> bool:
+        """Whether its processes are ended and its scratch folder removed, as far as they can be."""
+        return self._gone.is_set()
 
     def __enter__(self) -> Self:
         return self

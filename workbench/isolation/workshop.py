@@ -196,10 +196,10 @@ class Workshop:
             return {pid for closed, pids in self._ended if closed >= since for pid in pids}
 
     def _bury(self) -> None:
-        """Keep no closed worker, but its processes' numbers."""
+        """Keep no worker that is gone, but its processes' numbers."""
         now = time.monotonic()
-        self._ended += [(now, worker.pids) for worker in self._workers if worker.closed]
-        self._workers = [worker for worker in self._workers if not worker.closed]
+        self._ended += [(now, worker.pids) for worker in self._workers if worker.gone]
+        self._workers = [worker for worker in self._workers if not worker.gone]
 
     def _warm(self, flavor: Flavor) -> None:
         # OSError: the workshop was closed meanwhile, and its folders are gone.
@@ -367,7 +367,7 @@ class Workshop:
         with self._lock:
             workers, self._workers = self._workers, []
         for worker in workers:
-            worker.close()
+            worker.see_gone()
         for flavor, starting in self._starting.items():
             with starting:
                 forkserver = self._forkservers.pop(flavor, None)

@@ -17,7 +17,7 @@ from workbench.engine.create import note_seed, noted_seed
 from workbench.engine.interrupting import Interruption, Stopped
 from workbench.engine.learning import LearnRequest, continued, create_lineage, learn
 from workbench.engine.opening import lock_path
-from workbench.engine.sessions import export
+from workbench.engine.sessions import export, import_file, list_sessions
 from workbench.engine.unwritten import unwritten, walk_path
 from workbench.engine.walks import finish, noting, unheard, write_chain
 from workbench.engine.walks import walked as lines_of
@@ -237,3 +237,11 @@ def test_an_expert_that_nothing_speaks_against_is_not_to_be_mended():
     assert "a GPU runs what the interpreter cannot" in failed_gate(open_, "expert.py").todo
     wrong = report(verdict=Verdict.REJECTED)
     assert failed_gate(wrong, "expert.py").todo.startswith("mend it")
+
+
+def test_a_lineage_is_listed_by_its_expert_against_its_start(tmp_path):
+    shipped = Path(__file__).parent.parent / "sessions" / "fmha-lineage.bundle"
+    import_file(shipped, tmp_path, "")
+    (row,) = list_sessions(tmp_path)
+    # The step before the expert reads a trifle faster, and was not paired with the start.
+    assert (row.name, row.best) == ("fmha-lineage", "13.28x measured")

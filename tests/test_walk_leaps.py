@@ -1,5 +1,7 @@
 """Steps of a walk that lose by themselves: accepted, told as a leap with what makes them pay."""
 
+import time
+
 import pytest
 from msgspec import structs
 from walk_parts import STEPS, ScriptedBench, walked
@@ -67,3 +69,40 @@ def test_a_leap_is_not_timed_where_it_is_no_loss_or_there_is_no_room():
     short = Interacting()
     _, walk, _ = walked(short, WalkLimits(steps=1))
     assert [a.leap for a in walk.attempts] == [1]
+
+
+class Paid(Interacting):
+    """Every run of pairs beside a verdict takes the GPU for seven seconds."""
+
+    def pairs(self, source, state):
+        return structs.replace(super().pairs(source, state), gpu_seconds=7.0)
+
+
+def test_pairs_beside_verdicts_are_counted_where_they_were_asked_for():
+    _, plain, _ = walked(Interacting())
+    ended, walk, _ = walked(Paid())
+    more = [
+        one.cost.gpu_seconds - other.cost.gpu_seconds
+        for one, other in zip(walk.lines, plain.lines, strict=True)
+    ]
+    assert more == pytest.approx([0.0, 0.0, 7.0, *[0.0] * (STEPS - 2), 7.0])
+    seed, *_ = (t for t, _ in transitions(walk.lines, NOW))
+    assert seed.cost.gpu_seconds == walk.lines[0].cost.gpu_seconds + ended.cost.gpu_seconds
+
+
+class Clocked(Interacting):
+    """Notes when it was asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def judge(self, source):
+        self.asked.append(time.monotonic())
+        return super().judge(source)
+
+
+def test_what_passes_between_verdicts_is_counted_too():
+    bench = Clocked()
+    _, walk, _ = walked(bench)
+    assert sum(line.cost.wall_seconds for line in walk.lines) >= bench.asked[-1] - bench.asked[0]

@@ -67,13 +67,13 @@ def learn(
     if expert is None and not problem and not session:
         _list(json=json)
         return
-    path = _opened(expert, problem, device, target, session, sessions, proposer, usd)
     telling = Telling(json=json)
+    path = _opened(expert, problem, device, target, session, sessions, proposer, usd)
     limits = WalkLimits(
         steps=steps, rejections=rejections, gpu_seconds=gpu_seconds, wall_seconds=wall_seconds
     )
     ended = learn(path, limits, telling.line, telling.event)
-    ending(path, ended, json=json)
+    ending(path, ended, telling.seconds, json=json)
     if ended.how is Termination.INTERRUPTED:
         raise typer.Exit(Exit.INTERRUPTED)
 

@@ -26,7 +26,12 @@ class Telling:
             emit.json(line)
             return
         if not isinstance(line, Ended):
-            note(f"[{time.monotonic() - self._began:6.1f} s] {_words(line)}")
+            note(f"[{self.seconds:6.1f} s] {_words(line)}")
+
+    @property
+    def seconds(self) -> float:
+        """Since it was made."""
+        return time.monotonic() - self._began
 
     def event(self, event: ev.AnyEvent) -> None:
         """Print what the gate has to say beside its reports."""
@@ -57,12 +62,13 @@ def _ahead(expert: Expert) -> str:
     return says + (price if one else "")
 
 
-def ending(path: Path, ended: Ended, *, json: bool) -> None:
-    """Print how a walk ended, and its chain."""
+def ending(path: Path, ended: Ended, seconds: float | None = None, *, json: bool) -> None:
+    """Print how a walk ended, after how many seconds where it ran now, and its chain."""
     if json:
         emit.json(ended)
         return
-    note(f"{ended.how}: {ended.says}")
+    after = "" if seconds is None else f"[{seconds:6.1f} s] "
+    note(f"{after}{ended.how}: {ended.says}")
     emit.text(report(path))
     if ended.how is not Termination.COMPLETE:
         note(f"workbench learn --session {spoken(path)} goes on from here, in a new session")

@@ -20,7 +20,8 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     device: str
     versions: int
     best: str
-    """`1.97x modeled` against the seed; `-` before anything was timed."""
+    """`1.97x modeled` against the seed, of a lineage its expert against its start; `-` before
+    anything was timed."""
     created: str
     path: str
     spent: str = ""
@@ -54,7 +55,10 @@ def _row(path: Path) -> SessionRow:
             created="",
             path=str(path),
         )
-    best = next((v for v in snapshot.versions if v.best), None)
+    # A chain may be a trifle faster one step before its end, which is the expert all the same.
+    lineage = snapshot.kind == "lineage"
+    end = snapshot.incumbent if lineage else snapshot.best
+    best = next((v for v in snapshot.versions if v.number == end), None)
     speed = best.speed_vs_seed if best is not None else None
     return SessionRow(
         name=path.name,

@@ -66,7 +66,8 @@ def _seed(
         # It was timed against the kernel above it; as a seed it has no parent.
         gate=structs.replace(first[1], speed=None, against=None),
         decision=Decision(answer=Answer.ACCEPTED, by="gate", reason=f"{origin}{how}", at=at),
-        cost=expert.cost,
+        # What is no step's: the expert's own verdict, and the pairs at the end.
+        cost=expert.cost if ended is None else expert.cost.plus(ended.cost),
         created=at,
         origin=origin,
     )

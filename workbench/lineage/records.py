@@ -90,6 +90,8 @@ class Ended(Struct, frozen=True, kw_only=True, tag="ended"):
     speed: Speed | None = None
     """Speed of the expert against the simplest kernel, from one run of pairs; None when modeled, or
     when the walk's limits left no room for it."""
+    cost: Cost = Cost()
+    """Of these pairs, and of finding that nothing more is to be removed."""
 
 
 Line = Expert | Attempt | Ended

@@ -63,7 +63,8 @@ class Walk:
         self._ideas = ideas
         self._limits = limits
         self._note = note
-        self._began = time.monotonic()
+        self._began = self._counted = time.monotonic()
+        self._paired = 0.0
         self.lines: list[Line] = list(lines)
 
     def run(self, source: str, origin: str) -> Ended:
@@ -95,7 +96,6 @@ class Walk:
             if isinstance(first, Expert):
                 return first
             raise WorkbenchError("the walk's journal does not begin with its expert")
-        began = time.monotonic()
         report = self._bench.judge(source)
         if machine_failed(report):
             again = self._bench.judge(source)
@@ -104,8 +104,8 @@ class Walk:
             raise failed_gate(report, origin)
         if self._ideas is None and not any(True for _ in removable(source)):
             raise nothing_to_remove(source, origin)
-        expert = Expert(source=source, origin=origin, report=report, cost=_cost(report, began))
-        return self._write(expert)
+        cost = Cost(gpu_seconds=report.gpu_seconds)
+        return self._write(Expert(source=source, origin=origin, report=report, cost=cost))
 
     def _step(self, expert: Expert) -> Ended | None:
         """One attempt, or the end."""
@@ -196,9 +196,25 @@ class Walk:
         time_of = last.predecessor.time
         if time_of is None or time_of.kind is not Kind.MEASURED or self._spent(0):
             return None
-        return self._bench.pairs(expert.source, last.source)
+        return self._pairs(expert.source, last.source)
+
+    def _pairs(self, source: str, state: str) -> Speed | None:
+        """One run of pairs, whose GPU-seconds the next line counts."""
+        speed = self._bench.pairs(source, state)
+        self._paired += 0.0 if speed is None else speed.gpu_seconds
+        return speed
 
     def _write(self, line: L) -> L:
+        """Note a line with all that was spent since the last one: the inspection of the problem,
+        the search for what to remove and pairs beside verdicts too."""
+        now = time.monotonic()
+        cost = structs.replace(
+            line.cost,
+            gpu_seconds=line.cost.gpu_seconds + self._paired,
+            wall_seconds=now - self._counted,
+        )
+        self._counted, self._paired = now, 0.0
+        line = structs.replace(line, cost=cost)
         self._note(line)
         self.lines.append(line)
         return line
@@ -258,7 +274,6 @@ class Walk:
         usd: float = 0.0,
     ) -> Attempt:
         """A removal before both gates; free checks come before those that cost."""
-        began = time.monotonic()
         looked = self._bench.look(found.source, state, before, None)
         made = [Made(one, self._bench.operations(one)) for one in (before, looked.report)]
         said = compiled(found, looked.report, generated(*made), Cost(usd=usd))
@@ -269,7 +284,7 @@ class Walk:
             said = said if at_once is None else at_once(said)
             predecessor = self._answered(looked, found.source, state, before, None)
             said = _with(said, predecessor=predecessor)
-            said = _paid(said, predecessor.gpu_seconds, began)
+            said = _paid(said, predecessor.gpu_seconds)
             if predecessor.verdict is not Verdict.ACCEPTED:
                 return _rejected(said, predecessor.code, f"without it: {predecessor.says}")
             said = said if in_the_end is None else in_the_end(said)
@@ -278,9 +293,9 @@ class Walk:
             return _rejected(said, "lineage.forward-refused", why)
         except NoWayBackError as none:
             return _rejected(said, "lineage.no-way-back", f"nothing restores it: {none}")
-        return self._forward(said, state, before, began)
+        return self._forward(said, state, before)
 
-    def _forward(self, said: Attempt, state: str, before: GateReport, began: float) -> Attempt:
+    def _forward(self, said: Attempt, state: str, before: GateReport) -> Attempt:
         """The attempt with its way back, accepted when that leads to the state before."""
         if normalized_sha256(said.forward) == normalized_sha256(state):
             return self._kept(_with(said, same_text=True, ratio=1.0))
@@ -293,7 +308,7 @@ class Walk:
             report = self._answered(looked, said.forward, state, before, self._limits.floor)
         ratio = 1.0 if same else None if report.speed is None else report.speed.ratio
         said = _with(said, roundtrip=report, same_work=same, ratio=ratio)
-        said = _paid(said, report.gpu_seconds, began)
+        said = _paid(said, report.gpu_seconds)
         said = _with(said, blocks=blocks(report))
         if report.verdict is not Verdict.ACCEPTED:
             return _rejected(said, report.code, f"put back: {report.says}")
@@ -320,7 +335,7 @@ class Walk:
         source = expert.source if last is None else last.source
         speed = modeled(said.predecessor.time, top.time)
         if speed is None and loses(turned(said.predecessor.speed)) and not self._spent(0):
-            speed = self._bench.pairs(source, said.source)
+            speed = self._pairs(source, said.source)
         return _with(said, leap_speed=speed)
 
     def _answered(
@@ -354,16 +369,7 @@ def _with(attempt: Attempt, **changes: object) -> Attempt:
     return structs.replace(attempt, **changes)
 
 
-def _paid(attempt: Attempt, gpu_seconds: float, began: float) -> Attempt:
-    """The attempt with its cost so far."""
+def _paid(attempt: Attempt, gpu_seconds: float) -> Attempt:
+    """The attempt with a verdict's GPU-seconds added to its cost."""
     cost = attempt.cost
-    spent = structs.replace(
-        cost,
-        gpu_seconds=cost.gpu_seconds + gpu_seconds,
-        wall_seconds=time.monotonic() - began,
-    )
-    return _with(attempt, cost=spent)
-
-
-def _cost(report: GateReport, began: float) -> Cost:
-    return Cost(gpu_seconds=report.gpu_seconds, wall_seconds=time.monotonic() - began)
+    return _with(attempt, cost=structs.replace(cost, gpu_seconds=cost.gpu_seconds + gpu_seconds))

@@ -133,7 +133,8 @@ def test_a_file_that_was_cut_anywhere_never_passes_for_a_whole_one(end):
 
 
 def squeezed(text: str) -> list[str]:
-    text = re.sub("[\ufeff\u200b\u200c\u200d\u2060\u00ad]", "", text.replace("\r", "\n"))
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text.replace("\r", "\n"))
+    text = re.sub("[\ufeff\u200b\u200c\u200d\u2060\u00ad]", "", text)
     return [part.strip() for part in text.split("\n")] or [""]
 
 
@@ -147,3 +148,22 @@ def decoded(text: str) -> str:
         except ValueError:
             continue
     return "\n".join(map(str, out))
+
+
+LINES = [line for line in BASE.split("\n") if line.strip() and BASE.split("\n").count(line) == 1]
+BROKEN = st.sampled_from(["", ",", "}", '"search": 3', '"search": "x"', "null"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(LINES), min_size=2, max_size=4, unique=True), st.data())
+def test_of_several_changes_in_json_all_are_made_or_none(lines, data):
+    rows = [{"search": line, "replace": f"{line}  # {n}"} for n, line in enumerate(lines)]
+    whole = read(json.dumps(rows))
+    assert isinstance(whole, Parsed)
+    assert all(row["replace"] in whole.source for row in rows)
+    at = data.draw(st.integers(0, len(rows)))
+    parts = [json.dumps(row) for row in rows]
+    parts.insert(at, "{" + data.draw(BROKEN) + "}")
+    got = read("[" + ", ".join(parts) + data.draw(st.sampled_from(["]", ",]", "", "}"])))
+    if isinstance(got, Parsed):
+        assert got.source == whole.source

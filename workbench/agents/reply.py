@@ -47,7 +47,14 @@ _ELIDED = re.compile(
     r"|#.*\b(rest|remainder|remaining part) of (the|your|this) "
     r"(code|kernel|file|function|class|body|implementation|module)\b"
     r"|#.*\b(existing|original|previous) (code|implementation|kernel) (here|goes here|unchanged)"
-    r"|#.*\b(same as (before|above)|(code|kernel|function) (omitted|unchanged))",
+    r"|#.*\b(same as (before|above)|(code|kernel|function) (omitted|unchanged)|for brevity)"
+    r"|^\s*#\s*[\[(<{][^\n]{0,40}\b(unchanged|omitted)\b[^\n]{0,40}[\])>}]\s*$"
+    # The same in German, French, Spanish, Russian, Chinese, Japanese and Korean.
+    r"|#.*(\brest\w* (bleibt |ist )?unver\u00e4ndert|\breste\b.*\binchang"
+    r"|\bresto\b.*\b(igual|sin cambios)"
+    r"|\b\u0431\u0435\u0437 \u0438\u0437\u043c\u0435\u043d\u0435\u043d\u0438\u0439"
+    r"|(\u5176\u4f59|\u4ee3\u7801).*(\u4e0d\u53d8|\u76f8\u540c|\u7701\u7565)"
+    r"|\u4ee5\u4e0b\u7701\u7565|\u5909\u66f4\u306a\u3057|\uc0dd\ub7b5\s*$)",
     re.MULTILINE | re.IGNORECASE,
 )
 _LANGUAGES = {"", "python", "py", "python3", "triton", "text", "txt", "plaintext", "code"}
@@ -81,7 +88,7 @@ def read_reply(
     found = _by_form(text, base, truncated=truncated)
     if isinstance(found, HandedBack):
         return found
-    left = "" if found.form in {Form.UNIFIED, Form.SEARCH_REPLACE} else _left_out(found, base)
+    left = _left_out(found, base)
     if left:
         says = f"parts are left out ({left!r}): send the whole file"
         return HandedBack(code="elided", reason=says)
@@ -99,6 +106,8 @@ def _left_out(found: Parsed, base: str) -> str:
     elided = _ELIDED.search(found.source)
     if elided and elided.group(0).strip() not in base:
         return elided.group(0).strip()
+    if found.form in {Form.UNIFIED, Form.SEARCH_REPLACE}:
+        return ""
     return "..." if left_out(found.source) and not left_out(base) else ""
 
 

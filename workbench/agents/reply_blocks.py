@@ -187,13 +187,24 @@ def codes_in_json(text: str) -> list[str]:
 
 
 def changes_in_json(text: str) -> list[Replacement]:
-    """The changes that a JSON object lists as pairs of old and new text; empty without."""
-    start = text.find("{")
-    found = _value(text[start:]) if start >= 0 else None
-    rows = next((v for v in found.values() if isinstance(v, list)), []) if found else []
-    pairs = [_pair(row) for row in rows]
-    whole = [pair for pair in pairs if pair is not None]
-    return whole if len(whole) == len(pairs) else []
+    """The changes that JSON lists as pairs of old and new text, or the one that it is; empty
+    without."""
+    for start in [m.start() for m in re.finditer(r"[\[{]", text)][:8]:
+        rows = _rows(_read(text[start:]))
+        pairs = [pair for row in rows if (pair := _pair(row)) is not None]
+        if pairs:
+            # Of several changes none is made alone: each that the text names is among them.
+            named = max(len(re.findall(rf"[\"']{old}[\"']\s*:", text)) for old, _ in _PAIRS)
+            return pairs if len(pairs) == len(rows) == named else []
+    return []
+
+
+def _rows(found: object) -> list[object]:
+    """A list of changes, or of the one that an object is or holds."""
+    if isinstance(found, dict) and _pair(found) is None:
+        inner: list[object] = [x for x in found.values() if _pair(x) is not None]
+        return next((v for v in found.values() if isinstance(v, list)), inner)
+    return found if isinstance(found, list) else [found]
 
 
 def _pair(row: object) -> Replacement | None:
@@ -208,11 +219,15 @@ def _pair(row: object) -> Replacement | None:
 
 def _value(text: str) -> dict[str, object] | None:
     """The object that a text begins with, in JSON or as Python writes it."""
-    try:
-        found = _JSON.raw_decode(text)[0]
-    except (ValueError, RecursionError):
-        found = _literal(text) if text.startswith("{'") else None
+    found = _read(text)
     return found if isinstance(found, dict) else None
+
+
+def _read(text: str) -> object:
+    try:
+        return _JSON.raw_decode(text)[0]
+    except (ValueError, RecursionError):
+        return _literal(text) if text.startswith("{'") else None
 
 
 def _literal(text: str) -> object:
@@ -228,13 +243,19 @@ _LITERAL = 100_000
 
 
 def _telling(found: dict[str, object], depth: int = 0) -> list[str]:
-    """The codes under telling keys of the object, else of the strings in it that are objects."""
+    """The codes under telling keys of the object, else of the objects in it, which may be texts."""
     texts = {str(k).lower(): _code(v) for k, v in found.items()}
     telling = [texts[key] for key in _CODE_KEYS if "\n" in texts.get(key, "")]
     if telling or depth >= _DEEPEST:
         return telling
-    inner = [_value(v) for v in _strings(found) if v.startswith("{")]
+    inner = [*_objects(found), *(_value(v) for v in _strings(found) if v.startswith("{"))]
     return [code for one in inner if one is not None for code in _telling(one, depth + 1)]
+
+
+def _objects(value: object) -> Iterator[dict[str, object]]:
+    """The objects directly in this one, or in a list in it."""
+    for one in value.values() if isinstance(value, dict) else ():
+        yield from (x for x in (one if isinstance(one, list) else [one]) if isinstance(x, dict))
 
 
 _DEEPEST = 3

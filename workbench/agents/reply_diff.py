@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from workbench.agents.reply_blocks import Replacement
 from workbench.agents.reply_records import HandedBack, Repair
 
-_HUNK = re.compile(r"^@@(?: -(\d+)(?:,\d+)? \+\d+(?:,\d+)?)?.*@@|^@@\s*$")
-_FILE = re.compile(r"^(---|\+\+\+) \S|^(diff --git|index [0-9a-f]{4,}|new file mode) ?")
+_HUNK = re.compile(r"^@@(?: -(\d+)(?:,\d+)? \+\d+(?:,\d+)?)?.*@@|^@@\s*$|^@@ (?:class|def|@)")
+_FILE = re.compile(
+    r"^(---|\+\+\+) \S|^(diff --git|index [0-9a-f]{4,}|new file mode) ?"
+    r"|^\*\*\* (?:Update|Add) File: "
+)
 
 _CHANGED = re.compile(r"[+-](?:\s{2,}\S|[^\s+-])")
 """A changed line of code, and no item of a list in prose."""
@@ -20,12 +23,14 @@ def looks_like_diff(text: str) -> bool:
     lines = text.split("\n")
     if any(_HUNK.match(line) for line in lines):
         return True
-    return any(line.startswith("+++ ") for line in lines)
+    return any(line.startswith(("+++ ", "*** Update File: ")) for line in lines)
 
 
 def files_named(text: str) -> tuple[str, ...]:
     """Files that a diff changes, each once."""
-    names = re.findall(r"^\+\+\+ ([^\t\n]+)", text, re.MULTILINE)
+    names = re.findall(
+        r"^(?:\+\+\+|\*\*\* (?:Update|Add|Delete) File:) ([^\t\n]+)", text, re.MULTILINE
+    )
     bare = [name.strip().removeprefix("b/") for name in names]
     return tuple(dict.fromkeys(name for name in bare if name != "/dev/null"))
 
@@ -84,7 +89,10 @@ def apply(base: str, found: Sequence[Replacement]) -> Applied:
     """The file with every replacement made, each where its lines stand exactly once."""
     lines = base.split("\n")
     repairs: list[Repair] = []
-    for number, change in enumerate(found, 1):
+    for number, said in enumerate(found, 1):
+        change = _plain_indents(said)
+        if change != said and _BLANKS not in repairs:
+            repairs.append(_BLANKS)
         made = _place(lines, change)
         if isinstance(made, str):
             return HandedBack(code="anchor-not-found", reason=f"change {number}: {made}")
@@ -119,10 +127,28 @@ def _place(lines: list[str], change: Replacement) -> Place | str:
             shift = _shift(lines[start : start + len(old)], old)
             if shift is None:
                 continue
-            return start, start + len(old), [_shifted(line, shift) for line in new], repair
+            # What stays is the file's own line, whatever blanks the reply ended it with.
+            stays = dict(zip(old, lines[start:], strict=False))
+            made = [stays.get(line, _shifted(line, shift)) for line in new]
+            return start, start + len(old), made, repair
         if starts:
             return f"its lines stand {len(starts)} times in the file, first {old[0].strip()!r}"
     return f"its lines are not in the file, first {old[0].strip()!r}"
+
+
+_BLANKS = Repair(code="blanks", says="blanks of other kinds became plain ones")
+
+
+def _plain_indents(change: Replacement) -> Replacement:
+    """With plain blanks before every line, where a reply has others."""
+    old, new = (
+        tuple(" " * (len(x) - len(x.lstrip())) + x.lstrip() if x[:1] in _ODD else x for x in lines)
+        for lines in (change.old, change.new)
+    )
+    return Replacement(old=old, new=new, line=change.line)
+
+
+_ODD = {"\u00a0", "\u2007", "\u202f", "\u3000"}
 
 
 def _untabbed(lines: Sequence[str], old: list[str], new: list[str]) -> tuple[list[str], list[str]]:

@@ -25,7 +25,7 @@ _BOLD = re.compile(r"\*\*(init|name|main|call|file|doc)\*\*")
 _STRUCTURE = re.compile(r"\s*(`{3,}|~{3,}|<{5,}|={5,}$|>{5,}|@@|---|\+\+\+)")
 """How a line begins that says where code is, and is none."""
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);")
-_NUMBERED = re.compile(r"^ *(?:L|\[)?(\d+)(?:[:|.)\]]|  | \||\t) ?(.*)$")
+_NUMBERED = re.compile(r"^ *(?:L|\[)?(\d+)(?: ?[:|.)\]\u2192\u2502]|[ \t])(.*)$")
 LONGEST = 400_000
 """Characters of code that are looked at; ours, far beyond any kernel."""
 
@@ -210,7 +210,9 @@ def _unnumbered(code: str) -> str:
         return code
     if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         return code
-    return "\n".join(match.group(2) for match in found if match)
+    rests = [match.group(2) for match in found if match]
+    apart = all(rest.startswith(" ") for rest in rests if rest.strip())
+    return "\n".join(rest[1:] if apart else rest for rest in rests)
 
 
 def _untabbed(code: str) -> str:

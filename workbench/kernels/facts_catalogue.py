@@ -37,7 +37,7 @@ code.atomic_count        | number |  | atomics in the text
 code.has_mask            | flag   |  | some access is masked
 code.mask_in_loop        | flag   |  | some load inside a loop is masked
 code.dot_count           | number |  | matrix products in the text
-code.dot_precision       | text   |  | of its products: default, ieee, tf32, tf32x3, mixed or none
+code.dot_precision       | text   |  | input precision of its products; default, mixed or none
 code.reduction_count     | number |  | reductions in the text
 code.reduction_in_loop   | flag   |  | some reduction stands inside a loop
 code.scan_count          | number |  | scans and sorts in the text

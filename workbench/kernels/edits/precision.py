@@ -7,7 +7,8 @@ from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import Source
 from workbench.kernels.source_kernel import JitKernel
 
-_KNOWN = ("ieee", "tf32x3", "tf32")
+_KNOWN = ("ieee", "bf16x6", "tf32x3", "bf16x3", "tf32")
+"""Triton's `input_precision`, from the closest to fp32 on."""
 
 
 def _stated(dot: ast.Call) -> str:
@@ -69,14 +70,15 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
 
 DOT_PRECISION = Edit(
     id="dot-precision",
-    says="multiply fp32 operands on the tensor cores, in one or three rounded products",
+    says="multiply fp32 operands on the tensor cores, in one, three or six rounded products",
     parameters=(
         EditParameter(
             name="precision",
-            says="ieee, tf32x3 (three products, nearly fp32) or tf32 (10-bit mantissa)",
+            says="ieee, bf16x6 (six bf16 products) or tf32x3 (three), both nearly fp32, bf16x3"
+            " (three, of 16-bit mantissas) or tf32 (one, of 10 bits)",
             kind="text",
             default="tf32x3",
-            grid=("tf32x3", "tf32"),
+            grid=("tf32x3", "bf16x3", "bf16x6", "tf32"),
         ),
     ),
     find=_find,

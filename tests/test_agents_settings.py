@@ -48,7 +48,7 @@ temperature = 0.1
         ('[model]\nmodel = "m"\nbase_url = "host"', "not an http address"),
         ('[model]\nmodel = "m"\nreply_tokens = 200000', "leave no room"),
         ('[model]\nmodel = "m"\n[model.roles.poet]\nmodel = "p"', "poet"),
-        ("model = 3", "no table"),
+        ("model = 3", "not a table"),
         ("[model", "cannot be read"),
     ],
 )

@@ -36,9 +36,8 @@ def leaps(group: Group) -> Iterator[Trial]:
     judged = set[str]()
     for place, number in enumerate(group.numbers):
         began = time.monotonic()
-        if group.ending.asked or (limit := clock.over(group.workload.price)):
-            left = group.ask.trials - place
-            yield _not_begun(group, number, left, "a signal" if group.ending.asked else limit)
+        if why := _may_not_begin(group, clock):
+            yield _not_begun(group, number, group.ask.trials - place, why)
             return
         made = _leap(group, clock, number, began)
         limit = clock.over(group.workload.price)
@@ -53,10 +52,29 @@ def leaps(group: Group) -> Iterator[Trial]:
         yield within(trial, limit)
 
 
+def _may_not_begin(group: Group, clock: Clock) -> str:
+    """What ends a group before its next trial: a signal, or the limit that is met; else empty."""
+    return "a signal" if group.ending.asked else clock.over(group.workload.price)
+
+
+def _beside_expert(trial: Trial, found: Held, why: str) -> Trial:
+    """A trial that ended, with its kernel compared with the expert; `why` it did not reach it."""
+    return structs.replace(
+        trial,
+        state="ended",
+        reached=found.reached,
+        ratio=found.ratio,
+        kind=found.kind,
+        identical=found.identical and found.reached,
+        why="" if found.reached else why,
+    )
+
+
 def _not_begun(group: Group, number: int, left: int, limit: str) -> Trial:
     """A row for trials that had no time, so that no table leaves their form out."""
     price = group.workload.price
-    takes = f", and a verdict takes about {price:.0f} s" if price and "s" in limit else ""
+    of_seconds = limit.endswith(" s")
+    takes = f", and a verdict takes about {price:.0f} s" if price and of_seconds else ""
     which = f"trial {number}" if left == 1 else f"trials {number} to {number + left - 1}"
     return Trial(
         workload=group.ends.problem,
@@ -154,19 +172,13 @@ def _leapt(
         why.append(f"nothing to do for {', '.join(made.idle)}")
     spent = 0.0 if again else report.gpu_seconds
     return structs.replace(
-        _so_far(group, number, made, began),
-        state="ended",
-        reached=found.reached,
-        ratio=found.ratio,
-        kind=found.kind,
+        _beside_expert(_so_far(group, number, made, began), found, "; ".join(why)),
         gpu_seconds=spent,
         gpu_spent=spent,
         device=_gpu(report),
-        identical=found.identical and found.reached,
         wrong=int(_against(report, Stage.CORRECTNESS)),
         slower=int(not found.reached and report.stage is Stage.PROFILE),
         refused=len(made.refused) + _against(report, Stage.POLICY, Stage.COMPILE),
-        why="" if found.reached else "; ".join(why),
     )
 
 
@@ -194,9 +206,8 @@ def runs(group: Group) -> Iterator[Trial]:
     """Trials that ask the gate for each step, in sessions that are kept."""
     clock = group.clock()
     for place, number in enumerate(group.numbers):
-        if group.ending.asked or (limit := clock.over(group.workload.price)):
-            left = group.ask.trials - place
-            yield _not_begun(group, number, left, "a signal" if group.ending.asked else limit)
+        if why := _may_not_begin(group, clock):
+            yield _not_begun(group, number, group.ask.trials - place, why)
             return
         trial = _run(group, number, clock)
         clock.gpu_spent += trial.gpu_spent or 0.0
@@ -302,16 +313,10 @@ def _judged(group: Group, number: int, path: Path, ended: ev.RunEnded) -> Trial:
     why = _why(group, source, every, found.report, ended)
     so_far = _committed(group, number, path)
     return structs.replace(
-        so_far,
-        state="ended",
-        reached=found.reached,
-        ratio=found.ratio,
-        kind=found.kind,
+        _beside_expert(so_far, found, why),
         steps=len(spent),
         gpu_seconds=sum(t.cost.gpu_seconds for t in spent),
         gpu_spent=(so_far.gpu_spent or 0.0) + found.report.gpu_seconds,
-        identical=found.identical and found.reached,
-        why="" if found.reached else why,
     )
 
 

@@ -115,8 +115,6 @@ class Ridge(ScriptedWorkplace):
     def text(self, number: int, drafts) -> str:
         return drafts[number] if number in drafts else self.store.source(number)
 
-    propose_alone = ScriptedWorkplace.propose
-
     def propose(self, history: History) -> Proposal | NoProposal:
         return self.foresee(history, {})
 

@@ -15,7 +15,7 @@ from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
 from workbench.gate.records import Finding, StageReport
 from workbench.gate.timing.baselines import JOB_MODULES as BASELINES
 from workbench.isolation.workshop import Workshop
-from workbench.problems.records import Precision, Problem, Selection, Shape
+from workbench.problems.records import Precision, Problem, Shape
 
 SEED = bytes(range(16))
 
@@ -138,11 +138,6 @@ def told(report: StageReport) -> Finding:
     """The decisive finding."""
     assert report.findings, report.says
     return report.findings[0]
-
-
-def selecting(**fields: int) -> tuple[Selection, ...]:
-    """One selection, as a sidecar declares it."""
-    return (Selection(**fields),)
 
 
 @pytest.fixture(scope="session")

@@ -97,7 +97,7 @@ def test_baselines_hold_for_one_problem_gpu_and_driver(tmp_path, monkeypatch):
 
 def rehearsed(workshop, *, source: str = SCALE, seconds: float = 120.0):
     bench = Bench(problem=problem(source), device="cpu", on_gpu=False, compile_seconds=seconds)
-    return time_reference(bench, workshop, compile_too=True)
+    return time_reference(bench, workshop)
 
 
 def test_what_does_not_compile_here_leaves_the_eager_time_and_says_why(workshop):

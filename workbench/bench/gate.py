@@ -91,7 +91,8 @@ def _policy_on_the_largest() -> Iterator[Row]:
     yield _row(f"policy over a file of {len(text) >> 10} KiB", took, 0.1)
 
 
-def _long_file(kernels: int = 60, launches: int = 4) -> str:
+def _long_file() -> str:
+    kernels, launches = 60, 4
     body, calls = [HEAD], []
     one = HEAD.partition("@triton.jit")[2].partition("def launch")[0]
     for index in range(kernels):

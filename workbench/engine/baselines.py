@@ -29,14 +29,13 @@ def baselines_of(
     device_index: int,
     workshop: Workshop,
     *,
-    compile_too: bool = True,
     anew: bool = False,
     waits: Callable[[], None] = lambda: None,
 ) -> Baselines:
     """Eager and compiled times at the full shape; `best` is the faster of them.
 
-    `workshop` computes on the same `device_index`. Takes seconds, or up to two minutes where
-    torch.compile is included; cached times of the last day are returned at once unless `anew`.
+    `workshop` computes on the same `device_index`. Takes up to two minutes, mostly for
+    torch.compile; cached times of the last day are returned at once unless `anew`.
     `waits` is called where others hold the GPU. Raises GpuBusy; WorkbenchError where NVML does not
     show the GPU or no worker starts.
     """
@@ -48,9 +47,9 @@ def baselines_of(
             todo="look at nvidia-smi, or use --device cpu without baselines",
         )
     found = None if anew else known_baselines(problem, gpu)
-    if found is not None and (found.compiled is not None or not compile_too):
+    if found is not None and found.compiled is not None:
         return found
-    timed = _timed(problem, facts, device_index, workshop, gpu, compile_too, waits)
+    timed = _timed(problem, facts, device_index, workshop, gpu, waits)
     keep_baselines(problem, gpu, timed)
     return timed
 
@@ -61,7 +60,6 @@ def _timed(
     device_index: int,
     workshop: Workshop,
     gpu: Gpu,
-    compile_too: bool,
     waits: Callable[[], None],
 ) -> Baselines:
     # Before the GPU is held: an inspection shares it with others.
@@ -72,7 +70,7 @@ def _timed(
     with holding(device_index, waits):
         began = datetime.now(UTC)
         bench = Bench(problem=problem, device=gpu.name, on_gpu=True)
-        eager, compiled = time_reference(bench, workshop, compile_too=compile_too)
+        eager, compiled = time_reference(bench, workshop)
         limit = roof.limit()
     for one, who in ((eager, "eager"), (compiled, "torch.compile")):
         if one is not None and one.time is not None:

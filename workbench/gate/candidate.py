@@ -26,9 +26,9 @@ class Candidate(Struct, frozen=True, kw_only=True):
         return hashlib.sha256(self.content).hexdigest()
 
 
-def candidate_of(source: str, path: str = "") -> Candidate:
+def candidate_of(source: str) -> Candidate:
     """A candidate from text."""
-    return Candidate(content=source.encode("utf-8", "surrogatepass"), path=path)
+    return Candidate(content=source.encode("utf-8", "surrogatepass"))
 
 
 LARGEST_FILE = 16 << 20

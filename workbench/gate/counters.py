@@ -108,13 +108,11 @@ class NcuProfiler:
         device_index: int | None,
         *,
         ncu: Path | None = None,
-        seconds: float = SECONDS,
     ) -> None:
         self._problem = problem
         self._target = target
         self._device_index = device_index
         self._ncu = ncu
-        self._seconds = seconds
         self._level: Level | None = None
         """The level at which ncu works; None until it is needed."""
         self._counted = threading.Lock()
@@ -294,7 +292,7 @@ class NcuProfiler:
             kernels=tuple(run.kernels),
             folder=program.folder,
             working=program.scratch,
-            seconds=min(most, self._seconds),
+            seconds=min(most, SECONDS),
             stops=tuple(
                 Stop(reached=program.scratch / stop, go=program.folder / stop) for stop in STOPS
             ),

@@ -124,11 +124,16 @@ def _matmul(a: F32, b: F32) -> F32:
     return product
 
 
-def dot_into_half(a: F32, b: F32, accumulator: Array, step: int = 16) -> Array:
-    """Product with a float16 accumulator, rounded after each `step` of the inner dimension."""
+_HALF_STEP = 16
+"""Inner dimension of one product into a float16 accumulator, as of one tensor-core instruction."""
+
+
+def dot_into_half(a: F32, b: F32, accumulator: Array) -> Array:
+    """Product with a float16 accumulator, rounded after every 16 of the inner dimension."""
     total: Array = accumulator
-    for k in range(0, a.shape[-1], step):
-        part = _matmul(a[..., k : k + step], b[..., k : k + step, :])
+    for k in range(0, a.shape[-1], _HALF_STEP):
+        end = k + _HALF_STEP
+        part = _matmul(a[..., k:end], b[..., k:end, :])
         total = (total.astype(np.float32) + part).astype(np.float16)
     return total
 

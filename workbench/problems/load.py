@@ -24,8 +24,8 @@ _NEEDED = {
 }
 
 
-def load_problem(ref: str | Path, *, search: Sequence[Path] = (SUITE,)) -> Problem:
-    """The problem that `ref` names: a KernelBench-form file, or the name of a problem in `search`.
+def load_problem(ref: str | Path) -> Problem:
+    """The problem that `ref` names: a KernelBench-form file, or the name of a shipped problem.
 
     A `Path`, or text with a slash or ending in `.py`, is a file. Nothing of the file runs. Raises
     WorkbenchError for anything wrong with the file or its sidecar.
@@ -33,15 +33,14 @@ def load_problem(ref: str | Path, *, search: Sequence[Path] = (SUITE,)) -> Probl
     if isinstance(ref, Path) or "/" in ref or ref.endswith(".py"):
         path = Path(ref).expanduser()
         return _load(path, name=path.stem)
-    for folder in search:
-        if ref in _names(folder):
-            return _load(folder / ref / "problem.py", name=ref, beside=folder / ref)
-    raise _unknown(ref, shipped_problems(search))
+    if ref in shipped_problems():
+        return _load(SUITE / ref / "problem.py", name=ref, beside=SUITE / ref)
+    raise _unknown(ref, shipped_problems())
 
 
-def shipped_problems(search: Sequence[Path] = (SUITE,)) -> tuple[str, ...]:
+def shipped_problems() -> tuple[str, ...]:
     """Names that `load_problem` knows, sorted."""
-    return tuple(sorted({name for folder in search for name in _names(folder)}))
+    return tuple(sorted(path.parent.name for path in SUITE.glob("*/problem.py")))
 
 
 def parse_problem(source: str, where: str) -> ast.Module:
@@ -150,10 +149,6 @@ def _decode(data: bytes, kind: str, where: str) -> str:
             where=f"{where}, line {line}",
             todo="save it as UTF-8",
         ) from fault
-
-
-def _names(folder: Path) -> list[str]:
-    return [path.parent.name for path in folder.glob("*/problem.py")]
 
 
 def _unknown(ref: str, names: Sequence[str]) -> WorkbenchError:

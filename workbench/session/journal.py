@@ -119,14 +119,14 @@ class Records(NamedTuple, Generic[T]):
 
     records: list[T]
     offset: int
-    """Where the next read goes on."""
+    """Bytes that were read: where a `Tail` goes on."""
     damaged: int
     """Lines that could not be decoded, and were left out."""
 
 
-def read_records(path: Path, type_: type[T], offset: int = 0) -> Records[T]:
-    """Every whole line from an offset on; a line that does not decode is counted, never fatal."""
-    tail = Tail(path, offset)
+def read_records(path: Path, type_: type[T]) -> Records[T]:
+    """Every whole line; a line that does not decode is counted, never fatal."""
+    tail = Tail(path)
     decoder = msgspec.json.Decoder(type_)
     records: list[T] = []
     damaged = 0

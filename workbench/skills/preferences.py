@@ -45,9 +45,9 @@ def preferences_file() -> Path:
     return config_home() / "skills.toml"
 
 
-def load_preferences(path: Path | None = None) -> Preferences:
+def load_preferences() -> Preferences:
     """A file that does not exist decides nothing. Raises WorkbenchError for one that is wrong."""
-    file = preferences_file() if path is None else path
+    file = preferences_file()
     tables = read_settings(file, "what you decided about cards") or {}
     try:
         return msgspec.convert(tables, Preferences)
@@ -59,9 +59,9 @@ def load_preferences(path: Path | None = None) -> Preferences:
         ) from fault
 
 
-def save_preferences(preferences: Preferences, path: Path | None = None) -> Path:
+def save_preferences(preferences: Preferences) -> Path:
     """Write them, whole or not at all; returns where."""
-    file = preferences_file() if path is None else path
+    file = preferences_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     draft.write_text(tomli_w.dumps(msgspec.to_builtins(preferences)), encoding="utf-8")

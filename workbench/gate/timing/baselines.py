@@ -48,10 +48,8 @@ class Bench(Struct, frozen=True, kw_only=True):
     compile_seconds: float = COMPILE_SECONDS
 
 
-def time_reference(
-    bench: Bench, workshop: Workshop, *, compile_too: bool
-) -> tuple[Baseline, Baseline | None]:
-    """Time the reference in eager mode, and compiled where that is asked for.
+def time_reference(bench: Bench, workshop: Workshop) -> tuple[Baseline, Baseline | None]:
+    """Time the reference in eager mode, and by torch.compile where eager mode works.
 
     The caller holds the GPU exclusively. Failures are part of the returned baselines; raises
     WorkbenchError only when no worker starts.
@@ -64,7 +62,7 @@ def time_reference(
             eager = _measured(bench, decode(reply.body, Read), says="as PyTorch runs it")
         except Ended as end:
             eager = Baseline(outcome=Outcome.FAILED, says=end.finding.says)
-        if eager.time is None or not compile_too:
+        if eager.time is None:
             return eager, None
         return eager, _compiled(worker, bench)
 

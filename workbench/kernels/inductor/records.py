@@ -40,5 +40,5 @@ OWN_KERNEL = "write a Triton candidate and pass it with --kernel FILE"
 class LiftRefused(WorkbenchError):
     """No seed can be lifted; `what` says why, `todo` what the person can do instead."""
 
-    def __init__(self, what: str, *, where: str = "", todo: str = "") -> None:
-        super().__init__(what, where=where, todo=f"{todo}; or {OWN_KERNEL}" if todo else OWN_KERNEL)
+    def __init__(self, what: str, *, todo: str = "") -> None:
+        super().__init__(what, todo=f"{todo}; or {OWN_KERNEL}" if todo else OWN_KERNEL)

@@ -48,6 +48,7 @@ class Climber(ScriptedSitting):
         self.source = source
         self.visits: tuple[RungVisit, ...] = ()
         self.workplace = workplace
+        self.seen: queue.Seen | None = None
 
     def begin(self) -> None:
         self.workplace.began.append(self.source)
@@ -56,8 +57,14 @@ class Climber(ScriptedSitting):
         source, parent, _ = self._asked
         self._asked = (source, parent, number)
 
+    def recall(self, seen: queue.Seen) -> None:
+        self.seen = seen
+
     def look(self) -> Look:
-        time.sleep(self.workplace.gate_seconds)
+        if self.seen is None:
+            time.sleep(self.workplace.gate_seconds)
+            self.workplace.looked(self.source)
+            self.seen = queue.Seen(report=report(), wall_seconds=self.workplace.gate_seconds)
         speed = speed_of(self.source)
         action = "prune" if speed.high < 1 else "hold" if speed.ratio < 1 else "promote"
         reason = f"{speed.says()} at smoke"
@@ -117,6 +124,9 @@ class Ridge(ScriptedWorkplace):
 
     def propose(self, history: History) -> Proposal | NoProposal:
         return self.foresee(history, {})
+
+    def looked(self, source: str) -> None:
+        """Few pairs were taken of this one; told to whoever kills engines."""
 
     def keep_queue(self, waiting) -> None:
         queue.keep(self.store.git, waiting)

@@ -3,15 +3,21 @@
 Each prints a line a version and what every GPU was used for: `pytest -s tests/test_engine_gpus.py`.
 """
 
-from collections import Counter
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from workbench.cli.report import status_text
 from workbench.engine import events as ev
 from workbench.engine.create import RunRequest, create_session
-from workbench.engine.opening import Opened
+from workbench.engine.held import HELD
+from workbench.engine.holds import BEAT, Held
+from workbench.engine.opening import Opened, holds_path
 from workbench.engine.serve import serve_session
 from workbench.gate.records import Outcome, Stage, Verdict
 from workbench.gate.sanitizer.run import find_sanitizer
@@ -75,15 +81,20 @@ def ran(folder: Path, **request: object) -> tuple[list[Transition], list[ev.AnyE
 def tell(found: list[Transition], heard: list[ev.AnyEvent]) -> None:
     """What matters of a session, for whoever reads the test's output."""
     seconds: Counter[str] = Counter()
+    did: defaultdict[str, list[str]] = defaultdict(list)
     for one in found:
         for visit in one.rungs:
-            seconds[visit.gpu.partition(" ")[0] or "no GPU"] += visit.gpu_seconds
+            gpu = visit.gpu.partition(" ")[0] or "no GPU"
+            seconds[gpu] += visit.gpu_seconds
+            did[gpu].append(f"v{one.number} {visit.rung} {visit.gpu_seconds:.1f} s")
         rungs = "; ".join(f"{v.rung} {v.action} {v.gpu[:6]}: {v.reason}" for v in one.rungs)
         cost = f"{one.cost.gpu_seconds:.1f} GPU-s, {one.cost.wall_seconds:.1f} s"
         print(f"\nv{one.number} {one.decision.answer}, {cost}, {one.gate.gpu}: {one.gate.says}")
         print(f"    {rungs}")
     used = Counter(type(e).__name__ for e in heard if isinstance(e, ev.AheadUsed | ev.AheadDropped))
     notes = [e.says for e in heard if isinstance(e, ev.Note)]
+    for gpu, jobs in sorted(did.items()):
+        print(f"\n{gpu}: {seconds[gpu]:.1f} GPU-s: {', '.join(jobs)}")
     print(f"\nGPU-seconds {dict(seconds)}; begun ahead {dict(used)}; notes {notes}")
 
 
@@ -139,16 +150,75 @@ def test_a_beam_on_a_gpu_gates_the_best_of_its_looks(tmp_path):
 
 
 @pytest.mark.skipif(len(list_gpus()) < 2, reason="needs two GPUs")
-@pytest.mark.parametrize("beam", [1, 4])
-def test_two_gpus_work_for_one_session_and_every_record_names_its_own(tmp_path, beam):
-    # What is begun ahead on the other GPU comes to be when the step before it is refused.
-    steps = Budget(steps=STEPS + 2)
-    found, heard = ran(tmp_path, device="cuda:0,cuda:1", beam=beam, budget=steps)
-    gpus = {v.gpu.partition(" ")[0] for one in found for v in one.rungs if v.gpu}
-    gpus |= {one.gate.gpu.partition(" ")[0] for one in found if one.gate.gpu}
-    assert gpus == {"cuda:0", "cuda:1"}
+@pytest.mark.parametrize(
+    ("device", "beam"), [("cuda:0,cuda:1", 1), ("cuda:all", 1), ("cuda:all", 4)]
+)
+def test_several_gpus_work_for_one_session_and_every_record_names_its_own(tmp_path, device, beam):
+    # What is begun ahead on the other GPUs comes to be when the step before it is refused.
+    count = 2 if device != "cuda:all" else len(list_gpus())
+    steps = Budget(steps=STEPS + count)
+    found, heard = ran(tmp_path, device=device, beam=beam, budget=steps)
+    settings = SessionStore.open(tmp_path / "one").settings()
+    assert settings.device_indices == tuple(range(count))
+    named = {v.gpu for one in found for v in one.rungs if v.gpu}
+    named |= {one.gate.gpu for one in found if one.gate.gpu}
+    gpus = {name.partition(" ")[0] for name in named}
+    assert gpus <= {f"cuda:{place}" for place in range(count)}
+    assert len(gpus) > 1, "a second GPU had work"
+    assert len({name.partition(" ")[2] for name in named}) == len(gpus), "each under its own UUID"
     committed = [e.number for e in heard if isinstance(e, ev.TransitionCommitted)]
     assert committed == list(range(len(found)))
     for one in found:
         if one.decision.answer is Answer.ACCEPTED:
             assert proven(one)
+
+
+def test_a_rung_that_had_its_share_takes_only_clear_gains(tmp_path, monkeypatch):
+    """With a share that is had at once, smoke decides who climbs, and the others wait."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    (tmp_path / "settings" / "workbench").mkdir(parents=True)
+    shares = "[rung.bench]\nshare = 0.001\n"
+    (tmp_path / "settings" / "workbench" / "ladder.toml").write_text(shares)
+    limit = Budget(steps=STEPS + 3, gpu_seconds=LIMIT)
+    found, _ = ran(tmp_path, budget=limit)
+    later = [one for one in found[2:] if one.plan.held is None and one.gate.rung > 0]
+    assert later
+    for one in later:
+        smoke = next(v for v in one.rungs if v.rung == "smoke")
+        assert smoke.asked
+        if one.gate.code == HELD:
+            assert "bench has had its 0 % of --gpu-seconds" in one.gate.says
+        elif any(v.rung == "bench" for v in one.rungs):
+            assert smoke.speed is None or smoke.speed.low > 1.01
+
+
+def test_a_killed_engine_leaves_what_its_step_had_of_the_gpu(tmp_path):
+    """Killed while the first step is timed, the resumed run pays for at least a second of it."""
+    known = {"problem": str(small_softmax(tmp_path)), "kernel": tmp_path / "kernel.py"}
+    path = create_session(
+        RunRequest(
+            **known,
+            mode=Mode.AUTO,
+            device="auto",
+            target="",
+            budget=Budget(steps=STEPS),
+            proposer="skills",
+            name="one",
+            sessions=tmp_path,
+        )
+    )
+    store = SessionStore.open(path)
+    words = [sys.executable, "-m", "workbench.engine.process", str(path)]
+    engine = subprocess.Popen(words)
+    file, until, seconds = holds_path(store), time.monotonic() + LIMIT, 0.0
+    while seconds < BEAT and time.monotonic() < until and engine.poll() is None:
+        if store.git.ids("refs/attempts/0000") and file.exists():
+            held = msgspec.json.decode(file.read_bytes(), type=Held)
+            seconds = held.ended + sum(held.open.values())
+    engine.kill()
+    engine.wait(60)
+    ended = serve_session(path)
+    assert ended.how in {"budget", "finished"}, ended.says
+    spends = store.overview().spends
+    print(f"\n{[(one.title(), one.cost.gpu_seconds) for one in spends]}")
+    assert any(one.purpose == "cut off" and one.cost.gpu_seconds >= BEAT for one in spends)

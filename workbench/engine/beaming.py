@@ -5,6 +5,7 @@ are written down before they are evaluated, so that a killed run resumes with th
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,10 +14,11 @@ from msgspec import structs
 from workbench.engine.history import History
 from workbench.engine.lookahead import Step, as_if_refused
 from workbench.engine.parts import GivenUp, Look, Sitting, Workplace
+from workbench.errors import WorkbenchError
 from workbench.search.beam import Waiting, beam
 from workbench.search.ladder import SearchSpec
 from workbench.search.records import Proposal
-from workbench.session.queue import Queued
+from workbench.session.queue import Queued, Seen
 
 
 class Opened:
@@ -26,7 +28,8 @@ class Opened:
         self.step = step
         self.sitting = sitting
         self.place = place
-        self.task: asyncio.Task[Look] | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.found: Look | None = None
 
     @property
     def proposal(self) -> Proposal:
@@ -36,16 +39,25 @@ class Opened:
     @property
     def look(self) -> Look:
         """The result; only of a candidate whose task is done."""
-        if self.task is None:
+        if self.found is None:
             raise RuntimeError("it was not looked at")
-        return self.task.result()
+        return self.found
 
 
 class Beam:
     """Belongs to one asyncio loop. At most `width` candidates are open at once."""
 
-    def __init__(self, workplace: Workplace, width: int, spec: SearchSpec) -> None:
+    def __init__(
+        self,
+        workplace: Workplace,
+        width: int,
+        spec: SearchSpec,
+        kept: Callable[[Sequence[Queued]], None] = lambda _queue: None,
+    ) -> None:
+        """`kept` receives what was written down, once it is on disk."""
         self._workplace = workplace
+        self._kept = kept
+        self._writing = asyncio.Lock()
         self._width = width
         lines = structs.replace(spec.lines, value=float(width))
         self._spec = structs.replace(spec, lines=lines)
@@ -74,7 +86,7 @@ class Beam:
                 plan=queued.plan,
                 history=structs.replace(history, main=parent.number),
             )
-            self._begun(step)
+            self._begun(step, queued.seen)
         self._was_filled = not first_done
 
     @property
@@ -124,8 +136,12 @@ class Beam:
 
     async def write_down(self, first: Opened | None) -> None:
         """Record which candidates are open, their results so far, and which goes first."""
-        queue = [_queued(one, first=one is first) for one in self._open]
+        async with self._writing:
+            await self._write([_queued(one, first=one is first) for one in self._open])
+
+    async def _write(self, queue: Sequence[Queued]) -> None:
         await asyncio.to_thread(self._workplace.keep_queue, queue)
+        self._kept(queue)
 
     def losers(self) -> list[Opened]:
         """Remove and return candidates that rank behind the first, or whose results are against
@@ -158,32 +174,44 @@ class Beam:
         return self._leave(found)[0] if found else None
 
     async def close(self) -> list[Opened]:
-        """Cancel everything and wait for its end; returns what was open."""
+        """Cancel everything and wait for its end; returns what was open, for whoever pays for it.
+
+        Whoever resumes the run finds what was seen of them, marked as paid.
+        """
         for one in self._open:
             one.sitting.give_up()
         tasks = [one.task for one in self._open if one.task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
         self._pool.shutdown()
+        if any(one.sitting.seen is not None for one in self._open):
+            # A full disk ends a run as it may.
+            with contextlib.suppress(WorkbenchError):
+                await self._write([_paid(_queued(one, first=False)) for one in self._open])
         return self._leave(self._open)
 
-    def _begun(self, step: Step) -> None:
+    def _begun(self, step: Step, seen: Seen | None = None) -> None:
         # Seeded by the kernel it is made from: its number is not known yet.
         parent = step.parent.number
         sitting = self._workplace.sit(step.source, step.history, parent, step.plan)
+        if seen is not None:
+            sitting.recall(seen)
         one = Opened(step, sitting, self._places)
         self._places += 1
         one.task = asyncio.create_task(self._looked_at(one))
         self._open.append(one)
 
-    async def _looked_at(self, one: Opened) -> Look:
+    async def _looked_at(self, one: Opened) -> None:
         def look() -> Look:
             one.sitting.begin()
             return one.sitting.look()
 
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, look)
+            one.found = await asyncio.get_running_loop().run_in_executor(self._pool, look)
         except GivenUp:
-            return Look(action="hold", reason="it was given up", score=0.0)
+            one.found = Look(action="hold", reason="it was given up", score=0.0)
+            return
+        if one.sitting.seen is not None:
+            await self.write_down(None)
 
     def _leave(self, leaving: Sequence[Opened]) -> list[Opened]:
         self._open = [one for one in self._open if one not in leaving]
@@ -197,7 +225,14 @@ async def _all_looked_at(some: Sequence[Opened]) -> None:
 def _queued(one: Opened, *, first: bool) -> Queued:
     step = one.step
     plain = Queued(parent=step.parent.number, plan=step.plan, source=step.source, first=first)
-    if one.task is None or not one.task.done():
+    if one.found is None:
         return plain
-    look = one.look
-    return structs.replace(plain, action=look.action, reason=look.reason, score=look.score)
+    look, seen = one.found, one.sitting.seen
+    return structs.replace(
+        plain, action=look.action, reason=look.reason, score=look.score, seen=seen
+    )
+
+
+def _paid(one: Queued) -> Queued:
+    seen = None if one.seen is None else structs.replace(one.seen, paid=True)
+    return structs.replace(one, seen=seen)

@@ -1,6 +1,6 @@
 """Accounts of a run: what was committed, what it cost, and which limit is reached."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -11,9 +11,11 @@ from workbench.engine.goal import reached_words
 from workbench.engine.held import waiting
 from workbench.engine.hints import hint_lines
 from workbench.engine.history import History
+from workbench.engine.holds import Holds, records
 from workbench.engine.parts import Purse, Store
 from workbench.engine.spending import Spending
 from workbench.gate.records import Verdict
+from workbench.session.queue import Queued
 from workbench.session.records import Answer, Budget, Cost, Decision, Transition
 from workbench.session.spends import Spend
 
@@ -29,8 +31,11 @@ class Books:
         budget: Budget,
         emit: Callable[[ev.AnyEvent], None],
         look: Cost | None = None,
+        holds: Holds | None = None,
     ) -> None:
-        """`look` is what a last look is likely to take; None where there is none."""
+        """`look` is what a last look is likely to take; None where there is none. `holds` keeps
+        what is spent and not in git yet, for whoever resumes a run that was killed."""
+        self._holds = holds
         self._store = store
         self._talks = talks
         self._budget = budget
@@ -67,7 +72,27 @@ class Books:
         """Keep what was spent beside the versions. Raises WorkbenchError where it cannot be."""
         self._store.record_spend(spend)
         self.history = self.history.spent(spend)
+        self._settled()
         self.tell_budget()
+
+    def pay_cut_off(self, at: str) -> None:
+        """Put what a killed engine had spent at least into git, once there is a version to name."""
+        versions, holds = self.history.transitions, self._holds
+        if holds is None or not holds.carried or not versions:
+            return
+        cost, beside = Cost(gpu_seconds=holds.carried), self.history.incumbent or versions[-1]
+        holds.paid()
+        says = "at least: its engine was killed while it had a GPU"
+        self.spend(Spend(purpose="cut off", version=beside.number, says=says, cost=cost, at=at))
+
+    def queued(self, queue: Sequence[Queued]) -> None:
+        """Hear which open candidates are in git, with what was found of them."""
+        if self._holds is not None:
+            self._holds.queued(queue)
+
+    def _settled(self) -> None:
+        if self._holds is not None:
+            self._holds.recorded(records(self.history))
 
     def source(self, number: int) -> str:
         """`kernel.py` of a transition."""
@@ -79,6 +104,7 @@ class Books:
 
     def _remember(self, transition: Transition, commit: str, *, decided: bool) -> None:
         self.history = self.history.plus(transition)
+        self._settled()
         decision = transition.decision
         if decided:
             self._emit(

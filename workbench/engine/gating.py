@@ -37,7 +37,9 @@ class Gating:
         self._clock = WorkClock()
         self._ahead = Lookahead(workplace, self._clock, emit, workplace.depth)
         width = workplace.beam
-        self._beam = Beam(workplace, width, load_ladder().search) if width > 1 else None
+        self._beam = (
+            Beam(workplace, width, load_ladder().search, books.queued) if width > 1 else None
+        )
 
     async def seed(self) -> tuple[Transition, str, str]:
         """The seed's transition, its source, and where that came from."""

@@ -12,6 +12,7 @@ from workbench.engine.books import Books
 from workbench.engine.gating import Gating
 from workbench.engine.helm import Helm
 from workbench.engine.history import History
+from workbench.engine.holds import Holds
 from workbench.engine.lastlook import LastLook
 from workbench.engine.parts import Store, Workplace
 from workbench.engine.stopping import Stopping
@@ -64,10 +65,11 @@ class Engine:
         mode: Mode,
         budget: Budget,
         emit: Callable[[ev.AnyEvent], None],
+        holds: Holds | None = None,
     ) -> None:
         self._workplace = workplace
         look = workplace.last_look_price
-        self._books = Books(store, workplace.talks, history, budget, emit, look)
+        self._books = Books(store, workplace.talks, history, budget, emit, look, holds)
         self._stopping_rules = Stopping(history.next_number)
         self._last_look = LastLook(workplace, self._books, emit)
         self._gating = Gating(workplace, self._books, emit)
@@ -220,6 +222,7 @@ class Engine:
         while fault and self._may_try_another_seed():
             self._emit(ev.Note(level="warning", says=fault))
             fault = await self._seed()
+        self._books.pay_cut_off(now())
         return fault
 
     def _may_try_another_seed(self) -> bool:

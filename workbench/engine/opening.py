@@ -29,6 +29,11 @@ def events_path(store: SessionReader) -> Path:
     return store.state / "events.jsonl"
 
 
+def holds_path(store: SessionReader) -> Path:
+    """What an engine spent of its GPUs since its last record (`engine.holds`)."""
+    return store.state / "held.json"
+
+
 def lock_path(store: SessionReader) -> Path:
     """Held by the engine that owns the session."""
     return store.state / "engine.lock"
@@ -135,7 +140,7 @@ def _by_purpose(overview: Overview) -> dict[str, float]:
     """GPU-seconds of seeds, of steps, of last looks, and of what came to no version."""
     found: dict[str, float] = {}
     rows = [("seed" if one.parent is None else "steps", one.cost) for one in overview.versions]
-    for name, cost in (*rows, *((one.purpose, one.cost) for one in overview.spends)):
+    for name, cost in (*rows, *((one.counted_as, one.cost) for one in overview.spends)):
         if cost.gpu_seconds:
             found[name] = found.get(name, 0.0) + cost.gpu_seconds
     return found

@@ -12,7 +12,7 @@ from workbench.engine.wishes import Choose
 from workbench.gate.records import GateReport
 from workbench.search.records import NoProposal, Proposal
 from workbench.session.moves import Move
-from workbench.session.queue import Queued
+from workbench.session.queue import Queued, Seen
 from workbench.session.records import Cost, Decision, RungVisit, Transition
 from workbench.session.spends import Spend
 from workbench.skills.records import Plan
@@ -131,6 +131,13 @@ class Sitting(Protocol):
 
     def look(self) -> Look:
         """After `begin`, what ranks it; in place of the rest of its gate, which may follow."""
+
+    def recall(self, seen: Seen) -> None:
+        """Before `begin`: what an earlier engine found, in place of asking a GPU again."""
+
+    @property
+    def seen(self) -> Seen | None:
+        """After `look`: what a GPU found; None where none was asked."""
 
     def put_aside(self, code: str, says: str) -> Judged:
         """After `look`: what became of it, when others go first."""

@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -16,16 +16,21 @@ from workbench.engine import events as ev
 from workbench.engine.create import noted_seed
 from workbench.engine.devices import elsewhere, here
 from workbench.engine.history import History
+from workbench.engine.holds import Holds, left_by_killed, mark_of, records
 from workbench.engine.loop import Engine
 from workbench.engine.moving import read_history
-from workbench.engine.opening import Opened, events_path, lock_path
+from workbench.engine.opening import Opened, events_path, holds_path, lock_path
 from workbench.engine.parts import Workplace
 from workbench.engine.server import EventServer
 from workbench.engine.wishes import AnyReply, AnyWish, Submit
 from workbench.engine.workclock import now
 from workbench.errors import WorkbenchError
+from workbench.measure.gpulock import noted
+from workbench.session.complaints import DamagedError
 from workbench.session.journal import Journal
 from workbench.session.lock import EngineLock, socket_path
+from workbench.session.queue import Queued
+from workbench.session.queue import read as read_queue
 from workbench.session.records import SessionSettings
 from workbench.session.store import SessionStore
 
@@ -131,17 +136,25 @@ class _Service:
             self._store, settings, noted_seed(self._store), self._from_thread
         )
         try:
+            history = await self._recovered()
+            holds = await asyncio.to_thread(self._holds, history)
+            if holds.carried:
+                says = f"{holds.carried:.1f} GPU-s, at least, went into a step that was cut off"
+                self._publish(ev.Note(level="info", says=says))
             self._engine = Engine(
                 store=self._store,
                 workplace=workplace,
-                history=await self._recovered(),
+                history=history,
                 mode=settings.mode,
                 budget=settings.budget,
                 emit=self._publish,
+                holds=holds,
             )
             self._catch_signals(self._engine)
             engine = self._engine
-            ended = await (engine.run() if only is None else engine.run_one(only))
+            with noted(holds.held):
+                ended = await (engine.run() if only is None else engine.run_one(only))
+            holds.close()
         except WorkbenchError as fault:
             ended = ev.RunEnded(how="failed", says=_one_line(fault))
         except Exception as fault:
@@ -164,6 +177,15 @@ class _Service:
         for says in history.unread:
             self._publish(ev.Note(level="warning", says=says))
         return history
+
+    def _holds(self, history: History) -> Holds:
+        """What counts the GPU-seconds that are in no record yet, with what a killed engine left."""
+        path = holds_path(self._store)
+        queue: Sequence[Queued] = ()
+        with contextlib.suppress(DamagedError):  # whoever goes on with the queue says so
+            queue = read_queue(self._store.git)
+        cut = left_by_killed(path, mark_of(records(history), queue))
+        return Holds(path, records(history), queue, cut)
 
     def _catch_signals(self, engine: Engine) -> None:
         """The first SIGINT or SIGTERM ends the run after the running step, the second at once."""

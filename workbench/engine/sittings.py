@@ -16,6 +16,7 @@ from workbench.gate.judge import Sitting, Told
 from workbench.gate.records import Finding, GateReport, Outcome, Stage, Verdict
 from workbench.measure.records import Speed, Time
 from workbench.search.paying import Worth
+from workbench.session.queue import Seen
 from workbench.session.records import RungVisit, Transition
 from workbench.skills.records import Plan
 
@@ -132,6 +133,8 @@ class SessionSitting:
         self._waits: Finding | None = None
         """Why others go first, where a rung has had its share."""
         self._smoked: GateReport | None = None
+        self._seen: Seen | None = None
+        """What smoke found, here or in an engine before this one."""
         self._report: GateReport | None = None
         self._on_gpu = 0.0
 
@@ -162,6 +165,15 @@ class SessionSitting:
     def called(self, number: int) -> None:
         """It becomes that transition, whatever it was begun as."""
         self._called(number)
+
+    def recall(self, seen: Seen) -> None:
+        """Take what an engine before this one found, in place of asking smoke again."""
+        self._seen = seen
+
+    @property
+    def seen(self) -> Seen | None:
+        """What smoke found."""
+        return self._seen
 
     def look(self) -> Look:
         """What ranks it beside others, after `begin`: the lowest rung that says anything."""
@@ -270,14 +282,20 @@ class SessionSitting:
         """Ask the rung; what its interval proves to be slower is given up."""
         if self._procedure.smoke is None:
             return
-        began = time.monotonic()
-        report = self._smoked = self._counted(self._procedure.smoke)
+        seen = self._seen
+        if seen is None:
+            began = time.monotonic()
+            report = self._counted(self._procedure.smoke)
+            seen = self._seen = Seen(report=report, wall_seconds=time.monotonic() - began)
+        elif not seen.paid:
+            self._on_gpu += seen.report.gpu_seconds
+        report = self._smoked = seen.report
         found = Found(
             report=report,
             speed=report.speed,
             time=report.time,
             gpu_seconds=report.gpu_seconds,
-            wall_seconds=time.monotonic() - began,
+            wall_seconds=seen.wall_seconds,
             undecided=report.speed is None and not self._is_wrong(),
         )
         visit = self._climb.reached("smoke", found)

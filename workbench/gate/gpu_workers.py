@@ -46,7 +46,7 @@ def _spared(workshop: Workshop, device_index: int) -> None:
     # A fault here is met again by whoever needs a worker or the lock.
     with (
         contextlib.suppress(WorkbenchError, OSError),
-        gpu_lock(lock_name(device_index), shared=True),
+        gpu_lock(lock_name(device_index), shared=True, counted=False),
     ):
         workshop.spare(*SPARE, exercises=EXERCISES)
         workshop.spared()

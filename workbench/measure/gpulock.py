@@ -27,6 +27,7 @@ _LOCKS = Path("/proc/locks")
 _announced: dict[Path, int] = {}
 """Descriptors of the files that show other workbenches that this process is here."""
 _announcing = threading.Lock()
+_noting: list["Note"] = []
 _POLL_SECONDS = 0.02
 _GLANCES, _GLANCE_SECONDS = 5, 0.001
 """How often, and how far apart, a sharer looks whether somebody waits for exclusive use."""
@@ -34,6 +35,20 @@ _QUEUE_SECONDS = 5.0
 """Least time to try to enter the queue for exclusive use: its holders leave within moments."""
 _TRIES = 10
 """Attempts to open a file, which another process may create or remove between two calls."""
+
+
+Note = Callable[[str], contextlib.AbstractContextManager[None]]
+"""Is entered with the GPU's UUID for as long as this process holds a lock that counts."""
+
+
+@contextlib.contextmanager
+def noted(note: Note) -> Iterator[None]:
+    """Have every hold of a GPU by this process noted during the body."""
+    _noting.append(note)
+    try:
+        yield
+    finally:
+        _noting.remove(note)
 
 
 class GpuBusy(WorkbenchError):
@@ -48,8 +63,11 @@ def gpu_lock(
     seconds: float = 1800.0,
     waits: Callable[[], None] = lambda: None,
     folder: Path = FOLDER,
+    counted: bool = True,
 ) -> Iterator[None]:
     """Hold the GPU's lock during the body, exclusively or `shared`.
+
+    `counted` holds are on somebody's bill, and `noted`.
 
     `waits` is called once if others hold it. Raises GpuBusy after `seconds`, and WorkbenchError
     when the lock file cannot be used.
@@ -69,7 +87,10 @@ def gpu_lock(
     else:
         held = _alone(wanted, lock, until, tell)
     try:
-        yield
+        with contextlib.ExitStack() as notes:
+            for note in tuple(_noting) if counted else ():
+                notes.enter_context(note(uuid))
+            yield
     finally:
         os.close(held)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from workbench.gate.records import GateReport
 from workbench.session.complaints import DamagedError
 from workbench.session.objects import blob, tree
 from workbench.session.plumbing import NO_REF, Plumbing, Update
@@ -16,6 +17,15 @@ from workbench.skills.records import Plan
 
 QUEUE = "refs/session/queue"
 _FILE = "queue.json"
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """What few pairs found of a candidate, so that a run which is killed asks them once."""
+
+    report: GateReport
+    wall_seconds: float
+    paid: bool = False
+    """Whether its GPU-seconds are in a record already."""
 
 
 class Queued(Struct, frozen=True, kw_only=True):
@@ -31,6 +41,8 @@ class Queued(Struct, frozen=True, kw_only=True):
     score: float = 0.0
     first: bool = False
     """Whether it was the one whose turn had come."""
+    seen: Seen | None = None
+    """None until it was looked at, and where that took no GPU."""
 
 
 def keep(git: Plumbing, queue: Sequence[Queued]) -> None:

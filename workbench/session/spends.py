@@ -26,7 +26,8 @@ _SERIES = Series(prefix=SPENDS)
 _SAYS = 400
 """Characters of `says` in a trailer (ours): a finding of compute-sanitizer is a line of 200."""
 
-Purpose = Literal["last look", "thrown away"]
+Purpose = Literal["last look", "thrown away", "cut off"]
+"""`cut off`: of a step that was under way when its engine was killed, as much as is known."""
 
 
 class Spend(Struct, frozen=True, kw_only=True):
@@ -42,10 +43,15 @@ class Spend(Struct, frozen=True, kw_only=True):
     at: str = ""
     """UTC, ISO 8601."""
 
+    @property
+    def counted_as(self) -> str:
+        """The purpose, with a word where the cost is a lower bound: `cut off, at least`."""
+        return f"{self.purpose}, at least" if self.purpose == "cut off" else self.purpose
+
     def title(self) -> str:
         """`last look at v5: accepted`."""
         if self.verdict is None:
-            return f"{self.purpose} beside v{self.version}"
+            return f"{self.counted_as} beside v{self.version}"
         return f"{self.purpose} at v{self.version}: {self.verdict}"
 
 

@@ -239,7 +239,7 @@ def test_a_sessions_evidence_is_written_into_the_cards_it_used(person, monkeypat
     path.write_text(skeleton("loop-to-tile", "loop-to-tile"))
     bundle = str(BUNDLES / "rmsnorm-h200.bundle")
     said = person("evidence", bundle, "--write", "--held-out", "--card", "loop-to-tile")
-    assert f"1 rows, 1 trials added to {path}" in said
+    assert f"1 row, 1 trial added to {path}" in said
     card = tomllib.loads(path.read_text())
     assert card["evidence"][0]["verdict"] == "accepted"
     assert card["admission"][0]["held_out"] is True

@@ -21,8 +21,10 @@ from workbench.isolation.records import Flavor
 from workbench.isolation.seccomp import Program
 from workbench.isolation.syscalls import ALSO, MACHINES, NUMBERS
 from workbench.isolation.wire import (
+    HEAD_CAP,
     HEADER,
     ITEM_BYTES,
+    MAGIC,
     NONCE_BYTES,
     Answer,
     Blob,
@@ -60,6 +62,20 @@ def test_what_was_framed_is_what_is_cut(dtype, shape, data):
 def test_no_foreign_header_is_taken_for_ours(raw):
     with pytest.raises(WireFault):
         read_header(raw, NONCE, data_cap=1 << 20)
+
+
+def test_a_header_is_refused_for_another_turn_and_for_more_bytes_than_fit():
+    """A hostile worker knows the mark and what it was once asked, not the nonce of this turn."""
+    lawful = HEADER.pack(MAGIC, NONCE, HEAD_CAP, 1 << 20)
+    assert read_header(lawful, NONCE, data_cap=1 << 20) == (HEAD_CAP, 1 << 20)
+    for bad in (
+        HEADER.pack(MAGIC, bytes(NONCE_BYTES), 10, 10),
+        HEADER.pack(b"WB2\n", NONCE, 10, 10),
+        HEADER.pack(MAGIC, NONCE, HEAD_CAP + 1, 10),
+        HEADER.pack(MAGIC, NONCE, 10, (1 << 20) + 1),
+    ):
+        with pytest.raises(WireFault):
+            read_header(bad, NONCE, data_cap=1 << 20)
 
 
 @given(st.binary(max_size=200))

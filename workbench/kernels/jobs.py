@@ -121,8 +121,9 @@ class Called(Struct, frozen=True):
     """The tensors that the candidate was given."""
     changing: str = ""
     """Path of host state that the second call changed; empty when it changed none."""
-    later: "Called | None" = None
-    """A further call that also runs the programs whose results the sampled ones read."""
+    further: Callable[[], "Called | None"] = lambda: None
+    """Makes a further call that also runs the programs whose results the sampled ones read, if any
+    are missing. It restores memory first: this call's values have to be read before."""
 
 
 def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) -> Called:
@@ -159,7 +160,7 @@ def traced(bench: Bench, asked: TraceRequest, contents: Contents | None = None) 
     called = Called(answer, host, call.out, book, call.given(), call.changing)
     if book is None or fault is not None or not book.wanting:
         return called
-    return structs.replace(called, later=_closed(call, called, book, asked))
+    return structs.replace(called, further=lambda: _closed(call, called, book, asked))
 
 
 def _sampled(asked: TraceRequest, file: Path, book: Book | None) -> "TraceSettings":

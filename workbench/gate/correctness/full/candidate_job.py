@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from workbench.gate.correctness.candidate_job import foreign
-from workbench.gate.correctness.full.final import count_in, final_values, source_of
+from workbench.gate.correctness.full.final import Final, count_in, final_values, source_of
 from workbench.gate.correctness.full.protocol import Group, TracedFull, TraceFull
 from workbench.gate.correctness.layout import entry, overlap
 from workbench.gate.correctness.nest import Nest, flatten, tensor_paths
@@ -70,22 +70,30 @@ _Told = tuple[Group, torch.Tensor, torch.Tensor]
 
 def _stored(called: Called, tensors: list[torch.Tensor], seed: int) -> Iterator[_Told]:
     """Final values of both calls; where an output has none, those that rest on flags alone."""
-    looks = [(called, number, tensor) for number, tensor in enumerate(tensors)]
-    later = [] if called.later is None else flatten(called.later.out, foreign)[1]
-    if called.later is not None and len(later) == len(tensors):
-        looks += [(called.later, number, tensor) for number, tensor in enumerate(later)]
-    found: set[int] = set()
-    for tentative in (False, True):
-        for one, number, tensor in looks:
-            if tentative and number in found:
-                continue
-            for final in final_values(one, tensor, seed, tentative):
-                found.update(() if tentative else (number,))
-                count = final.values.numel()
-                group = Group(
-                    output=number, program=final.program, count=count, tentative=tentative
-                )
-                yield group, final.places, final.values
+    looks = _left(called, tensors, seed)
+    later = called.further()
+    outputs = [] if later is None else flatten(later.out, foreign)[1]
+    if later is not None and len(outputs) == len(tensors):
+        looks += _left(later, outputs, seed)
+    found = {number for number, tentative, finals in looks if finals and not tentative}
+    for number, tentative, finals in sorted(looks, key=lambda look: look[1]):
+        for final in () if tentative and number in found else finals:
+            count = final.values.numel()
+            group = Group(output=number, program=final.program, count=count, tentative=tentative)
+            yield group, final.places, final.values
+
+
+def _left(
+    called: Called, tensors: list[torch.Tensor], seed: int
+) -> list[tuple[int, bool, list[Final]]]:
+    """What programs of one call left in each output: its number, whether that rests on flags, and
+    the values, which are copies.
+    """
+    return [
+        (number, tentative, list(final_values(called, tensor, seed, tentative)))
+        for tentative in (False, True)
+        for number, tensor in enumerate(tensors)
+    ]
 
 
 def _filled(called: Called, tensors: list[torch.Tensor], seed: int) -> Iterator[_Told]:

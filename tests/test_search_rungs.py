@@ -67,6 +67,15 @@ def test_a_candidate_that_failed_is_never_promoted(
     assert standing.action is not Action.PROMOTE or failed.unproven
 
 
+def test_a_ratio_of_two_intervals_is_as_wide_as_both_allow() -> None:
+    found = LADDER.interval(
+        measured("bench", 1.2, 1.1, 1.3), measured("bench", 1.05, 1.0, 1.1), trusted=True
+    )
+    assert found is not None
+    assert found.ratio == pytest.approx(1.2 / 1.05)
+    assert (found.low, found.high) == (pytest.approx(1.1 / 1.1), pytest.approx(1.3 / 1.0))
+
+
 @given(st.sampled_from(NAMES), st.floats(0.2, 5), st.floats(1.0, 1.5), st.floats(1.0001, 3))
 def test_whose_interval_lies_above_the_incumbents_is_never_pruned(
     rung: str, middle: float, width: float, apart: float

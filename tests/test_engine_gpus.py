@@ -187,7 +187,7 @@ def test_a_rung_that_had_its_share_takes_only_clear_gains(tmp_path, monkeypatch)
         smoke = next(v for v in one.rungs if v.rung == "smoke")
         assert smoke.asked
         if one.gate.code == HELD:
-            assert "bench has had its 0 % of --gpu-seconds" in one.gate.says
+            assert "bench has had its 0.1 % of --gpu-seconds" in one.gate.says
         elif any(v.rung == "bench" for v in one.rungs):
             assert smoke.speed is None or smoke.speed.low > 1.01
 

@@ -10,16 +10,17 @@ from session_kit import step
 from test_engine_rungs import shop, sitting
 from test_engine_smoke import NOT, looked, never, whole
 
-from workbench.cli.report import card_text
+from workbench.cli.report import card_text, outcome_words
 from workbench.engine import events as ev
 from workbench.engine.history import History
+from workbench.engine.opening import Opened
 from workbench.engine.parts import Judged, Look
 from workbench.engine.serve import serve_session
 from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
 from workbench.measure.records import Kind, Speed
 from workbench.search.ladder import load_ladder, shipped_ladder
-from workbench.search.shares import clear_gain, share_had
+from workbench.search.shares import clear_gain, idle_shares, share_had
 from workbench.session.records import Answer, Budget, RungVisit, Transition
 from workbench.session.store import SessionStore
 
@@ -73,10 +74,24 @@ def test_a_share_that_would_decide_nothing_is_refused_by_name(tmp_path, text, sa
     assert says in raised.value.what
 
 
-def test_a_person_may_share_out_otherwise(tmp_path):
+@pytest.mark.parametrize(
+    ("share", "says"), [(1, ""), (0, "bench has had its 0 % of --gpu-seconds (0 of 100)")]
+)
+def test_a_person_may_share_out_otherwise(tmp_path, share, says):
     path = tmp_path / "ladder.toml"
-    path.write_text("[rung.bench]\nshare = 1\n")
-    assert share_had(visits(bench=99.0), load_ladder(path), 100.0) == ""
+    path.write_text(f"[rung.bench]\nshare = {share}\n")
+    assert share_had([], load_ladder(path), 100.0) == says
+    assert share_had(visits(bench=99.0), load_ladder(path), 100.0) == says.replace("(0", "(99")
+
+
+def test_shares_of_a_persons_own_that_decide_nothing_are_said_to(tmp_path):
+    path = tmp_path / "ladder.toml"
+    path.write_text("[rung.bench]\nshare = 0.5\n")
+    own = load_ladder(path)
+    assert idle_shares(own, None) == (
+        "the share of bench in your ladder.toml decides nothing: no GPU-seconds are limited"
+    )
+    assert idle_shares(own, 60.0) == idle_shares(LADDER, None) == ""
 
 
 # One candidate
@@ -204,6 +219,7 @@ def ran(folder: Path, budget: Budget) -> tuple[list[Transition], ev.RunEnded]:
 def test_who_was_put_aside_comes_back_while_budget_is_left_and_is_named_where_not(tmp_path):
     found, ended = ran(tmp_path / "one", Budget(gpu_seconds=LIMIT))
     aside = [one for one in found if one.gate.code == HELD]
+    shown = {one.number: one for one in Opened(tmp_path / "one").snapshot().versions}
     back = {one.plan.held: one for one in found if one.plan and one.plan.held is not None}
     assert aside
     assert back, "what is left of the budget is for those that wait"
@@ -211,6 +227,7 @@ def test_who_was_put_aside_comes_back_while_budget_is_left_and_is_named_where_no
         named = f"v{one.number}" in ended.says.partition("put aside: ")[2].replace(",", " ").split()
         assert named == (one.number not in back), "none is lost silently"
         assert "bench has had its 60 % of --gpu-seconds" in card_text(one)
+        assert "held" in outcome_words(shown[one.number]), "`log` says so"
     assert all(one.gate.code != HELD for one in back.values()), "it is judged to the end"
     assert sum(one.cost.gpu_seconds for one in found) <= LIMIT + BENCH
 

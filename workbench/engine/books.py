@@ -41,6 +41,7 @@ class Books:
         self._budget = budget
         self._emit = emit
         self._look = look
+        self._folder_says = ""
         self.history = history
         """What has been committed so far."""
         # Dollars are counted reply by reply, as the replies arrive.
@@ -82,7 +83,7 @@ class Books:
             return
         cost, beside = Cost(gpu_seconds=holds.carried), self.history.incumbent or versions[-1]
         holds.paid()
-        says = "at least: its engine was killed while it had a GPU"
+        says = "at least: its engine was killed, or failed, while it had a GPU"
         self.spend(Spend(purpose="cut off", version=beside.number, says=says, cost=cost, at=at))
 
     def queued(self, queue: Sequence[Queued]) -> None:
@@ -118,9 +119,17 @@ class Books:
                 )
             )
         self._emit(ev.TransitionCommitted(number=transition.number, commit=commit))
+        self._tell_folder()
         if self._talks is not None:
             self._talks.begin(self.history)
         self.tell_budget()
+
+    def _tell_folder(self) -> None:
+        """Where the folder does not show `main`: a person's edit stays, and is told once."""
+        says = self._store.worktree.says
+        if says and says != self._folder_says:
+            self._emit(ev.Note(level="warning", says=f"the session's folder: {says}"))
+        self._folder_says = says
 
     def _exchange(self, number: int) -> list[dict[str, Any]]:
         if self._talks is None:

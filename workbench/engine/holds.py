@@ -87,6 +87,8 @@ class Holds:
         self._idle.set()
         if carried:
             self._write()
+        else:
+            self._forget()
 
     @contextlib.contextmanager
     def held(self, gpu: str) -> Iterator[None]:
@@ -133,7 +135,7 @@ class Holds:
         with self._lock:
             self._ended = 0.0
             if not self.carried:
-                self._path.unlink(missing_ok=True)
+                self._forget()
 
     def _settle(self) -> None:
         # Nothing was held since, and nothing is to be unsaid: a run without a GPU writes nothing.
@@ -141,6 +143,10 @@ class Holds:
             return
         self._ended = 0.0
         self._write()
+
+    def _forget(self) -> None:
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
     def _beat(self) -> None:
         while not self._idle.wait(BEAT):

@@ -43,6 +43,7 @@ from workbench.measure.records import Speed
 from workbench.problems.records import Problem
 from workbench.search.ladder import load_ladder
 from workbench.search.proposer import NoProposal, Proposal, ProposerState, propose
+from workbench.search.shares import idle_shares
 from workbench.session import queue as queues
 from workbench.session.code import keep
 from workbench.session.records import Cost, SessionSettings, Transition
@@ -109,7 +110,7 @@ class SessionWorkplace:
         except WorkbenchError as fault:
             if self.talks is None:
                 raise
-            self._emit(ev.Note(level="warning", says=f"{fault.what}; the model writes one"))
+            self._warn(f"{fault.what}; the model writes one")
             return self.talks.first(self._problem, self._library, target(self._settings.target))
 
     def propose(self, history: History) -> Proposal | NoProposal | NoCandidate:
@@ -292,7 +293,10 @@ class SessionWorkplace:
         try:
             keep(self._store.git, told.code)
         except WorkbenchError as fault:
-            self._emit(ev.Note(level="warning", says=f"the generated code is not kept: {fault}"))
+            self._warn(f"the generated code is not kept: {fault}")
+
+    def _warn(self, says: str) -> None:
+        self._emit(ev.Note(level="warning", says=says))
 
     def _tell(self, number: int, told: Told) -> None:
         self._keep_code(told)
@@ -333,16 +337,15 @@ class SessionWorkplace:
             return problem
         # Into git, so that every number says at which size it holds.
         self._store.save_sidecar(scaled.sidecar())
-        says = f"without a GPU the problem is judged and modeled at {scaled.says()}"
-        self._emit(ev.Note(level="warning", says=says))
+        self._warn(f"without a GPU the problem is judged and modeled at {scaled.says()}")
         return self._problem_from_git()
 
     def _with_small_shape(self, problem: Problem) -> Problem:
         """A person's own kernel is proven at a smaller size and modeled at the file's own."""
         found = with_small_shape(problem, self._workshop)
         if len(found.shapes) > len(problem.shapes):
-            says = f"without a GPU correctness is checked at {sizes(found.tiny)}, not at the file's"
-            self._emit(ev.Note(level="warning", says=says))
+            at = sizes(found.tiny)
+            self._warn(f"without a GPU correctness is checked at {at}, not at the file's")
         return found
 
     def _problem_from_git(self) -> Problem:
@@ -354,7 +357,7 @@ class SessionWorkplace:
         self._workshop.warm(*flavors(self._settings.device_index))
         facts = inspect_problem(self._problem, self._workshop)
         for finding in facts.findings:
-            self._emit(ev.Note(level="warning", says=f"{finding.says} [{finding.code}]"))
+            self._warn(f"{finding.says} [{finding.code}]")
         return facts
 
     @made_once
@@ -373,6 +376,8 @@ class SessionWorkplace:
 
     @made_once
     def _gatehouse(self) -> Gatehouse:
+        if idle := idle_shares(load_ladder(), self._settings.budget.gpu_seconds):
+            self._emit(ev.Note(level="info", says=idle))
         return Gatehouse(
             self._store,
             self._problem,
@@ -385,10 +390,7 @@ class SessionWorkplace:
 
     @made_once
     def _fleet(self) -> Fleet:
-        def told(says: str) -> None:
-            self._emit(ev.Note(level="warning", says=says))
-
-        return open_fleet(self._settings, self._workshop, _PRELOAD, told)
+        return open_fleet(self._settings, self._workshop, _PRELOAD, self._warn)
 
     @made_once
     def _completing(self) -> Completing:

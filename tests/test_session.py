@@ -220,6 +220,20 @@ def test_the_overview_knows_every_version_the_line_and_the_best(store: SessionSt
     assert overview.versions[1].authored == "2026-11-29T10:00:00+00:00"
 
 
+def test_best_moves_only_where_it_is_told_to_and_main_with_every_acceptance(
+    store: SessionStore,
+) -> None:
+    """A step may be kept for what it leads to, and be no faster than what there was."""
+    store.record(transition(4, 1), kernel(4))
+    assert (store.overview().main, store.overview().best) == (4, 1)
+    store.record(transition(5, 4, Answer.REJECTED), kernel(5))
+    assert (store.overview().main, store.overview().best) == (4, 1)
+    store.record(transition(6, 4), kernel(6), best=True)
+    assert (store.overview().main, store.overview().best) == (6, 6)
+    store.decide(3, Decision(answer=Answer.ACCEPTED, by="person"))
+    assert (store.overview().main, store.overview().best) == (3, 6)
+
+
 def test_plain_git_tells_the_whole_story(store: SessionStore) -> None:
     graph = git(store.folder, "log", "--graph", "--all", "--format=%s")
     assert graph.count("*") == 4

@@ -45,12 +45,13 @@ def change(old, new):
     return Answer(text=f"<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE")
 
 
-def new_store(folder):
-    problem = load_problem("gemm")
+def new_store(folder, name="gemm"):
+    """An empty lineage of a shipped problem, from which a model may be asked too."""
+    problem = load_problem(name)
     settings = SessionSettings(
         name=folder.name,
         kind="lineage",
-        problem="gemm",
+        problem=name,
         mode=Mode.AUTO,
         device="cpu",
         target="sm90",

@@ -3,6 +3,7 @@
 import pytest
 from engine_parts import new_session
 from gate_kit import ADD_RELU, problem
+from house_parts import house_of
 from msgspec import structs
 from session_kit import step, transition
 from test_engine_rungs import HONEST, shop, version
@@ -11,7 +12,6 @@ from workbench.agents.memory import remember
 from workbench.engine import gatehouse, halves
 from workbench.engine.climbing import Climb
 from workbench.engine.evidence import evidence_of
-from workbench.engine.fleet import Fleet, Station
 from workbench.engine.history import History
 from workbench.engine.twins import twin_of
 from workbench.gate.candidate import candidate_of
@@ -119,17 +119,7 @@ def test_whoever_verifies_a_version_compares_it_however_slow_it_is(
     monkeypatch.setattr(gatehouse, "timer_of", lambda *_given, **_ask: slow)
     task, store = problem(ADD_RELU), new_session(tmp_path / "one")
     store.record(transition(0, None), HONEST)
-    facts = inspect_problem(task, shop)
-    station = Station(index=None, name="cuda:0", workshop=shop)
-    house = gatehouse.Gatehouse(
-        store,
-        task,
-        lambda: facts,
-        Fleet(shop, [station], lambda _says: None),
-        completing=Completed(),
-        gate_settings=GateSettings(target="sm90"),
-        tell=lambda _number, _told: None,
-    )
+    house = house_of(store, task, shop, lambda _number, _told: None, Completed())
     report = house.gate(WRONG, transition(0, None), 1)
     assert (report.verdict, report.stage) == (Verdict.REJECTED, Stage.CORRECTNESS)
 

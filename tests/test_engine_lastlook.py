@@ -3,17 +3,15 @@
 import pytest
 from engine_parts import ScriptedWorkplace, new_session, report
 from gate_kit import ADD_RELU, problem
+from house_parts import house_of
 from msgspec import structs
 from session_kit import transition
 from test_engine_rungs import HONEST, shop
 
 from workbench.engine import events as ev
 from workbench.engine import gatehouse
-from workbench.engine.fleet import Fleet, Station
 from workbench.engine.serve import serve_session
 from workbench.errors import WorkbenchError
-from workbench.gate.judge import GateSettings
-from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import GateReport, Outcome, Stage, StageReport, Verdict
 from workbench.session.records import Budget
 from workbench.session.store import SessionStore
@@ -112,16 +110,8 @@ def test_the_look_compares_at_the_top_rung_and_times_nothing(tmp_path, shop, mon
     store = new_session(tmp_path / "one")
     source = HONEST.replace("x + y", "x - y") if wrong else HONEST
     store.record(transition(0, None), source)
-    facts = inspect_problem(task, shop)
-    station = Station(index=None, name="cuda:0", workshop=shop)
-    house = gatehouse.Gatehouse(
-        store,
-        task,
-        lambda: facts,
-        Fleet(shop, [station], lambda _says: None),
-        completing=None,
-        gate_settings=GateSettings(target="sm90"),
-        tell=lambda _number, _told: pytest.fail("it is no step of the session"),
+    house = house_of(
+        store, task, shop, lambda _number, _told: pytest.fail("it is not a step of the session")
     )
     report_ = house.last_look(transition(0, None))
     assert report_.rung == 3

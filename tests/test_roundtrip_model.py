@@ -4,7 +4,7 @@ import json
 import re
 
 from engine_parts import report
-from idea_parts import named
+from idea_parts import named, new_store
 from model_server import Answer, ModelServer, Request
 
 from workbench.bench.roundtrip_group import Ask
@@ -15,8 +15,6 @@ from workbench.lineage.instances import by_mechanism, instances
 from workbench.lineage.records import Attempt, Ended, Expert, Termination
 from workbench.problems.load import load_problem
 from workbench.session.reader import SessionReader
-from workbench.session.records import Budget, Mode, SessionSettings
-from workbench.session.store import SessionStore
 
 NAIVE = load_problem("gelu").seed.read_text()
 EXPERT = NAIVE.replace("BLOCK=256", "BLOCK=1024").replace(
@@ -27,19 +25,7 @@ EXPERT = NAIVE.replace("BLOCK=256", "BLOCK=1024").replace(
 
 def lineage(folder):
     """A lineage of one step, which a model took out and put back."""
-    problem = load_problem("gelu")
-    settings = SessionSettings(
-        name=folder.name,
-        kind="lineage",
-        problem="gelu",
-        mode=Mode.AUTO,
-        device="cpu",
-        target="sm90",
-        proposer="both",
-        budget=Budget(),
-        created="2026-01-01T00:00:00+00:00",
-    )
-    store = SessionStore.create(folder, settings, problem.source, problem.sidecar)
+    store = new_store(folder, "gelu")
     # Slow enough that the real gate's modeled time of the same kernel reaches it.
     slow = report(microseconds=1e6)
     step = Attempt(

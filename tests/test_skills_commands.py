@@ -302,7 +302,7 @@ def test_a_persons_own_trials_leave_the_shipped_cards_as_they_are(person):
     bundle = str(BUNDLES / "rmsnorm-h200.bundle")
     said = person("evidence", bundle, "--write", "--held-out", "--card", "loop-to-tile")
     mine = person.cards / "loop-to-tile.toml"
-    assert f"1 trials added to {mine}" in said
+    assert f"1 trial added to {mine}" in said
     assert shipped_card.read_bytes() == before
     assert mine.read_bytes().startswith(before)
     skill = load_library().skill("loop-to-tile")

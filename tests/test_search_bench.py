@@ -211,6 +211,19 @@ def test_the_kernel_that_a_run_ends_with_is_looked_at_at_the_top_once(
     assert apart.of("a run").as_fast == 1.0
 
 
+def test_openings_that_nobody_timed_are_said_to_be_charged_more(recorded: list[Looked]) -> None:
+    """A reader sees which share of a run rests on them."""
+    timed = [
+        structs.replace(
+            one, opening_seconds=1.25 if one.candidate == "tile 1" and one.rung == "bench" else 0.0
+        )
+        for one in recorded
+    ]
+    said = next(line for line in summary(table(timed, 2)).lines if "was timed in" in line)
+    assert said.startswith("opening workers was timed in 1 of 18 looks (1.25 s in the middle);")
+    assert said.endswith("all that their wall time leaves, 4.00 s")
+
+
 def test_a_run_of_one_length_is_priced_with_the_setup_of_the_others(
     recorded: list[Looked],
 ) -> None:

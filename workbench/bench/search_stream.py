@@ -210,6 +210,14 @@ def opening(look: Looked) -> float:
     return look.opening_seconds or max(0.0, look.wall_seconds - look.gpu_seconds)
 
 
+def openings(stream: Stream) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Openings that looks kept a time of, and what others are charged: all that their wall time
+    leaves, which is opening and more."""
+    looks = [look for one in stream.candidates for look in one.looks.values() if look.runs]
+    kept = tuple(opening(look) for look in looks if look.opening_seconds)
+    return kept, tuple(opening(look) for look in looks if not look.opening_seconds)
+
+
 def in_runs(look: Looked) -> float:
     """GPU-seconds of its timing runs."""
     return sum(run.gpu_seconds for run in look.runs)

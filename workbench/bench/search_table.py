@@ -18,7 +18,7 @@ from workbench.bench.search_policies import (
     one_rung,
 )
 from workbench.bench.search_records import Looked
-from workbench.bench.search_stream import Candidate, Stream, opening, streams
+from workbench.bench.search_stream import Candidate, Stream, opening, openings, streams
 from workbench.measure.pairs import PairRule
 from workbench.measure.records import Kind
 from workbench.search.rungs import Ladder
@@ -88,6 +88,10 @@ class Row(Struct, frozen=True, kw_only=True):
     seed_seconds: float = 0.0
     """GPU-seconds of a seed's own verdict, priced as a look at the top rung without the sanitizer;
     no policy's cost has them."""
+    opened: tuple[float, ...] = ()
+    charged: tuple[float, ...] = ()
+    """Seconds of opening workers, of looks that kept a time of it and of others
+    (`search_stream.openings`)."""
 
     def of(self, policy: str) -> PolicyRow:
         """A policy's numbers. Raises KeyError for one that was not replayed."""
@@ -178,6 +182,7 @@ def _row(stream: Stream, runs: int, seed: int) -> Row:
             desk = Desk(stream, drawn)
             ends[name].append((policy(desk, order), desk))
     full = [winner for winner, _ in ends[_FULL]]
+    opened, charged = openings(stream)
     return Row(
         problem=stream.problem,
         kind=stream.kind,
@@ -188,6 +193,8 @@ def _row(stream: Stream, runs: int, seed: int) -> Row:
         runs=runs,
         policies=tuple(_policy_row(name, found, full) for name, found in ends.items()),
         seed_seconds=Desk(stream, random.Random(seed)).a_seed(),  # noqa: S311 -- draws nothing
+        opened=opened,
+        charged=charged,
     )
 
 
@@ -257,7 +264,7 @@ def summary(rows: Sequence[Row], seed: int = 0) -> Summary:
             f" those that were{borrowed}"
         ),
     ]
-    lines += [*_where(rows), *_otherwise(rows), _replayed(rows), *_left_out(rows)]
+    lines += [*_where(rows), *_openings(rows), *_otherwise(rows), _replayed(rows), *_left_out(rows)]
     met = run.saved.share >= SAVED and run.same.share >= SAME
     return Summary(saved=run.saved, same=run.same, policies=policies, lines=tuple(lines), met=met)
 
@@ -303,6 +310,20 @@ def _where(rows: Sequence[Row]) -> list[str]:
         f"{part} {seconds:.0f} s ({100 * seconds / whole:.0f} %)" for part, seconds in parts
     )
     return [f"a run's GPU-seconds: {words}"] if whole else []
+
+
+def _openings(rows: Sequence[Row]) -> list[str]:
+    """How much of the opening of workers was timed, where some of it was not."""
+    opened = [seconds for row in rows for seconds in row.opened]
+    charged = [seconds for row in rows for seconds in row.charged]
+    if not charged:
+        return []
+    timed = f" ({median(opened):.2f} s in the middle)" if opened else ""
+    says = (
+        f"opening workers was timed in {len(opened)} of {len(opened) + len(charged)} looks{timed};"
+        f" the others are charged all that their wall time leaves, {median(charged):.2f} s"
+    )
+    return [says]
 
 
 def _left_out(rows: Sequence[Row]) -> list[str]:

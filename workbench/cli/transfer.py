@@ -1,5 +1,6 @@
 """`export` and `import`: a session as one file, a git bundle."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -48,7 +49,8 @@ def export_session(
         emit.json({"session": str(path), "file": target, "left_out": left_out})
     else:
         emit.text(
-            f"{target} holds session {path.name}; workbench import {target} opens it elsewhere"
+            f"{target} holds session {path.name};"
+            f" workbench import {shlex.quote(target)} opens it elsewhere"
         )
     for says in left_out:
         note(f"left out, because it cannot be read: {says}")

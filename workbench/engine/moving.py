@@ -197,4 +197,5 @@ def move_alone(path: Path, wish: AnyMove, at: str) -> str:
         journal.append(
             lambda seq: msgspec.json.encode(structs.replace(event, seq=seq)), durable=True
         )
-    return event.says
+    folder = store.worktree.says
+    return f"{event.says}\nthe session's folder: {folder}" if folder else event.says

@@ -15,6 +15,7 @@ from workbench.session.moves import Move
 from workbench.session.queue import Queued, Seen
 from workbench.session.records import Cost, Decision, RungVisit, Transition
 from workbench.session.spends import Spend
+from workbench.session.worktree import WorktreeState
 from workbench.skills.records import Plan
 
 
@@ -24,6 +25,10 @@ class Store(Protocol):
     @property
     def state(self) -> Path:
         """The folder of the session's journals."""
+
+    @property
+    def worktree(self) -> WorktreeState:
+        """How the files in the session's folder stand to `main` since the last call."""
 
     def record(
         self,

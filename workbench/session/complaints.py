@@ -61,6 +61,14 @@ def explained(command: str, complaint: str, folder: Path) -> WorkbenchError:
     return DamagedError(folder, f"git {command}: {last}", _remedy(complaint, folder))
 
 
+def lost_index(folder: Path) -> str:
+    """What makes the index of a pack again that lost it; empty where none did."""
+    for pack in sorted((folder / ".git" / "objects" / "pack").glob("*.pack")):
+        if not pack.with_suffix(".idx").exists():
+            return f"`git index-pack {pack.relative_to(folder)}` there finds its objects again"
+    return ""
+
+
 def _remedy(complaint: str, folder: Path) -> str:
     """What to do where one small file of the repository is at fault; empty where it is not."""
     if _HEADLESS.search(complaint) and folder.exists():

@@ -30,7 +30,7 @@ _NO_SYMLINKS = (
     *("workbench/events.jsonl", "workbench/exchange.jsonl", "workbench/engine.lock"),
     *("workbench/scratch", "workbench/shown", "workbench/start.json", "workbench/engine.log"),
 )
-_LOCKS = ("HEAD.lock", "packed-refs.lock", "packed-refs.new")
+_LOCKS = ("HEAD.lock", "index.lock", "packed-refs.lock", "packed-refs.new")
 
 
 def attempt_ref(number: int) -> str:
@@ -108,7 +108,7 @@ def not_a_session(folder: Path, why: str) -> WorkbenchError:
 
 
 def lock_files(git_dir: Path) -> list[Path]:
-    """Locks that a killed git command may have left on the references that we move."""
+    """Locks that a killed git command may have left on what we change."""
     found = [git_dir / name for name in _LOCKS]
     for folder in ("heads", "attempts", "pending", "session", "moves", "spends", "code"):
         found += (git_dir / "refs" / folder).glob("*.lock")

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from workbench.errors import WorkbenchError
 from workbench.session import toml, trailers
-from workbench.session.complaints import DamagedError
+from workbench.session.complaints import DamagedError, lost_index
 from workbench.session.layout import (
     BEST,
     MAIN,
@@ -234,6 +234,9 @@ class SessionReader:
         """What is in the start; where that is gone or damaged, what the newest version carries."""
         fault: WorkbenchError = not_a_session(self.folder, f"it has no {START}")
         steps = sorted(self._step_refs(), key=_newest_last, reverse=True)
+        if steps or self.git.ref_ids(START):
+            says = "none of the objects that its references name can be read"
+            fault = DamagedError(self.folder, says, lost_index(self.folder))
         for name in ([start] if start else []) + steps:
             try:
                 found = self._begun_in(name)

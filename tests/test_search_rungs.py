@@ -67,6 +67,20 @@ def test_a_candidate_that_failed_is_never_promoted(
     assert standing.action is not Action.PROMOTE or failed.unproven
 
 
+def test_a_gain_over_another_kernel_is_none_over_the_incumbent() -> None:
+    """The pairs' own test was against their base, which the incumbent has left behind."""
+    over_base = measured("bench", 1.05, 1.02, 1.08, gain=True)
+    incumbent = measured("bench", 1.20, 1.18, 1.22)
+    assert LADDER.standing([over_base]).action is Action.PROMOTE
+    assert LADDER.standing([over_base], incumbent=incumbent).action is Action.PRUNE
+
+
+def test_what_may_be_a_gain_climbs_and_is_not_kept_at_the_top() -> None:
+    maybe = measured("bench", 1.02, 0.99, 1.05)
+    assert LADDER.standing([maybe]).rung == "profile"
+    assert LADDER.without("profile").standing([maybe]).action is Action.HOLD
+
+
 def test_a_ratio_of_two_intervals_is_as_wide_as_both_allow() -> None:
     found = LADDER.interval(
         measured("bench", 1.2, 1.1, 1.3), measured("bench", 1.05, 1.0, 1.1), trusted=True

@@ -185,6 +185,9 @@ def test_the_toolchain_holds_no_folder_in_which_people_keep_files(monkeypatch, t
     monkeypatch.setenv("HOME", str(tmp_path / "somebody"))
     roots = toolchain({**os.environ, "LD_LIBRARY_PATH": f"{tmp_path}:/usr/lib"})
     assert Path("/usr/lib") in roots
+    assert tmp_path not in roots
+    monkeypatch.setenv("HOME", "/home/nobody-s")
+    roots += toolchain(os.environ)
     for kept in (tmp_path, *map(Path, ("/tmp", "/var", "/run", "/etc", "/dev", "/root", "/home"))):
         assert not any(kept.resolve().is_relative_to(root.resolve()) for root in roots)
 

@@ -81,6 +81,17 @@ def test_what_may_be_a_gain_climbs_and_is_not_kept_at_the_top() -> None:
     assert LADDER.without("profile").standing([maybe]).action is Action.HOLD
 
 
+def test_a_price_is_learned_from_the_last_costs_alone() -> None:
+    memory = int(LADDER.file.search.price_memory.value)
+    history = [
+        measured("bench", 1.0, 1.0, 1.0, gpu_seconds=seconds, wall_seconds=seconds)
+        for seconds in (*[90.0] * 5 * memory, *[1.5] * memory)
+    ]
+    found = learned(history, LADDER.file)
+    assert found == learned(history[-memory:], LADDER.file)
+    assert (found.of("bench").gpu_seconds, found.of("bench").seen) == (1.5, memory)
+
+
 def test_a_ratio_of_two_intervals_is_as_wide_as_both_allow() -> None:
     found = LADDER.interval(
         measured("bench", 1.2, 1.1, 1.3), measured("bench", 1.05, 1.0, 1.1), trusted=True

@@ -1,5 +1,7 @@
 """Where a session's folder cannot show `main`, or its packs are damaged, a person is told."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,16 @@ from workbench.engine.sessions import list_sessions
 from workbench.engine.wishes import Branch, Undo
 from workbench.errors import WorkbenchError
 from workbench.session.reader import SessionReader
+
+
+def limited(blocks: int, *words: str, sessions: Path) -> subprocess.CompletedProcess[str]:
+    """A command that may make no file larger than so many KiB, as on a disk that is full."""
+    script = f'ulimit -f {blocks}; exec "$@"'
+    command = [sys.executable, "-m", "workbench.cli.main", *words, "--sessions", str(sessions)]
+    return subprocess.run(
+        ["bash", "-c", script, "bash", *command], capture_output=True, text=True, check=False
+    )
+
 
 AT = "2026-01-01T00:00:00+00:00"
 
@@ -77,3 +89,25 @@ def test_a_torn_pack_is_damage_and_no_other_repository(folder):
         file.truncate(100)
     with pytest.raises(WorkbenchError, match="history is damaged"):
         SessionReader(folder)
+
+
+def test_an_export_that_finds_no_room_leaves_nothing_and_blames_no_session(tmp_path, folder):
+    (tmp_path / "out").mkdir()
+    bundle = tmp_path / "out" / "one.bundle"
+    done = limited(1, "export", "softmax-1", str(bundle), sessions=folder.parent)
+    assert done.returncode == 2
+    assert "the disk is full" in done.stderr
+    assert list(bundle.parent.iterdir()) == []
+    assert limited(9999, "export", "softmax-1", str(bundle), sessions=folder.parent).returncode == 0
+    there = tmp_path / "there"
+    done = limited(1, "import", str(bundle), sessions=there)
+    assert (done.returncode, "the disk is full" in done.stderr) == (2, True)
+    assert list(there.iterdir()) == []
+
+
+def test_a_move_that_git_holds_is_told_as_done_where_the_journal_is_full(folder):
+    done = limited(1, "undo", "softmax-1", sessions=folder.parent)
+    assert done.returncode == 0
+    assert "undo v2: main goes back to v1" in done.stdout
+    assert "its line in the journal is missing" in done.stdout
+    assert SessionReader(folder).overview().main == 1

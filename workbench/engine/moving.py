@@ -194,8 +194,14 @@ def move_alone(path: Path, wish: AnyMove, at: str) -> str:
                 todo=f"workbench resume {spoken(path)}, then accept or veto it",
             )
         event = structs.replace(carry_out(store, history, wish, at).event, at=at)
-        journal.append(
-            lambda seq: msgspec.json.encode(structs.replace(event, seq=seq)), durable=True
-        )
-    folder = store.worktree.says
-    return f"{event.says}\nthe session's folder: {folder}" if folder else event.says
+        says = [event.says]
+        if folder := store.worktree.says:
+            says.append(f"the session's folder: {folder}")
+        try:
+            journal.append(
+                lambda seq: msgspec.json.encode(structs.replace(event, seq=seq)), durable=True
+            )
+        except WorkbenchError as fault:
+            # Git holds the move; the journal only tells of it.
+            says.append(f"its line in the journal is missing: {fault.what}")
+    return "\n".join(says)

@@ -86,6 +86,8 @@ def export_bundle(store: SessionReader, file: Path) -> tuple[str, ...]:
         ) from fault
     finally:
         draft.unlink(missing_ok=True)
+        # A git that was killed leaves the lock under which it writes.
+        draft.with_name(f"{draft.name}.lock").unlink(missing_ok=True)
     return tuple(f"{name}: {says}" for name, says in left_out.items())
 
 

@@ -1,13 +1,18 @@
 """What git complains of, as something that a person can act on."""
 
 import re
+import signal
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
 
 _FULL = re.compile(
-    r"No space left|Out of diskspace|Disk quota exceeded|File too large", re.IGNORECASE
+    r"No space left|Out of diskspace|Disk quota exceeded|File too large"
+    rf"|died of signal {int(signal.SIGXFSZ)}\b",
+    re.IGNORECASE,
 )
+_LIMITED = re.compile(rf"File too large|died of signal {int(signal.SIGXFSZ)}\b", re.IGNORECASE)
+_KILLED = re.compile(r"died of signal \d+", re.IGNORECASE)
 _CLOSED = re.compile(
     r"Read-only file system|Permission denied|insufficient permission", re.IGNORECASE
 )
@@ -37,8 +42,17 @@ def explained(command: str, complaint: str, folder: Path) -> WorkbenchError:
     last = "; ".join(lines[-2:]) or "no reason given"
     where = f"{folder} (git {command}: {last})"
     if _FULL.search(complaint):
+        todo = "free some space"
+        if _LIMITED.search(complaint):
+            todo += ", or let files grow larger (`ulimit -f`)"
         return WorkbenchError(
-            "the disk is full; the session was not changed", where=where, todo="free some space"
+            "the disk is full; the session was not changed", where=where, todo=todo
+        )
+    if _KILLED.search(complaint):
+        return WorkbenchError(
+            "a git command was killed; the session was not changed",
+            where=where,
+            todo="try again; `dmesg` tells whether memory was short",
         )
     if _CLOSED.search(complaint):
         return WorkbenchError(

@@ -126,6 +126,8 @@ class Plumbing:
     def _told(self, *arguments: str, feed: bytes | BinaryIO = b"") -> tuple[bytes, str]:
         """As `run`, with git's warnings although it succeeded."""
         status, out, complaint = self._executed(arguments, feed)
+        if status < 0:
+            complaint += f"\nit died of signal {-status}"
         if status != 0:
             raise explained(arguments[0], complaint, self.folder)
         return out, complaint

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from workbench.gate.correctness.cases import Case
+from workbench.gate.correctness.cases import SHRUNK, Case
 from workbench.gate.correctness.compare import moved, rule_for
-from workbench.gate.correctness.comparing import Answered, Comparison, Kind
+from workbench.gate.correctness.comparing import Answered, Comparison, Kind, Plain
 from workbench.gate.correctness.nest import Branch, TensorLeaf
 from workbench.gate.correctness.oracle import Oracle
-from workbench.gate.correctness.values import apply_case
+from workbench.gate.correctness.values import FACTORS, apply_case
 from workbench.problems.records import Precision
 
 PROBLEM = """
@@ -40,7 +40,7 @@ def compared(answer, case, candidate, kind=Kind.STRAINED):
     inputs = apply_case(case, drawn, None, 3)
     native = oracle.native(NEST, inputs)
     gold = oracle.gold(NEST, inputs, native)
-    plain = drawn if case is Case.TINY else None
+    plain = Plain(drawn, FACTORS[case]) if case in SHRUNK else None
     case_of = Answered(NEST, inputs, native, gold, kind, plain)
     comparison = Comparison(case_of, rule=fp32, selections=(), oracle=oracle)
     (found,) = comparison.measured([candidate(inputs[0])])
@@ -153,3 +153,47 @@ def test_of_a_reference_that_only_scales_small_answers_are_asked_in_full():
     assert not tiny("x * 0.5", lambda x: ((1 + x) - 1) * 0.5).right
     assert not tiny("x @ x.T", lambda x: (1e-6 + x @ x.T) - 1e-6).right
     assert tiny("x @ x.T", lambda x: (x.double() @ x.double().T).float()).right
+
+
+def test_a_maximum_that_leaves_out_either_end_of_a_row_overflows_where_that_is_a_peak():
+    def without(part):
+        def softmax(x):
+            e = (x - x[:, part].amax(-1, keepdim=True)).exp()
+            return e / e.sum(-1, keepdim=True)
+
+        return softmax
+
+    for part in (slice(1, None), slice(None, -1)):
+        assert compared("x.softmax(-1)", Case.PEAKED, without(part)).wrong_finite
+    assert compared("x.softmax(-1)", Case.PEAKED, without(slice(None))).right
+
+
+@pytest.mark.parametrize("below", [9.0, 12.0])
+def test_what_is_small_in_itself_is_missed_in_a_sum_of_many(below):
+    def cut(x):
+        apart = x - x.amax(-1, keepdim=True)
+        e = apart.exp() * (apart > -below)
+        return e / e.sum(-1, keepdim=True)
+
+    assert compared("x.softmax(-1)", Case.PLATEAU, cut).ratio > 1
+    assert compared("x.softmax(-1)", Case.PLATEAU, lambda x: x.softmax(-1)).right
+
+
+@pytest.mark.parametrize("least", [1e-2, 1e-4])
+def test_a_block_that_is_small_beside_the_largest_is_missed(least):
+    def blocks(x, least):
+        scale = x.view(8, 8, 8).abs().amax(-1, keepdim=True)
+        kept = scale >= least * scale.amax((0, 1), keepdim=True)
+        return (x.view(8, 8, 8) * kept).view(8, 64).sum(-1)
+
+    assert compared("x.sum(-1)", Case.STEEP, lambda x: blocks(x, least)).ratio > 1
+    assert compared("x.sum(-1)", Case.STEEP, lambda x: blocks(x, 0.0)).right
+
+
+def test_a_short_series_is_told_between_drawn_numbers_and_tiny_ones():
+    def series(x):
+        return torch.where(x.abs().amax() < 0.05, x * 0.5, torch.nn.functional.gelu(x))
+
+    gelu = "torch.nn.functional.gelu(x)"
+    assert compared(gelu, Case.TINY, series, Kind.CHANGED).right
+    assert compared(gelu, Case.SMALL, series, Kind.CHANGED).ratio > 1

@@ -144,3 +144,38 @@ def test_where_nobody_knows_where_a_program_stores_no_place_is_free():
     launch = PathCoverage((100, 1, 1), 1, [])
     run(launch, 5, lambda it: it.accessed(UNKNOWN, np.ones(8, dtype=np.bool_), 4096))
     assert launch.covers({(5, 0, 0): np.arange(8)}, 4096, np.array([400])) is None
+
+
+EVEN = Span(np.array([0, 64, 128]), np.array([63, 127, 191]))
+"""64 lanes in each of three programs, one after the other."""
+
+
+@pytest.mark.parametrize(
+    ("op", "other", "loose"),
+    [
+        (np.add, EVEN, False),
+        (np.subtract, EVEN, False),
+        (np.multiply, exact(np.array([3])), False),
+        (np.multiply, EVEN, True),
+        (np.minimum, exact(np.array([100])), False),
+        (np.maximum, EVEN, True),
+        (np.fmod, exact(np.array([7])), True),
+        (np.fmod, exact(np.array([64])), False),
+        (towards_zero, exact(np.array([7])), True),
+        (towards_zero, exact(np.array([64])), False),
+        (np.right_shift, exact(np.array([1])), True),
+    ],
+)
+def test_where_lanes_lie_is_known_only_if_they_move_together(op, other, loose):
+    assert INTERVALS[op](EVEN, other).loose is loose
+
+
+def test_a_comparison_of_lanes_that_nobody_knows_may_hide_another_path():
+    right = exact(np.array([10, 74, 138]))
+    for loose in (False, True):
+        launch = PathCoverage((3, 1, 1), 1, [])
+        left = Span(EVEN.low, EVEN.high, loose)
+        truth = compared(left, right, np.less)
+        run(launch, 1, lambda it, left=left, truth=truth: it.compared(left, right, truth))
+        assert launch.share == 1.0
+        assert launch.blind is loose

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
+from msgspec import structs
 from numpy.typing import NDArray
 from triton.runtime.interpreter import TensorDescHandle, TensorHandle
 
@@ -99,7 +100,8 @@ class IntervalBuilder(TracedBuilder):
         if lifted is not None or made.dtype.scalar == tl.bfloat16:
             return self.lost(made, (src,)) if lifted is None else with_spread(made, lifted)
         dtype = made.data.dtype
-        return with_spread(made, Span(spread.low.astype(dtype), spread.high.astype(dtype)))
+        ends = Span(spread.low.astype(dtype), spread.high.astype(dtype), spread.loose)
+        return with_spread(made, ends)
 
     def create_select(self, cond: TensorHandle, lhs: TensorHandle, rhs: TensorHandle) -> Untyped:
         """`where`."""
@@ -117,7 +119,9 @@ class IntervalBuilder(TracedBuilder):
             return with_spread(made, exact(self._wide(low)))
         most = np.maximum(yes.high, no.high)
         high = np.where(which.low, yes.high, np.where(which.high, most, no.high))
-        return with_spread(made, Span(self._wide(low), self._wide(high)))
+        loose = any(span.loose for span in spans if span is not None)
+        loose |= not which.exact and not (yes.exact and no.exact)
+        return with_spread(made, Span(self._wide(low), self._wide(high), loose))
 
     # -- memory
 
@@ -128,7 +132,10 @@ class IntervalBuilder(TracedBuilder):
         address = self._address(ptrs)
         self.coverage.accessed(address)
         made = super().create_masked_load(ptrs, mask, other, *rest, **named)
-        return with_spread(made, self._read(address, ptrs, made))
+        spread = self._read(address, ptrs, made)
+        # Integers are made of ids more often than numbers are: a table, what a kernel left.
+        self.coverage.blind |= spread is UNKNOWN and made.dtype.scalar.is_int()
+        return with_spread(made, spread)
 
     def _read(self, address: Spread, ptrs: TensorHandle, made: TensorHandle) -> Spread:
         """One scalar per program, from memory that no kernel writes: an index or a length."""
@@ -147,18 +154,24 @@ class IntervalBuilder(TracedBuilder):
     def create_masked_store(
         self, ptrs: TensorHandle, value: TensorHandle, mask: Untyped, *rest: Untyped
     ) -> TensorHandle | None:
-        """A stored value, if it depends on the program only, is part of the path."""
+        """Where a program stores is part of its path."""
         self.coverage.accessed(self._address(ptrs), _lanes(ptrs, mask), _place(ptrs))
+        self._kept(value)
+        return super().create_masked_store(ptrs, value, mask, *rest)
+
+    def _kept(self, value: TensorHandle) -> None:
+        """A stored value that depends on the program is part of its path, and may be read again."""
         spread = spread_of(value)
         if isinstance(spread, Span):
             self.coverage.split_by_few(spread)
-        return super().create_masked_store(ptrs, value, mask, *rest)
+            self.coverage.blind = True
 
     def create_atomic_rmw(
         self, op: Untyped, ptr: TensorHandle, val: TensorHandle, mask: Untyped, *rest: Untyped
     ) -> TensorHandle:
         """Like a store; the returned value is data."""
         self.coverage.accessed(self._address(ptr), _lanes(ptr, mask), _place(ptr))
+        self._kept(val)
         return with_spread(super().create_atomic_rmw(op, ptr, val, mask, *rest), UNKNOWN)
 
     def create_atomic_cas(self, ptr: TensorHandle, *rest: Untyped) -> TensorHandle:
@@ -261,6 +274,7 @@ class IntervalBuilder(TracedBuilder):
             return
         self.coverage.split_by_few(span)
         # Exact for evenly spaced lanes; for others at least different between programs.
+        self.coverage.blind |= span.loose or not (span.exact or combine != "_sum_combine")
         lanes = handles[0].data.size // max(results[0].handle.data.size, 1)
         values = _REDUCTIONS[combine](span, lanes)
         with_spread(results[0].handle, exact(self._wide(values)))
@@ -281,11 +295,11 @@ class IntervalBuilder(TracedBuilder):
         elif op in COMPARISONS:
             span = compared(left, right, op)
         elif rule is not None and (found := rule(left, right)) is not None:
-            span = found
+            span = structs.replace(found, loose=found.loose or left.loose or right.loose)
         else:
             return self.lost(made, operands)
         if op in COMPARISONS:
-            sides = [Span(self._wide(s.low), self._wide(s.high)) for s in (left, right)]
+            sides = [Span(self._wide(s.low), self._wide(s.high), s.loose) for s in (left, right)]
             self.coverage.compared(sides[0], sides[1], span)
         elif op in _CHOICES and left.exact and right.exact:
             self.coverage.chosen(left.low, right.low)
@@ -309,8 +323,7 @@ class IntervalBuilder(TracedBuilder):
         path.
         """
         of_ids = [isinstance(spread_of(operand), Span) for operand in operands]
-        data = spoiled or any(spread_of(operand) is UNKNOWN for operand in operands)
-        self.coverage.blind |= any(of_ids) and not data
+        self.coverage.blind |= any(of_ids)
         for operand in operands:
             spread = spread_of(operand)
             if isinstance(spread, Span):

@@ -16,6 +16,8 @@ class Span(Struct, frozen=True):
 
     low: Array
     high: Array
+    loose: bool = False
+    """What lies between the ends is not spread as in other programs whose ends are as far apart."""
 
     @property
     def exact(self) -> bool:
@@ -63,7 +65,8 @@ def _difference(left: Span, right: Span) -> Span:
 
 def _product(left: Span, right: Span) -> Span:
     ends = [signed(a) * signed(b) for a in (left.low, left.high) for b in (right.low, right.high)]
-    return Span(functools.reduce(np.minimum, ends), functools.reduce(np.maximum, ends))
+    loose = not (left.exact or right.exact)
+    return Span(functools.reduce(np.minimum, ends), functools.reduce(np.maximum, ends), loose)
 
 
 def _shifted(left: Span, right: Span) -> Span | None:
@@ -71,13 +74,18 @@ def _shifted(left: Span, right: Span) -> Span | None:
 
 
 def _halved(left: Span, right: Span) -> Span | None:
-    return Span(left.low >> right.low, left.high >> right.low) if right.exact else None
+    return _stepped(left.low >> right.low, left.high >> right.low) if right.exact else None
 
 
 def _quotient(left: Span, right: Span) -> Span | None:
     if not right.exact or np.any(right.low <= 0) or left.low.dtype.kind == "f":
         return None
-    return Span(towards_zero(left.low, right.low), towards_zero(left.high, right.low))
+    return _stepped(towards_zero(left.low, right.low), towards_zero(left.high, right.low))
+
+
+def _stepped(low: Array, high: Array) -> Span:
+    """Quotients: which lane begins the next one depends on the program."""
+    return Span(low, high, bool((low != high).any()))
 
 
 def _remainder(left: Span, right: Span) -> Span | None:
@@ -85,15 +93,18 @@ def _remainder(left: Span, right: Span) -> Span | None:
         return None
     inside = left.low // right.low == left.high // right.low
     low = np.where(inside, np.fmod(left.low, right.low), 0)
-    return Span(low, np.where(inside, np.fmod(left.high, right.low), right.low - 1))
+    high = np.where(inside, np.fmod(left.high, right.low), right.low - 1)
+    return Span(low, high, not bool(inside.all()))
 
 
 def _least(left: Span, right: Span) -> Span:
-    return Span(np.minimum(left.low, right.low), np.minimum(left.high, right.high))
+    loose = not (left.exact or right.exact)
+    return Span(np.minimum(left.low, right.low), np.minimum(left.high, right.high), loose)
 
 
 def _most(left: Span, right: Span) -> Span:
-    return Span(np.maximum(left.low, right.low), np.maximum(left.high, right.high))
+    loose = not (left.exact or right.exact)
+    return Span(np.maximum(left.low, right.low), np.maximum(left.high, right.high), loose)
 
 
 def _both(left: Span, right: Span) -> Span | None:

@@ -12,7 +12,6 @@ from functools import cached_property
 import torch
 from msgspec import Struct, structs
 
-from workbench.gate.correctness.cases import Case
 from workbench.gate.correctness.choices import Choice, as_right, choice_behind, in_falling_order
 from workbench.gate.correctness.choices import Operator as ChoiceOperator
 from workbench.gate.correctness.compare import (
@@ -32,7 +31,6 @@ from workbench.gate.correctness.layout import same_bits
 from workbench.gate.correctness.nest import Nest
 from workbench.gate.correctness.oracle import Oracle
 from workbench.gate.correctness.protocol import Measured
-from workbench.gate.correctness.values import FACTORS
 from workbench.problems.records import Selection
 
 _RUNS_AGAIN = 4
@@ -43,11 +41,12 @@ _EXACT_SHARE = 1 / 4
 integer is right or wrong by the last bit, so more is allowed for a kernel's order of summation."""
 
 
-_NEAR_ONE = 4 * 2.0**-23
-"""Rounding of an exp2 and a division near one on a GPU, in fp32 (ours)."""
+_NEAR_ONE = 8 * 2.0**-23
+"""Twice what an exp2 and a division near one may round on a GPU, in fp32 (ours)."""
 
-_NUDGES = 2
-"""Runs in fp64 on inputs perturbed by a spacing (ours)."""
+_NUDGES = 4
+"""Runs in fp64 on perturbed inputs, of two draws with either sign (ours): of two numbers that are
+nearly equal, one sign makes the other the larger."""
 
 
 class Kind(Enum):
@@ -65,6 +64,13 @@ class Kind(Enum):
     """They may be more than the reference can answer for: that is looked at before any verdict."""
 
 
+class Plain(Struct, frozen=True):
+    """Inputs before they were multiplied by a factor."""
+
+    inputs: list[torch.Tensor]
+    factor: float
+
+
 class Answered(Struct, frozen=True):
     """Inputs and answers of one call, as they were before anybody else saw them."""
 
@@ -73,8 +79,8 @@ class Answered(Struct, frozen=True):
     native: Answer
     gold: Answer
     kind: Kind = Kind.DRAWN
-    plain: list[torch.Tensor] | None = None
-    """Of a call on tiny inputs: those before they were made tiny."""
+    plain: Plain | None = None
+    """Of a call on shrunk inputs: those before."""
 
 
 class Comparison:
@@ -143,25 +149,25 @@ class Comparison:
         slack = self._slack(place, got, gold, native, Slack(excused=computed))
         return measure_equality(f"output {place}", got, native, slack.excused)
 
-    def _near_one(self, place: int, gold: torch.Tensor, plain: list[torch.Tensor]) -> float:
-        """What rounding of numbers near one may make of an answer to tiny inputs: of exp(x) - 1,
+    def _near_one(self, place: int, gold: torch.Tensor, plain: Plain) -> float:
+        """What rounding of numbers near one may make of an answer to small inputs: of exp(x) - 1,
         say, or 2 sigmoid(2x) - 1. Nothing where the reference only scales.
         """
-        native = self._oracle.native(self._case.nest, plain)
-        answer = self._oracle.gold(self._case.nest, plain, native)
+        native = self._oracle.native(self._case.nest, plain.inputs)
+        answer = self._oracle.gold(self._case.nest, plain.inputs, native)
         usual = self._arranged(answer.outputs)[place]
         if not (gold.is_floating_point() and usual.shape == gold.shape):
             return 0.0
         finite = torch.isfinite(usual) & torch.isfinite(gold)
         gold, usual = gold[finite], usual[finite]
-        if not usual.numel() or scaled(gold, usual, FACTORS[Case.TINY]):
+        if not usual.numel() or scaled(gold, usual, plain.factor):
             return 0.0
         return _NEAR_ONE / 4 * root_mean_square(usual)  # of which 4 are allowed
 
     def _response(
         self, place: int, gold: torch.Tensor, native: torch.Tensor, known: Slack
     ) -> Slack:
-        """What inputs that are a spacing off make of the answer, C times; nothing is compared where
+        """What inputs that are C spacings off make of the answer, twice; nothing is compared where
         the reference is not a measure: it is not finite, or its own error is larger than that.
 
         A kernel whose error is that of inputs so near is backward stable (Higham, Accuracy and
@@ -172,7 +178,8 @@ class Comparison:
             return Slack(nothing=True)
         rule, excused, apart = self._rule(native.dtype), known.excused, 0.0
         for turn in range(_NUDGES):
-            inputs = nudged(self._case.inputs, rule.eps, turn)
+            size = rule.factor * rule.eps * (-1) ** turn
+            inputs = nudged(self._case.inputs, size, turn // 2)
             again = self._oracle.gold(self._case.nest, inputs, self._case.native)
             other = self._arranged(again.outputs)[place]
             if not native.is_floating_point():
@@ -180,7 +187,7 @@ class Comparison:
                 excused = flips if excused is None else excused | flips
             else:
                 apart = max(apart, float((other.double() - gold.double()).abs().max()))
-        slack = Slack(excused=excused, spread=rule.factor / 4 * apart)  # of which 4 are allowed
+        slack = Slack(excused=excused, spread=apart / 2)  # of which 4 are allowed
         ideal = gold.to(native.dtype)
         own = measure("", native, gold, ideal, rule, slack)
         if native.is_floating_point() and not own.right:

@@ -17,6 +17,7 @@ Algorithms for Computing the Sample Variance, 1983)."""
 FACTORS = {
     Case.LARGE: 64.0,
     Case.TINY: 2.0**-20,
+    Case.SMALL: 2.0**-7,
     Case.HUGE: 2.0**14,
     Case.VAST: 2.0**40,
     Case.NEGATED: -1.0,
@@ -33,6 +34,10 @@ OFFSET = 0.6
 grows with it, what a difference of squares loses with its square."""
 OCTAVES = 4.0
 """From one end of a dimension to the other (ours)."""
+STEEPNESS = 16.0
+"""The same where rows fall alone: blocks down to 1e-5 of the largest still count (ours)."""
+ABOVE = 13.0
+"""A hundred numbers so far below one are seven bounds of their exponential sum in fp32 (ours)."""
 
 
 def apply_case(
@@ -89,21 +94,51 @@ def _change(case: Case, x: torch.Tensor, generator: torch.Generator) -> None:
 
 
 def _strain(case: Case, x: torch.Tensor, turn: int) -> None:
-    """Put a private tensor on an offset, or let it grow or fade; `turn` counts tensors."""
+    """Put a private tensor on an offset, raise some of its numbers, or let it grow or fade; `turn`
+    counts tensors.
+    """
     flat, sign = window(x), 1.0 if turn % 2 == 0 else -1.0
     if not x.numel():
         return
     if case in (Case.BELOW, Case.APART):
         _store(flat, flat.double() + (sign if case is Case.APART else -1.0) * _offset(flat))
         return
-    place = flat if _shared(x) else x
+    place = flat if _shared(x) or not x.dim() else x
+    match case:
+        case Case.PEAKED:
+            _raise_ends(place)
+        case Case.PLATEAU:
+            _store(place, 0.25 * place.double())
+            middle = place[..., place.shape[-1] // 2]
+            _store(middle, middle.double() + ABOVE)
+        case Case.STEEP:
+            _store(place, place.double() * _slope(place, -1, STEEPNESS).flip(-1))
+        case Case.GROWING | Case.FADING:
+            _grow(case, place, sign)
+
+
+def _grow(case: Case, place: torch.Tensor, sign: float) -> None:
+    """Magnitudes from a quarter to four times along each of the last two dimensions, or back."""
     sizes = place.double().abs() * (sign if case is Case.GROWING else 1.0)
     for dim in range(max(place.dim() - 2, 0), place.dim()):
-        octaves = torch.linspace(-OCTAVES / 2, OCTAVES / 2, place.shape[dim], dtype=torch.float64)
-        octaves = octaves if case is Case.GROWING else octaves.flip(0)
-        along = [-1 if other == dim else 1 for other in range(place.dim())]
-        sizes *= (2.0**octaves).to(x.device).reshape(along)
+        slope = _slope(place, dim, OCTAVES)
+        sizes *= slope if case is Case.GROWING else slope.flip(dim)
     _store(place, sizes)
+
+
+def _slope(x: torch.Tensor, dim: int, octaves: float) -> torch.Tensor:
+    """Factors that grow by so many octaves along a dimension, around 1."""
+    steps = torch.linspace(-octaves / 2, octaves / 2, x.shape[dim], dtype=torch.float64)
+    along = [1] * x.dim()
+    along[dim] = -1
+    return (2.0**steps).to(x.device).reshape(along)
+
+
+def _raise_ends(x: torch.Tensor) -> None:
+    """Add `OUTLIER` to the first number of a row and to the last of the next one, by turns."""
+    rows = x[None] if x.dim() == 1 else x
+    for ends in (rows[..., 0::2, 0], rows[..., 1::2, -1]):
+        _store(ends, ends.double() + OUTLIER)
 
 
 def _put_in_order(x: torch.Tensor, flat: torch.Tensor, *, falling: bool) -> None:

@@ -51,6 +51,10 @@ def crowded(found: Finding) -> Finding:
     return structs.replace(found, code=code, says=says, blame=Blame.MACHINE)
 
 
+_GROSS = 256.0
+"""Bounds: of 64 spacings each, in fp32 (ours)."""
+
+
 def in_domain(wrong: Wrong) -> bool:
     """Whether a wrong call counts that is made on numbers of another kind than the problem draws.
 
@@ -63,6 +67,17 @@ def in_domain(wrong: Wrong) -> bool:
     answers = (found.evidence.get("gold"), found.evidence.get("native"))
     finite = all(isinstance(answer, float) for answer in answers)
     return finite and found.code != "correctness.low-variance-error"
+
+
+def gross(wrong: Wrong) -> bool:
+    """Whether an error is larger than what a book's algorithm makes of one number that lies far
+    out, such as a variance of numbers less the first one: a spacing for each number of a row.
+    """
+    found = wrong.findings[0]
+    ratio = found.evidence.get("ratio")
+    if found.code != "correctness.error-above-bound" or not isinstance(ratio, float):
+        return True
+    return not 0 < ratio <= _GROSS
 
 
 def special(wrong: Wrong) -> Finding:

@@ -44,11 +44,12 @@ def affordable(traced: Traced | Finding | None) -> int:
 
 
 def whole_look(first: FullLook, of: Look, asked: TraceRequest) -> FullLook | None:
-    """A look at every program where a sample did not tell of every output, and that takes seconds.
+    """A look at every program where a sample did not tell of every output or of every path, and
+    that takes seconds.
 
     A sum of what all programs add cannot be told from a part of it. None where it is not worth it.
     """
-    told = isinstance(first.traced, Traced) and first.traced.compared
+    told = isinstance(first.traced, Traced) and first.traced.compared and _followed(first)
     guilty = any(finding.blame is Blame.CANDIDATE for finding in first.findings)
     if told or guilty or not affordable(first.traced):
         return None
@@ -60,6 +61,11 @@ def whole_look(first: FullLook, of: Look, asked: TraceRequest) -> FullLook | Non
         traced = structs.replace(first.traced, compared=whole.traced.compared)
         return structs.replace(whole, traced=traced)
     return whole
+
+
+def _followed(look: FullLook) -> bool:
+    """Whether programs that ran stand for all of them, as far as anything shows."""
+    return not look.evidence.get("blind") and look.evidence.get("stood_for") == 1.0
 
 
 def whole_numbers(full: ShapeReport) -> bool:

@@ -133,6 +133,9 @@ def test_the_same_machine_code_is_named_after_the_first_that_had_it() -> None:
     assert same_as(new, [later, first, new]) is first
     assert same_as(RungResult(sha256="a", rung="static", passed=True), [first]) is first
     assert same_as(new, [new]) is None
+    # Work that is not known is nobody's work.
+    unknown = [RungResult(sha256=text, rung="static", passed=True) for text in "de"]
+    assert same_as(unknown[0], [unknown[1], first]) is None
 
 
 @pytest.mark.parametrize(

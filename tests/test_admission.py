@@ -10,6 +10,7 @@ from workbench.bench.leaps import Ground, leap, ordered
 from workbench.bench.roundtrip import WITHOUT, stripped
 from workbench.engine.chances import Chance, Finder, chance_of, ground_named, nearest
 from workbench.engine.grounds import ground_of
+from workbench.engine.sessions import import_file
 from workbench.engine.trials import Where
 from workbench.engine.verifying import Standing, verify_card
 from workbench.errors import WorkbenchError
@@ -271,7 +272,9 @@ def test_what_a_card_requires_is_tried_with_it_where_its_provider_is_at_hand():
     assert alone_.source != with_.source
 
 
-def test_a_trial_whose_lineage_is_not_here_is_not_counted_as_holding(tmp_path):
+def test_a_trial_that_cannot_be_repeated_here_is_told_and_hides_no_other(tmp_path):
+    shipped = Path(__file__).parent.parent / "sessions" / "gdn-lineage.bundle"
+    import_file(shipped, tmp_path, "")
     trial = Admission(
         target="v1 of gone on cpu",
         held_out=False,
@@ -280,7 +283,16 @@ def test_a_trial_whose_lineage_is_not_here_is_not_counted_as_holding(tmp_path):
         session="gone",
         commit="abc",
     )
-    tried = structs.replace(LOOKS, card=structs.replace(LOOKS.card, admission=(trial,)))
-    (claim,) = verify_card(tried, Where(device="cpu", target="", sessions=tmp_path), print)
-    assert claim.standing is Standing.NOT_CHECKED
-    assert "gone is not here" in claim.says
+    trials = (
+        trial,
+        structs.replace(trial, target="gelu/gone on cpu", held_out=True),
+        structs.replace(trial, target="v1 of gdn-lineage on cpu", session="gdn-lineage"),
+    )
+    tried = structs.replace(LOOKS, card=structs.replace(LOOKS.card, admission=trials))
+    claims = list(verify_card(tried, Where(device="cpu", target="", sessions=tmp_path), print))
+    assert {one.standing for one in claims} == {Standing.NOT_CHECKED}
+    assert [one.says.partition(": ")[2] for one in claims] == [
+        "the lineage gone is not here",
+        "gelu ships no kernel 'gone'",
+        "the lineage gdn-lineage that is here has no step abc of this card",
+    ]

@@ -11,6 +11,7 @@ from workbench.lineage.induce import Induced, card_text, induce
 from workbench.lineage.instances import by_mechanism, instances
 from workbench.session.bundle import recorded
 from workbench.skills.card import read_card
+from workbench.skills.writing import write_whole
 
 
 def induced_from(places: Sequence[Path], beside: Sequence[Path] = ()) -> list[Induced]:
@@ -36,19 +37,12 @@ def save(found: Induced, folder: Path, *, renew: bool = False) -> Path:
     card = found.card
     if renew and path.exists():
         card = structs.replace(card, admission=read_card(path).card.admission)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with path.open("w" if renew else "x", encoding="utf-8") as file:
-            file.write(card_text(card))
-    except FileExistsError as fault:
+    elif path.exists():
         raise WorkbenchError(
             f"there is a card {card.id} already",
             where=str(path),
             todo="`--renew` writes it again and keeps its trials; or write to another folder "
             "with --out",
-        ) from fault
-    except OSError as fault:
-        raise WorkbenchError(
-            f"the card cannot be written: {fault.strerror}", where=str(path)
-        ) from fault
+        )
+    write_whole(path, card_text(card))
     return path

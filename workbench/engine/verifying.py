@@ -12,6 +12,7 @@ from workbench.engine.events import AnyEvent
 from workbench.engine.roundtrips import roundtrips
 from workbench.engine.trials import Tell, Trial, Where
 from workbench.engine.workplace import SessionWorkplace
+from workbench.errors import WorkbenchError
 from workbench.gate.candidate import candidate_of
 from workbench.gate.records import GateReport, Outcome, Stage, Verdict
 from workbench.measure.records import Kind, Speed, Time
@@ -69,12 +70,13 @@ def verify_card(skill: Skill, where: Where, tell: Tell) -> Iterator[Claim]:
     """Every admission trial of a card repeated, and compared with what the card's file says.
 
     A held-out trial leaves a session, as it did; a roundtrip needs its lineage among the sessions.
-    Raises WorkbenchError where a problem or the device cannot be used.
+    A trial whose problem, lineage or device cannot be used is not checked, and the others are.
     """
     for number, trial in enumerate(skill.card.admission, start=1):
-        again = _again(skill, trial, where, tell)
-        if again is None:
-            says = f"{trial.target}: the lineage {trial.session} is not here"
+        try:
+            again = _again(skill, trial, where, tell)
+        except WorkbenchError as fault:
+            says = f"{trial.target}: {fault.what}{f' ({fault.where})' if fault.where else ''}"
             yield Claim(number=number, what="trial", standing=Standing.NOT_CHECKED, says=says)
             continue
         now = again.admission
@@ -86,16 +88,20 @@ def verify_card(skill: Skill, where: Where, tell: Tell) -> Iterator[Claim]:
         yield Claim(number=number, what="trial", standing=standing, says=says)
 
 
-def _again(skill: Skill, trial: Admission, where: Where, tell: Tell) -> Trial | None:
-    """Repeat a trial; None if its lineage is not here."""
+def _again(skill: Skill, trial: Admission, where: Where, tell: Tell) -> Trial:
+    """Repeat a trial. Raises WorkbenchError where what it needs is not here."""
     if trial.held_out:
         ground = ground_named(trial.target.partition(" on ")[0], where.providers)
         return held_out(skill, ground, where, tell, trial.together)
     lineage = where.sessions / trial.session
     if not lineage.is_dir():
-        return None
-    made = roundtrips(skill, lineage, tell, where.usd)
-    return next((one for one in made if one.admission.commit == trial.commit), None)
+        raise WorkbenchError(f"the lineage {trial.session} is not here")
+    for one in roundtrips(skill, lineage, tell, where.usd):
+        if one.admission.commit == trial.commit:
+            return one
+    raise WorkbenchError(
+        f"the lineage {trial.session} that is here has no step {trial.commit[:9]} of this card"
+    )
 
 
 def _kind(target: str) -> str:

@@ -165,7 +165,7 @@ def add_evidence(
     evidence, admission = (*card.evidence, *new), (*card.admission, *fresh)
     wanted = structs.replace(card, evidence=evidence, admission=admission)
     _check_appended(text, wanted, path)
-    _replace(goal, text)
+    write_whole(goal, text)
     return done
 
 
@@ -212,7 +212,7 @@ def add_risks(
     text = "".join(blocks)
     text += ("" if text.endswith("\n") else "\n") + "".join(f"\n{_table('risk', r)}" for r in fresh)
     parse_card(text, path)
-    _replace(goal, text)
+    write_whole(goal, text)
     return changed + len(fresh)
 
 
@@ -234,7 +234,11 @@ def _table(name: str, record: EvidenceRow | Admission | Risk) -> str:
     return f"[[{name}]]\n{tomli_w.dumps(kept)}"
 
 
-def _replace(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
+    """Put a card's text in place at once, so that a kill leaves the old one or the new one.
+
+    Raises WorkbenchError where it cannot be written.
+    """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -85,4 +85,4 @@ def cache_home() -> Path:
 
 def runtime_home() -> Path:
     """Folder of sockets. Short, because a Unix socket's path may not exceed 107 bytes."""
-    return (_named("XDG_RUNTIME_DIR") or Path("/tmp")) / f"workbench-{os.getuid()}"  # noqa: S108
+    return (_named("XDG_RUNTIME_DIR") or Path("/tmp")) / f"workbench-{os.getuid()}"  # noqa: S108 -- a socket needs a short path

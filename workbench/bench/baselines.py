@@ -38,7 +38,7 @@ def measure_baselines(
         for problem in problems:
             yield baselines_of(
                 problem,
-                lambda problem=problem: inspect_problem(problem, workshop),  # type: ignore[misc]
+                lambda problem=problem: inspect_problem(problem, workshop),  # type: ignore[misc]  # triton is untyped
                 index,
                 workshop,
                 anew=anew,

@@ -195,10 +195,10 @@ def _unjudged(trial: Trial, fault: WorkbenchError) -> Trial:
 
 def _later(
     candidate: Candidate,  # noqa: ARG001 -- the timer's form
-    parent: Candidate | None,  # noqa: ARG001
+    parent: Candidate | None,  # noqa: ARG001 -- a timer's signature
     *,
-    seed: bytes,  # noqa: ARG001
-    listen: Listen,  # noqa: ARG001
+    seed: bytes,  # noqa: ARG001 -- a timer's signature
+    listen: Listen,  # noqa: ARG001 -- a timer's signature
 ) -> Profiled:
     """A timer that postpones the pairs until the GPU is free."""
     says = "right; its pairs come when the GPU is free"

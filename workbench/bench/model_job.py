@@ -48,7 +48,7 @@ class _Desk:
 def ready(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Draw and answer."""
     bench.state["desk"] = _Desk(reference_of(bench), decode(request, Ready).seed)
@@ -58,7 +58,7 @@ def ready(
 def load(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Answer `Load` with `Compared`."""
     message, desk = decode(request, Load), _desk(bench)
@@ -83,7 +83,7 @@ def load(
 def time_it(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Answer `TimeIt` with `Times`."""
     desk = _desk(bench)

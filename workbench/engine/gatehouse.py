@@ -365,10 +365,10 @@ def price_of_look(file: LadderFile, *, measures: bool) -> Cost | None:
 
 def _not_timed(
     candidate: Candidate,  # noqa: ARG001 -- a `Timer`
-    parent: Candidate | None,  # noqa: ARG001
+    parent: Candidate | None,  # noqa: ARG001 -- a timer's signature
     *,
-    seed: bytes,  # noqa: ARG001
-    listen: profile.Listen,  # noqa: ARG001
+    seed: bytes,  # noqa: ARG001 -- a timer's signature
+    listen: profile.Listen,  # noqa: ARG001 -- a timer's signature
 ) -> profile.Profiled:
     """A `Timer` for a kernel whose speed is known: it measures nothing."""
     says = "its speed is known"

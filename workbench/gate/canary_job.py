@@ -21,8 +21,8 @@ _SIDE = 256
 
 def run_canary(
     bench: JobContext,
-    request: dict[str, Any],  # noqa: ARG001  # a job's shape
-    blobs: list[Blob],  # noqa: ARG001
+    request: dict[str, Any],  # noqa: ARG001 -- a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Fill and add up 64 MB, multiply two known matrices (gate protocol, section 10)."""
     began = time.perf_counter()

@@ -40,7 +40,7 @@ def start_device(device: str, limits: Limits) -> str:
 def cap(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Job: what torch's allocator may take from now on, bytes."""
     _cap(bench.device, int(request["bytes"]))
@@ -49,8 +49,8 @@ def cap(
 
 def close_shared_memory(
     bench: JobContext,
-    request: dict[str, Any],  # noqa: ARG001  # a job's shape
-    blobs: list[Blob],  # noqa: ARG001
+    request: dict[str, Any],  # noqa: ARG001 -- a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Job: this worker makes no more files in /dev/shm; `ok`, and in words what holds or why not.
 

@@ -46,7 +46,7 @@ class GpuMemory:
             import pynvml
 
             pynvml.nvmlInit()
-        except Exception as fault:  # noqa: BLE001 - no package, library or driver: all the same here
+        except Exception as fault:  # noqa: BLE001 -- no package, library or driver: all the same here
             self.fault = f"NVML does not start: {fault}"
             return
         self._nvml = pynvml
@@ -89,7 +89,7 @@ class GpuMemory:
                 nvml.nvmlShutdown()
 
 
-def _found(nvml: Any, visible: str) -> object:  # noqa: ANN401 - an untyped module
+def _found(nvml: Any, visible: str) -> object:  # noqa: ANN401 -- an untyped module
     if visible.isdigit():
         return nvml.nvmlDeviceGetHandleByIndex(int(visible))
     for index in range(nvml.nvmlDeviceGetCount()):

@@ -102,7 +102,7 @@ def devices(*, gpu: bool, shared_memory: bool) -> list[Path]:
     if gpu:
         nodes += sorted(Path("/dev").glob("nvidia*"))
     if shared_memory:
-        nodes.append(Path("/dev/shm"))  # noqa: S108 - torch keeps the counters of CUDA IPC there
+        nodes.append(Path("/dev/shm"))  # noqa: S108 -- torch keeps the counters of CUDA IPC there
     return nodes
 
 
@@ -123,7 +123,7 @@ def common_grants(
     if gpu:
         allowed.append((Path("/proc/self/task"), READ | Right.WRITE_FILE))
     if shared_memory:
-        allowed.append((Path("/dev/shm"), OWN))  # noqa: S108 - see `devices`
+        allowed.append((Path("/dev/shm"), OWN))  # noqa: S108 -- see `devices`
     return allowed
 
 

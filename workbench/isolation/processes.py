@@ -121,7 +121,7 @@ def unlinked_bytes(pids: list[int]) -> int:
         with contextlib.suppress(OSError):
             for descriptor in os.scandir(_PROC / str(pid) / "fd"):
                 with contextlib.suppress(OSError):
-                    state = os.stat(descriptor.path)  # noqa: PTH116 - hot: no Path per file
+                    state = os.stat(descriptor.path)  # noqa: PTH116 -- hot: no Path per file
                     if state.st_nlink == 0:
                         sizes[state.st_dev, state.st_ino] = state.st_blocks * 512
     return sum(sizes.values())

@@ -44,7 +44,7 @@ class ScratchRoot:
                     os.close(lock)
             self.path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=base))
             held = _try_lock(self.path / ".lock")
-        assert held is not None, "nobody else knows a folder made this moment"  # noqa: S101
+        assert held is not None, "nobody else knows a folder made this moment"  # noqa: S101 -- for the type checker
         self._lock = held
 
     def folder(self, name: str) -> Path:
@@ -135,7 +135,7 @@ def remove_tree(folder: Path) -> None:
             entries = list(found)
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):
-                os.unlink(entry.path)  # noqa: PTH108 - a hostile folder holds many
+                os.unlink(entry.path)  # noqa: PTH108 -- a hostile folder holds many
                 continue
             inner = Path(entry.path)
             inner.chmod(0o700)

@@ -49,7 +49,7 @@ def _answer(
     try:
         body, blobs = _job(call.job)(bench, call.body, list(cut(call.blobs, memoryview(data))))
         return frame(turn, Answer(body=body, blobs=heads(blobs)), blobs)
-    except BaseException as fault:  # noqa: BLE001 - a candidate may raise SystemExit to look done
+    except BaseException as fault:  # noqa: BLE001 -- a candidate may raise SystemExit to look done
         return frame(turn, _failure(fault, bench.scratch))
 
 
@@ -82,7 +82,7 @@ def _text(make: Callable[[], Any]) -> str:
     """Text of a foreign exception, whose `__str__` may itself raise or return no text."""
     try:
         return str(make()).encode("utf-8", "replace").decode()
-    except Exception as fault:  # noqa: BLE001 - whatever it is, the failure must still be reported
+    except Exception as fault:  # noqa: BLE001 -- whatever it is, the failure must still be reported
         return f"<unprintable: {type(fault).__name__}>"
 
 

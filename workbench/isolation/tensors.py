@@ -78,7 +78,7 @@ def _span(host: torch.Tensor) -> torch.Tensor:
 def _shared(tensor: torch.Tensor) -> Blob:
     if not tensor.is_cuda:
         raise WireFault("only CUDA tensors can be shared")
-    _, handle, size, offset, ref, ref_offset, event, sync = tensor.untyped_storage()._share_cuda_()  # type: ignore[no-untyped-call]
+    _, handle, size, offset, ref, ref_offset, event, sync = tensor.untyped_storage()._share_cuda_()  # type: ignore[no-untyped-call]  # torch does not type it
     shared = IpcHandle(
         handle=handle,
         storage_bytes=size,
@@ -107,7 +107,7 @@ def _opened(blob: Blob, dtype: torch.dtype) -> torch.Tensor:
     if shared.element_offset * item + blob.span_bytes() > shared.storage_bytes:
         raise WireFault("a shared tensor that reaches past its storage")
     torch.cuda.init()  # type: ignore[no-untyped-call] # untyped in torch
-    storage = torch.UntypedStorage._new_shared_cuda(  # noqa: SLF001 - torch's own door for IPC
+    storage = torch.UntypedStorage._new_shared_cuda(  # noqa: SLF001 -- torch's own door for IPC
         torch.cuda.current_device(),
         shared.handle,
         shared.storage_bytes,

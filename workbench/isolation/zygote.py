@@ -127,7 +127,7 @@ def _bear(door: socket.socket, birth: _Birth) -> int:
         door.close()
         os.dup2(birth.err, 2)
         _keep(birth, uid, gid)
-    except BaseException:  # noqa: BLE001 - the process ends here, and says why on its stderr
+    except BaseException:  # noqa: BLE001 -- the process ends here, and says why on its stderr
         traceback.print_exc()
     os._exit(_FAILED)
 
@@ -199,7 +199,7 @@ def _limit(limits: Limits, spaces: int) -> None:
         ceiling = resource.getrlimit(what)[1]
         if ceiling != resource.RLIM_INFINITY:
             # The machine's own limit may be lower; a limit can only be tightened.
-            soft, hard = min(soft, ceiling), min(hard, ceiling)  # noqa: PLW2901 - both are bounds
+            soft, hard = min(soft, ceiling), min(hard, ceiling)  # noqa: PLW2901 -- both are bounds
         resource.setrlimit(what, (soft, hard))
 
 

@@ -123,5 +123,5 @@ def _offset(value: Untyped) -> int:
     tensor = value if isinstance(value, torch.Tensor) else getattr(value, "base", None)
     if not isinstance(tensor, torch.Tensor):
         return 0
-    with torch._C.DisableTorchFunction():  # noqa: SLF001 - past the stand-in's own mode
+    with torch._C.DisableTorchFunction():  # noqa: SLF001 -- past the stand-in's own mode
         return int(tensor.storage_offset()) * tensor.element_size()

@@ -232,7 +232,7 @@ def tracing(settings: TraceSettings = _EVERYTHING) -> Iterator[Trace]:
 @contextlib.contextmanager
 def _host_modes_off() -> Iterator[None]:
     """Suspend the host code's torch modes while a kernel runs."""
-    with torch._C.DisableTorchFunction(), _disable_current_modes():  # noqa: SLF001
+    with torch._C.DisableTorchFunction(), _disable_current_modes():  # noqa: SLF001 -- torch has no public name for it
         yield
 
 

@@ -65,11 +65,11 @@ class Converter:
             return self._descriptor(name, value)
         if isinstance(value, torch.Tensor | TensorWrapper):
             return self._pointer(name, value)
-        return triton_interpreter._implicit_cvt(value)  # noqa: SLF001
+        return triton_interpreter._implicit_cvt(value)  # noqa: SLF001 -- triton has no public name for it
 
     def _pointer(self, name: str, value: Untyped) -> Untyped:
         tensor = value.base if isinstance(value, TensorWrapper) else value
-        with torch._C.DisableTorchFunction():  # noqa: SLF001
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 -- torch has no public name for it
             if tensor.device.type != "cpu":
                 raise WorkbenchError(
                     f"{name} is on {tensor.device}: only CPU tensors are interpreted"
@@ -81,7 +81,7 @@ class Converter:
         return tl.tensor(TensorHandle(address, kind), kind)
 
     def _descriptor(self, name: str, value: Untyped) -> Untyped:
-        convert = triton_interpreter._implicit_cvt  # noqa: SLF001
+        convert = triton_interpreter._implicit_cvt  # noqa: SLF001 -- triton has no public name for it
         strides = [convert(s) for s in value.strides[:-1]] + [tl.constexpr(1)]
         descriptor = triton_interpreter.interpreter_semantic.make_tensor_descriptor(
             base=self._pointer(name, value.base),
@@ -95,5 +95,5 @@ class Converter:
         return descriptor
 
 
-def _scalar(value: Any, kind: Untyped) -> Untyped:  # noqa: ANN401 - a numpy scalar
+def _scalar(value: Any, kind: Untyped) -> Untyped:  # noqa: ANN401 -- a numpy scalar
     return tl.tensor(TensorHandle(np.array([value]), kind), kind)

@@ -82,7 +82,7 @@ def _loaded(handle: object) -> bool:
     return bool(getattr(handle, "loaded", False))
 
 
-def _passed_on(made: Any, operands: Untyped) -> Any:  # noqa: ANN401 - whatever was made
+def _passed_on(made: Any, operands: Untyped) -> Any:  # noqa: ANN401 -- whatever was made
     if isinstance(made, TensorHandle):
         if any(map(_loaded, operands)):
             made.loaded = True

@@ -31,7 +31,7 @@ _SHIFTS = (np.left_shift, np.right_shift)
 _PIPES = {"fp16": "float16", "bf16": "bfloat16", "fp64": "float64", "int8": "int8"}
 
 
-class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
+class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]  # triton is untyped
     """Triton's interpreter builder, instrumented with the launch's `watch`.
 
     bfloat16 is held as bit patterns and computed in float32, rounded after every operation, as the
@@ -137,7 +137,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         """NaN gives the lower bound unless the kernel asks to propagate it."""
         self.watch.vector(2 * arg.data.size)
         value, least, most = (_float_of(h) for h in (arg, low, high))
-        if propagate == triton_interpreter._ir.PROPAGATE_NAN.NONE:  # noqa: SLF001
+        if propagate == triton_interpreter._ir.PROPAGATE_NAN.NONE:  # noqa: SLF001 -- triton has no public name for it
             clamped = np.fmin(np.fmax(value, least), most)
         else:
             clamped = np.clip(value, least, most)
@@ -172,7 +172,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         self, src: TensorHandle, dst_type: Untyped, rounding_mode: Untyped
     ) -> TensorHandle:
         """A conversion between float types with its rounding mode."""
-        toward_zero = getattr(triton_interpreter._ir.ROUNDING_MODE, "RTZ", None)  # noqa: SLF001
+        toward_zero = getattr(triton_interpreter._ir.ROUNDING_MODE, "RTZ", None)  # noqa: SLF001 -- triton has no public name for it
         if rounding_mode is not None and rounding_mode == toward_zero:
             return self._converted(
                 src, dst_type, numbers.narrow_toward_zero, numbers.half_toward_zero
@@ -193,7 +193,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
             return TensorHandle(narrow(data), kind)
         if kind == tl.float16 and half is not None:
             return TensorHandle(half(data), kind)
-        dtype = triton_interpreter._get_np_dtype(kind)  # noqa: SLF001
+        dtype = triton_interpreter._get_np_dtype(kind)  # noqa: SLF001 -- triton has no public name for it
         if data.dtype.kind == "f" and dtype.kind in "iu":
             return TensorHandle(numbers.to_integer(data, dtype), kind)
         return TensorHandle(data.astype(dtype), kind)
@@ -271,7 +271,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
             )
         self.watch.special(args[0].data.size)
         self.watch.vector(10 * args[0].data.size)
-        dtype = triton_interpreter._get_np_dtype(kind)  # noqa: SLF001
+        dtype = triton_interpreter._get_np_dtype(kind)  # noqa: SLF001 -- triton has no public name for it
         return TensorHandle(
             np.asarray(function(*(a.data for a in args))).astype(dtype), kind.scalar
         )
@@ -290,7 +290,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         if self.watch.probing:
             self.watch.begins(ptrs, lit)
             kind = ptrs.get_element_ty()
-            dtype = triton_interpreter._get_np_dtype(kind)  # noqa: SLF001
+            dtype = triton_interpreter._get_np_dtype(kind)  # noqa: SLF001 -- triton has no public name for it
             return TensorHandle(np.zeros(ptrs.data.shape, dtype=dtype), kind)
         allowed = TensorHandle(self.watch.access("load", ptrs, lit), tl.int1)
         return super().create_masked_load(ptrs, allowed, other, *rest, **named)
@@ -314,7 +314,7 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]
         kind = val.dtype.scalar
         if kind != tl.bfloat16:
             return super().create_atomic_rmw(op, ptr, val, TensorHandle(allowed, tl.int1), *rest)
-        if op != triton_interpreter._ir.ATOMIC_OP.FADD:  # noqa: SLF001
+        if op != triton_interpreter._ir.ATOMIC_OP.FADD:  # noqa: SLF001 -- triton has no public name for it
             raise CannotJudge(
                 f"bfloat16 atomics but add ({op})", kernel=self.watch.kernel, line=candidate_line()
             )
@@ -373,7 +373,7 @@ def _handle(values: Array, kind: Untyped) -> TensorHandle:
 
 def _fitted(values: Array, kind: Untyped) -> Array:
     """The result in the type's own width, which numpy's promotion may have widened."""
-    dtype = triton_interpreter._get_np_dtype(kind)  # noqa: SLF001
+    dtype = triton_interpreter._get_np_dtype(kind)  # noqa: SLF001 -- triton has no public name for it
     return values if values.dtype.itemsize <= dtype.itemsize else values.astype(dtype)
 
 

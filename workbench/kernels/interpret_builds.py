@@ -50,7 +50,7 @@ class CompiledAhead:
     def __getitem__(self, grid: Untyped) -> Callable[..., None]:
         """What launches it: all parameters by position, constants included."""
 
-        def launch(*args: Any) -> None:  # noqa: ANN401 - whatever the kernel takes
+        def launch(*args: Any) -> None:  # noqa: ANN401 -- whatever the kernel takes
             given, _ = described(self._kernel.fn, args, {})
             if not fits(self._build.arguments, given):
                 what = "a compiled kernel launched on arguments that it was not compiled for"

@@ -45,7 +45,7 @@ def language(launch: Launch, builds: Sequence[Build] = ()) -> Iterator[None]:
     launch, and `builds` answer host code that compiles ahead.
     """
     interpreter = triton_interpreter
-    scope = interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))  # noqa: SLF001
+    scope = interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))  # noqa: SLF001 -- triton has no public name for it
     builder, semantic = interpreter.interpreter_builder, interpreter.interpreter_semantic
     try:
         scope.set_attr(builder, "__class__", TracedBuilder)
@@ -53,7 +53,7 @@ def language(launch: Launch, builds: Sequence[Build] = ()) -> Iterator[None]:
         scope.set_attr(semantic, "__class__", TracedSemantic)
         scope.set_attr(interpreter.FunctionRewriter, "ast_transformer", KernelRewriter())
         scope.set_attr(interpreter.InterpretedFunction, "rewritten_fn", _rewritten)
-        rewrite = interpreter.FunctionRewriter._compile_and_exec  # noqa: SLF001
+        rewrite = interpreter.FunctionRewriter._compile_and_exec  # noqa: SLF001 -- triton has no public name for it
         scope.set_attr(interpreter.FunctionRewriter, "_compile_and_exec", _with_closure(rewrite))
         scope.set_attr(interpreter.InterpretedFunction, "__call__", _call_device_function)
         scope.set_attr(interpreter, "InterpretedFunction", _Kernel)
@@ -67,7 +67,7 @@ def language(launch: Launch, builds: Sequence[Build] = ()) -> Iterator[None]:
             scope.set_attr(module, "static_range", _static_range)
             interpret_hints.patch(scope, module)
         scope.set_attr(tl.core.tensor, "__index__", _whole_number)
-        scope.set_attr(interpreter, "_get_np_dtype", _numpy_types(interpreter._get_np_dtype))  # noqa: SLF001
+        scope.set_attr(interpreter, "_get_np_dtype", _numpy_types(interpreter._get_np_dtype))  # noqa: SLF001 -- triton has no public name for it
         _patch_constants(scope)
         _patch_types(scope)
         interpret_reduce.patch(scope)
@@ -91,7 +91,7 @@ def _call_device_function(function: Untyped, *args: Untyped, **named: Untyped) -
     return function.rewrite()(*args, **named)
 
 
-class _Kernel(triton_interpreter.InterpretedFunction):  # type: ignore[misc]
+class _Kernel(triton_interpreter.InterpretedFunction):  # type: ignore[misc]  # triton is untyped
     """What `triton.jit` returns: shows a candidate the attributes of a compiled kernel."""
 
     builds: Sequence[Build] = ()
@@ -99,7 +99,7 @@ class _Kernel(triton_interpreter.InterpretedFunction):  # type: ignore[misc]
 
     @property  # type: ignore[misc]  # it cannot be set
     def __class__(self) -> type:
-        caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001 - no public walk up
+        caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001 -- no public walk up
         return type(self) if is_library(caller) else JITFunction
 
     def __repr__(self) -> str:
@@ -107,10 +107,10 @@ class _Kernel(triton_interpreter.InterpretedFunction):  # type: ignore[misc]
 
     def run(
         self,
-        *args: Any,  # noqa: ANN401 - whatever the kernel takes
+        *args: Any,  # noqa: ANN401 -- whatever the kernel takes
         grid: Untyped,
         warmup: bool,
-        **named: Any,  # noqa: ANN401 - the same
+        **named: Any,  # noqa: ANN401 -- the same
     ) -> CompiledAhead | None:
         """Launch, or answer with the compiled kernel: nothing is compiled here."""
         if warmup:
@@ -139,7 +139,7 @@ def _with_closure(compile_and_exec: Untyped) -> Untyped:
         names_of = rewriter.fn.__globals__
         for name, value in vars(triton_interpreter).items():
             names_of.setdefault(name, value)
-        exec(compile(fixed, rewriter.filename, "exec"), names_of, scope)  # noqa: S102 - triton's way
+        exec(compile(fixed, rewriter.filename, "exec"), names_of, scope)  # noqa: S102 -- triton's way
         return scope[_MAKER](*(cell.cell_contents for cell in closed))
 
     return compiled

@@ -23,7 +23,7 @@ def order(grid: Grid, sample: int | None, seed: int, shuffle: int | None) -> Ite
         linear = _spread(grid, sample, seed)
     if shuffle is not None:
         linear = list(linear)
-        random.Random(shuffle).shuffle(linear)  # noqa: S311 - an order, not a secret
+        random.Random(shuffle).shuffle(linear)  # noqa: S311 -- an order, not a secret
     for number in linear:
         yield place_of(number, grid)
 
@@ -41,7 +41,7 @@ def _spread(grid: Grid, count: int, seed: int) -> list[int]:
     since one in `count` would be weighted too much. The seed is the judge's secret: a candidate
     that knew the numbers could compute only there.
     """
-    rng = random.Random(seed)  # noqa: S311 - keyed by the judge's secret seed
+    rng = random.Random(seed)  # noqa: S311 -- keyed by the judge's secret seed
     total = grid[0] * grid[1] * grid[2]
     edges = [part * total // count for part in range(count + 1)]
     chosen = [_inner(rng, range(low, high), grid, count) for low, high in pairwise(edges)]

@@ -37,7 +37,7 @@ def block_truth(tensor: Untyped) -> bool:
         return bool(data.reshape(-1)[0])
     if _Wholesale.active:
         raise NeedsScalars
-    if is_library(sys._getframe(1).f_code.co_filename):  # noqa: SLF001 - no public walk up
+    if is_library(sys._getframe(1).f_code.co_filename):  # noqa: SLF001 -- no public walk up
         return True
     raise ValueError("Boolean value of Tensor with more than one value is ambiguous")
 

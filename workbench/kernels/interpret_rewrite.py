@@ -22,7 +22,7 @@ _SEMANTIC = "interpreter_semantic"
 """A global that triton's interpreter gives every kernel it rewrites."""
 
 
-class TracedSemantic(TritonSemantic):  # type: ignore[misc]
+class TracedSemantic(TritonSemantic):  # type: ignore[misc]  # triton is untyped
     """Triton's semantics plus the functions that rewritten source calls."""
 
     def assigned(self, value: Untyped) -> Untyped:

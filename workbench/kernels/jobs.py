@@ -65,7 +65,7 @@ class Bench(Protocol):
         """The worker's private folder."""
 
 
-def record(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  # noqa: ARG001
+def record(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  # noqa: ARG001 -- a job's shape
     """Answer a `LaunchRequest` with `Recorded`; needs a worker that compiles.
 
     Raises what the candidate's own host code raises.
@@ -99,7 +99,7 @@ def record(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  
     return msgspec.to_builtins(answer), []
 
 
-def trace(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  # noqa: ARG001
+def trace(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  # noqa: ARG001 -- a job's shape
     """Answer a `TraceRequest` with `Traced`; needs a worker that interprets.
 
     Raises what the candidate's own host code raises.

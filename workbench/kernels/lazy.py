@@ -273,13 +273,13 @@ class LazyHost(OperatorMode):
             return
         name = str(func.name()).split(".")[0]
         moved = sum(_nbytes(t) for t in (*given, *made))
-        frame = sys._getframe(2)  # noqa: SLF001 - no public walk up the stack
+        frame = sys._getframe(2)  # noqa: SLF001 -- no public walk up the stack
         line = line_in(self._source, frame)
         self.operations.append(HostOperation(name=name, bytes=moved, line=line))
 
 
 _aten = torch.ops.aten
-_READS = {_aten._local_scalar_dense.default, _aten.is_nonzero.default}  # noqa: SLF001
+_READS = {_aten._local_scalar_dense.default, _aten.is_nonzero.default}  # noqa: SLF001 -- torch has no public name for it
 _CLEARING = {_aten.zero_, _aten.fill_}
 _ZEROS = {_aten.zeros, _aten.zeros_like, _aten.new_zeros}
 _UNWRITTEN = {
@@ -287,7 +287,7 @@ _UNWRITTEN = {
 }
 _EMPTY = {*_UNWRITTEN, *_ZEROS, _aten.full, _aten.full_like, _aten.new_full}
 """Operations whose results kernels will write: painted pages are shared and must stay numbers."""
-_COPYING = {_aten.clone, _aten._to_copy}  # noqa: SLF001 - what casts dispatch to
+_COPYING = {_aten.clone, _aten._to_copy}  # noqa: SLF001 -- what casts dispatch to
 """Operations that copy every element of the argument to the same index of the result."""
 _REPLACING = {_aten.zero_, _aten.fill_, _aten.copy_}
 _ALLOCATIONS = {_aten.empty, _aten.empty_strided, _aten.empty_like, _aten.new_empty}
@@ -312,7 +312,7 @@ def _pieces_of(
 
 def _is_view(func: Untyped) -> bool:
     """Whether every result aliases an argument that is not written."""
-    returns = func._schema.returns  # noqa: SLF001 - the dispatcher's own description
+    returns = func._schema.returns  # noqa: SLF001 -- the dispatcher's own description
     aliases = [r.alias_info for r in returns]
     return bool(aliases) and all(a is not None and not a.is_write for a in aliases)
 
@@ -320,7 +320,7 @@ def _is_view(func: Untyped) -> bool:
 def _changed(func: Untyped, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """The arguments that the operator writes to."""
     written = []
-    for position, argument in enumerate(func._schema.arguments):  # noqa: SLF001
+    for position, argument in enumerate(func._schema.arguments):  # noqa: SLF001 -- torch has no public name for it
         if argument.alias_info is None or not argument.alias_info.is_write:
             continue
         value = args[position] if position < len(args) else kwargs.get(argument.name)
@@ -339,7 +339,7 @@ def _to_meta(tree: Untyped) -> Untyped:
 
 def _on_meta(func: Untyped) -> dict[str, torch.device]:
     """Arguments that make an operator with a `device` argument return meta tensors."""
-    names = {a.name for a in func._schema.arguments}  # noqa: SLF001
+    names = {a.name for a in func._schema.arguments}  # noqa: SLF001 -- torch has no public name for it
     return {"device": torch.device("meta")} if "device" in names else {}
 
 

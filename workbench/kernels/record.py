@@ -81,7 +81,7 @@ class Recorder:
                 num_warps=metadata.num_warps,
                 num_stages=metadata.num_stages,
                 num_ctas=metadata.num_ctas,
-                line=line_in(self._source, sys._getframe()),  # noqa: SLF001 - no public walk up
+                line=line_in(self._source, sys._getframe()),  # noqa: SLF001 -- no public walk up
                 cubin_sha256=hashlib.sha256(cubin).hexdigest(),
                 static=static_profile(
                     cubin,
@@ -104,7 +104,7 @@ class Recorder:
             if programs > most:
                 raise TooLarge(
                     kernel=kernel,
-                    line=line_in(self._source, sys._getframe()),  # noqa: SLF001 - as below
+                    line=line_in(self._source, sys._getframe()),  # noqa: SLF001 -- as below
                     resource=f"programs along {axis}",
                     required=programs,
                     limit=most,
@@ -271,7 +271,7 @@ def _fields(value: Untyped) -> list[str]:
 def _tensor(value: Untyped) -> TensorArgument:
     """Describe a tensor, or triton's wrapper of one, whose dtype then counts."""
     tensor: Untyped = value if isinstance(value, torch.Tensor) else value.base
-    with torch._C.DisableTorchFunction():  # noqa: SLF001 - past the stand-in's own mode
+    with torch._C.DisableTorchFunction():  # noqa: SLF001 -- past the stand-in's own mode
         # The offset in the storage, which a GPU's allocator aligns. The address on the CPU is
         # accidental and would make equal launches look different.
         begins = tensor.storage_offset() * tensor.element_size()

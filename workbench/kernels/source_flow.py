@@ -217,7 +217,7 @@ class Flow:
         return _evaluate(node, known, self, 0)
 
 
-def _evaluate(  # noqa: PLR0911 - a return for each form of arithmetic
+def _evaluate(  # noqa: PLR0911 -- a return for each form of arithmetic
     node: ast.expr | None, known: Mapping[str, object], flow: Flow, depth: int
 ) -> Number | None:
     if depth > _DEPTH:

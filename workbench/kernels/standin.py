@@ -22,7 +22,7 @@ from workbench.kernels.target import Target
 from workbench.kernels.untyped import Untyped
 
 
-class StandInDriver(DriverBase):  # type: ignore[misc]
+class StandInDriver(DriverBase):  # type: ignore[misc]  # triton is untyped
     """A triton driver that knows the target and launches nothing."""
 
     def __init__(self, target: Target) -> None:
@@ -43,7 +43,7 @@ class StandInDriver(DriverBase):  # type: ignore[misc]
         """A key of its own per target, so that triton's caches never mix two targets."""
         return f"workbench:{self.target.name}"
 
-    def get_current_stream(self, device: object = None) -> int:  # noqa: ARG002 - triton's signature
+    def get_current_stream(self, device: object = None) -> int:  # noqa: ARG002 -- triton's signature
         """The default stream."""
         return 0
 
@@ -51,7 +51,7 @@ class StandInDriver(DriverBase):  # type: ignore[misc]
         """The target to compile for, in triton's terms."""
         return GPUTarget("cuda", self.target.arch, 32)
 
-    def get_device_capability(self, device: object = None) -> tuple[int, int]:  # noqa: ARG002
+    def get_device_capability(self, device: object = None) -> tuple[int, int]:  # noqa: ARG002 -- triton's signature
         """Major and minor compute capability."""
         return divmod(self.target.arch, 10)
 
@@ -72,7 +72,7 @@ class _Utils:
     def __init__(self, target: Target) -> None:
         self._target = target
 
-    def get_device_properties(self, device: object) -> dict[str, int]:  # noqa: ARG002
+    def get_device_properties(self, device: object) -> dict[str, int]:  # noqa: ARG002 -- triton's signature
         target = self._target
         return {
             "max_shared_mem": target.shared_per_program,
@@ -190,7 +190,7 @@ def standing_in(
     """
     answers = _answers(target)
     before = {name: getattr(torch.cuda, name) for name in answers}
-    active = triton_driver._active  # noqa: SLF001 - triton has no public way to look
+    active = triton_driver._active  # noqa: SLF001 -- triton has no public way to look
     triton_driver.set_active(driver or StandInDriver(target))
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
@@ -204,4 +204,4 @@ def standing_in(
     finally:
         for name, function in before.items():
             setattr(torch.cuda, name, function)
-        triton_driver._active = active  # noqa: SLF001
+        triton_driver._active = active  # noqa: SLF001 -- triton has no public name for it

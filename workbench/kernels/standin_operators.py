@@ -30,10 +30,10 @@ class _Operator:
 
 
 def _operator(
-    name: str,  # noqa: ARG001 - torch's signature
+    name: str,  # noqa: ARG001 -- torch's signature
     fn: Callable[..., Untyped] | None = None,
     /,
-    **settings: Untyped,  # noqa: ARG001 - torch's signature
+    **settings: Untyped,  # noqa: ARG001 -- torch's signature
 ) -> Untyped:
     return _Operator if fn is None else _Operator(fn)
 
@@ -63,7 +63,7 @@ def operators_called_directly(source: str) -> Iterator[None]:
 
 def _for(source: str, answer: Untyped, other: Untyped) -> Callable[..., Untyped]:
     def choose(*args: Untyped, **kwargs: Untyped) -> Untyped:
-        caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001 - no public way to ask
+        caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001 -- no public way to ask
         return (answer if caller == source else other)(*args, **kwargs)
 
     return choose

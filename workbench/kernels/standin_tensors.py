@@ -124,7 +124,7 @@ class HostDevice(TorchFunctionMode):
 
 def _callers() -> Iterator[str]:
     """Files on the stack, innermost first, without torch's and this one."""
-    frame = sys._getframe(1)  # noqa: SLF001 - no public walk up the stack
+    frame = sys._getframe(1)  # noqa: SLF001 -- no public walk up the stack
     while frame is not None:
         name = frame.f_code.co_filename
         if name != __file__ and not name.startswith(_TORCH):
@@ -150,7 +150,7 @@ def _tensors(tree: Untyped) -> list[torch.Tensor]:
 
 
 def _getter(name: str) -> Untyped:
-    return vars(torch._C.TensorBase)[name].__get__  # noqa: SLF001
+    return vars(torch._C.TensorBase)[name].__get__  # noqa: SLF001 -- torch has no public name for it
 
 
 def _address(tensor: torch.Tensor, asked: bool) -> int:

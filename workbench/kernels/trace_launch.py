@@ -71,7 +71,7 @@ class LaunchWatch:
         self._dots: Counter[str] = Counter()
         self._tiles: defaultdict[str, Counter[tuple[int, int, int]]] = defaultdict(Counter)
 
-    def given(self, place: int) -> bool:  # noqa: ARG002 - books know
+    def given(self, place: int) -> bool:  # noqa: ARG002 -- books know
         """Whether a storage still holds what it was given, in the elements of all programs."""
         return False
 
@@ -273,7 +273,7 @@ class LaunchWatch:
 
 def _candidate_frame() -> FrameType | None:
     """The innermost frame that is neither triton's nor ours."""
-    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - no public walk up the stack
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 -- no public walk up the stack
     while frame is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
     return frame

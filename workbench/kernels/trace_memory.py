@@ -85,7 +85,7 @@ class Region:
         )
 
 
-class ArgumentPointer(pointer_type):  # type: ignore[misc]
+class ArgumentPointer(pointer_type):  # type: ignore[misc]  # triton is untyped
     """A pointer type that remembers whose argument it points into.
 
     The interpreter carries a handle's type through arithmetic, so the region comes along.

@@ -4,7 +4,7 @@ Triton hashes its own files into each cache key, which takes about a second; tor
 with its first meta tensor, which takes about another.
 """
 
-import torch.fx.experimental.symbolic_shapes  # noqa: F401  # the import is the point
+import torch.fx.experimental.symbolic_shapes  # noqa: F401 -- the import is the point
 from triton.runtime import cache
 
 cache.triton_key()

@@ -42,7 +42,7 @@ Shape = tuple[int, int, int]
 def measure(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Answer a `Wanted` request with `Rates`."""
     device = bench.device
@@ -187,7 +187,7 @@ def _float8(shape: Shape, device: str) -> Iterator[Call]:
     m, n, k = shape
     a, b = (torch.randn(size, device=device).to(torch.float8_e4m3fn) for size in ((m, k), (n, k)))
     one = torch.ones((), device=device)
-    yield lambda: torch._scaled_mm(  # noqa: SLF001  # torch has no public name for it
+    yield lambda: torch._scaled_mm(  # noqa: SLF001 -- torch has no public name for it
         a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True
     )
 
@@ -198,7 +198,7 @@ def _int8(shape: Shape, device: str) -> Iterator[Call]:
     a, b = (
         torch.randint(-128, 128, size, device=device, dtype=torch.int8) for size in ((m, k), (n, k))
     )
-    yield lambda: torch._int_mm(a, b.t())  # noqa: SLF001  # torch has no public name for it
+    yield lambda: torch._int_mm(a, b.t())  # noqa: SLF001 -- torch has no public name for it
 
 
 Product = Callable[[Shape, str], Any]

@@ -54,7 +54,7 @@ def rounds(
     last side. Each checkable side is checked in a third of the rounds, and once closely in the
     first block.
     """
-    rng = random.Random(seed)  # noqa: S311  # keyed by the judge's secret seed
+    rng = random.Random(seed)  # noqa: S311 -- keyed by the judge's secret seed
     forth = tuple(range(sides))
     turned = swapped
     for block in itertools.count():

@@ -31,7 +31,7 @@ def bind(source: str, values: Mapping[str, Constant], *, name: str = "problem") 
     module = ModuleType(name)
     module.__file__ = filename
     sys.modules[name] = module
-    exec(compile(tree, filename, "exec"), module.__dict__)  # noqa: S102  # a worker's whole task
+    exec(compile(tree, filename, "exec"), module.__dict__)  # noqa: S102 -- a worker's whole task
     return module
 
 

@@ -181,7 +181,7 @@ def _table_to_none(value: object) -> object:
     return None if value == {} else value
 
 
-def _without_none(value: Any) -> Any:  # noqa: ANN401 - builtins of any shape
+def _without_none(value: Any) -> Any:  # noqa: ANN401 -- builtins of any shape
     if isinstance(value, dict):
         return {key: _without_none(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
@@ -189,7 +189,7 @@ def _without_none(value: Any) -> Any:  # noqa: ANN401 - builtins of any shape
     return value
 
 
-def _printable(value: Any) -> Any:  # noqa: ANN401 - builtins of any shape
+def _printable(value: Any) -> Any:  # noqa: ANN401 -- builtins of any shape
     """The value with text that UTF-8 can encode: a lone surrogate becomes its escape."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
@@ -200,7 +200,7 @@ def _printable(value: Any) -> Any:  # noqa: ANN401 - builtins of any shape
     return value
 
 
-def _same(one: Any, other: Any) -> bool:  # noqa: ANN401 - builtins of any shape
+def _same(one: Any, other: Any) -> bool:  # noqa: ANN401 -- builtins of any shape
     """Equality under which a number that is not one (an error of nan) equals itself."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
@@ -211,7 +211,7 @@ def _same(one: Any, other: Any) -> bool:  # noqa: ANN401 - builtins of any shape
     return bool(one == other)
 
 
-def _dump(raw: Any) -> bytes:  # noqa: ANN401 - builtins of any shape
+def _dump(raw: Any) -> bytes:  # noqa: ANN401 -- builtins of any shape
     return tomli_w.dumps(_printable(raw)).encode()
 
 

@@ -105,7 +105,7 @@ class _Reader:
         self._catalogue = catalogue
         self.facts: dict[str, None] = {}
 
-    def read(  # noqa: PLR0911 - a return for each kind of term
+    def read(  # noqa: PLR0911 -- a return for each kind of term
         self, node: ast.expr
     ) -> tuple[Term, Type]:
         match node:

@@ -98,7 +98,7 @@ def _inside(term: Term, least: int) -> str:
     return text if binds >= least else f"({text})"
 
 
-def _render(term: Term) -> tuple[str, int]:  # noqa: PLR0911 - a return for each kind of term
+def _render(term: Term) -> tuple[str, int]:  # noqa: PLR0911 -- a return for each kind of term
     """The text, and how tightly its outermost operation binds."""
     match term:
         case Constant(value=value):

@@ -158,7 +158,7 @@ def open_candidate(
         move_to_gpu(model)
         loaded = Loaded(model, file, clock, bench.device, message.target, message.builds)
         entries = tuple(entry(name, tensor) for name, tensor in loaded.state().items())
-    except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
+    except (Exception, SystemExit) as fault:  # noqa: BLE001 -- whatever it is, it is the answer
         return encode(Opened(raised=raised_by(fault, file))), []
     bench.state["candidate"] = loaded
     return encode(Opened(state=entries)), []
@@ -179,7 +179,7 @@ def put_weights(
 def lend(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Allocate buffers on the GPU for the reference worker to write into; reply with IPC handles.
 
@@ -226,7 +226,7 @@ def call(
         out, reading, launches = _run(loaded, message, log, arguments)
         nest, tensors = flatten(out, foreign)
         facts = _facts(loaded, nest, tensors)
-    except (Exception, SystemExit) as fault:  # noqa: BLE001  # whatever it is, it is the answer
+    except (Exception, SystemExit) as fault:  # noqa: BLE001 -- whatever it is, it is the answer
         return encode(Returned(raised=raised_by(fault, loaded.file))), []
     loaded.returned = tensors
     if message.hold:
@@ -276,8 +276,8 @@ def _run(
 
 def hand_over(
     bench: JobContext,
-    request: dict[str, Any],  # noqa: ARG001  # a job's shape
-    blobs: list[Blob],  # noqa: ARG001
+    request: dict[str, Any],  # noqa: ARG001 -- a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """The results of the last call: outputs, inputs (unless they are lent), and the state."""
     loaded = _loaded(bench)
@@ -294,7 +294,7 @@ def hand_over(
 def held(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """The outputs of an earlier call, as they are now."""
     loaded = _loaded(bench)
@@ -302,7 +302,7 @@ def held(
     return {}, [_out(t, loaded.device) for t in tensors]
 
 
-def applied(function: Callable[..., Any], arguments: object) -> Any:  # noqa: ANN401  # its result
+def applied(function: Callable[..., Any], arguments: object) -> Any:  # noqa: ANN401 -- its result
     """`function` called as KernelBench does: a list as arguments, a dict as keywords."""
     if isinstance(arguments, dict):
         return function(**arguments)

@@ -56,8 +56,8 @@ def get_init_inputs():
 
 def candidate(
     bench: JobContext,
-    request: dict[str, Any],  # noqa: ARG001  # a job's shape
-    blobs: list[Blob],  # noqa: ARG001
+    request: dict[str, Any],  # noqa: ARG001 -- a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Create the clock, and time an empty call in memory that was left full."""
     with uninitialised(Poison.PATTERN, bench.device):
@@ -69,8 +69,8 @@ def candidate(
 
 def reference(
     bench: JobContext,
-    request: dict[str, Any],  # noqa: ARG001  # a job's shape
-    blobs: list[Blob],  # noqa: ARG001
+    request: dict[str, Any],  # noqa: ARG001 -- a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Build a reference of our own, compute its answers, and compare them with themselves."""
     opening = OpenReference(

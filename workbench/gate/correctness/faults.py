@@ -48,5 +48,5 @@ def _text(fault: BaseException) -> str:
     """Its message; a foreign exception's own `__str__` may raise."""
     try:
         return str(fault)
-    except Exception as again:  # noqa: BLE001  # whatever it is, the fault must still be told
+    except Exception as again:  # noqa: BLE001 -- whatever it is, the fault must still be told
         return f"<unprintable: {type(again).__name__}>"

@@ -167,7 +167,7 @@ class HostLog(OperatorMode):
 
     def asks(self) -> bool:
         """Whether the candidate's own file asks for this, and not Triton or we for it."""
-        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  # as below
+        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 -- as below
         while frame is not None:
             name, mode = frame.f_code.co_filename, frame.f_code.co_name.startswith("__torch_")
             if name == self._filename:
@@ -186,7 +186,7 @@ class HostLog(OperatorMode):
 
     def _line(self) -> int | None:
         # Walk to the caller's line without a traceback.
-        frame: FrameType | None = sys._getframe(2)  # noqa: SLF001
+        frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 -- the stack has no public door that is as cheap
         while frame is not None and frame.f_code.co_filename != self._filename:
             frame = frame.f_back
         return None if frame is None else frame.f_lineno
@@ -199,7 +199,7 @@ def _own_function(func: Callable[..., object]) -> Callable[..., object] | None:
     schema = getattr(func, "_schema", None)
     own = OPDEFS.get(schema.name) if schema is not None else None
     # Not dispatched again: inside of an operator torch has switched this mode off.
-    return None if own is None else own._init_fn  # noqa: SLF001
+    return None if own is None else own._init_fn  # noqa: SLF001 -- triton has no public name for it
 
 
 def _tensors(values: Iterable[object]) -> list[torch.Tensor]:

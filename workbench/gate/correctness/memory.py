@@ -37,7 +37,7 @@ def uninitialised(poison: Poison, device: str) -> Iterator[None]:
 def _filled() -> Iterator[None]:
     """Have torch fill what it allocates: `torch.utils.deterministic.fill_uninitialized_memory`."""
     # The public setter imports torch._inductor, which takes two seconds and is not needed here.
-    switch = torch._C._set_deterministic_algorithms  # noqa: SLF001
+    switch = torch._C._set_deterministic_algorithms  # noqa: SLF001 -- torch has no public name for it
     before = torch.are_deterministic_algorithms_enabled()
     warned = torch.is_deterministic_algorithms_warn_only_enabled()
     switch(True, warn_only=True)

@@ -116,7 +116,7 @@ class Oracle:
                 gold = run_reference(
                     wide, wide_inputs(inputs), lambda given: invoke(wide, rebuild(nest, given))
                 )
-        except Exception as fault:  # noqa: BLE001  # any reason: the native answer stands in
+        except Exception as fault:  # noqa: BLE001 -- any reason: the native answer stands in
             self.why_not_fp64 = f"{type(fault).__name__}: {fault}"[:300]
             return native
         self._wide = wide

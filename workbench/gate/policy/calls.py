@@ -63,7 +63,7 @@ class Calls(Stories):
             return self._call_atom(next(iter(value)), arguments, node, frame)
         return join(self._call_atom(atom, arguments, node, frame) for atom in value)
 
-    def _call_atom(  # noqa: C901, PLR0911, PLR0912 - one case per kind of value
+    def _call_atom(  # noqa: C901, PLR0911, PLR0912 -- one case per kind of value
         self, atom: Atom, given: Arguments, node: ast.AST, frame: Frame
     ) -> Value:
         self.step()
@@ -117,7 +117,7 @@ class Calls(Stories):
             self.call_special(instance, self.own_names(instance.node), node)
         return self.by_function("builtins.format", given.all(), node)
 
-    def _call_method(  # noqa: C901, PLR0911 - one case per kind of owner
+    def _call_method(  # noqa: C901, PLR0911 -- one case per kind of owner
         self, atom: Method, given: Arguments, node: ast.AST, frame: Frame
     ) -> Value:
         owner = atom.owner

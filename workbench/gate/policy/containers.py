@@ -95,7 +95,7 @@ class Containers(Members):
         """The values of a loop over the value."""
         return join(self._iterate_atom(atom, node, frame) for atom in value)
 
-    def _iterate_atom(  # noqa: PLR0911 - one case per kind of value
+    def _iterate_atom(  # noqa: PLR0911 -- one case per kind of value
         self, atom: Atom, node: ast.AST, frame: Frame
     ) -> Value:
         match atom:
@@ -208,7 +208,7 @@ class Containers(Members):
         """The value with the items of its tuples."""
         return value | join(self._parts(i) for a in value if isinstance(a, Tuple) for i in a.items)
 
-    def _subscript_atom(  # noqa: PLR0911 - one case per kind of value
+    def _subscript_atom(  # noqa: PLR0911 -- one case per kind of value
         self, atom: Atom, index: Value, key: Key, node: ast.Subscript, frame: Frame
     ) -> Value:
         match atom:
@@ -295,7 +295,7 @@ class Containers(Members):
 
     # -------------------------------------------------------------------------------- methods
 
-    def call_container(  # noqa: PLR0911 - one case per kind of method
+    def call_container(  # noqa: PLR0911 -- one case per kind of method
         self, atom: Items, name: str, arguments: Arguments, node: ast.AST, frame: Frame
     ) -> Value:
         """A method of a list, dict or set."""

@@ -144,7 +144,7 @@ class Expressions(Scopes):
         left, right = self.evaluate(node.left, frame), self.evaluate(node.right, frame)
         return self.operate(left, right, node.op, node, frame)
 
-    def operate(  # noqa: PLR0911 - one case per kind of operand
+    def operate(  # noqa: PLR0911 -- one case per kind of operand
         self, left: Value, right: Value, op: ast.operator, node: ast.AST, frame: Frame
     ) -> Value:
         """Arithmetic: on numbers anywhere, on tensors only before any input exists."""

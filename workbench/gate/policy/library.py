@@ -218,7 +218,7 @@ class Library(Comparisons):
         """A new tensor with the contents of these; a copy of an input is an input."""
         return INPUT if Tensor("input") in self.within(given) else FRESH
 
-    def _result(  # noqa: C901, PLR0911 - one case per word of allowed.toml
+    def _result(  # noqa: C901, PLR0911 -- one case per word of allowed.toml
         self, group: Group, path: str, arguments: Arguments, node: ast.Call
     ) -> Value:
         first = arguments.get(0, "input") | arguments.get(0, "tensors")

@@ -94,7 +94,7 @@ class Members(Classes):
             return self._member_of(next(iter(value)), name, node, frame)
         return join(self._member_of(atom, name, node, frame) for atom in value)
 
-    def _member_of(  # noqa: C901, PLR0911, PLR0912 - one case per kind of value
+    def _member_of(  # noqa: C901, PLR0911, PLR0912 -- one case per kind of value
         self, atom: Atom, name: str, node: ast.AST, frame: Frame
     ) -> Value:
         if name in ("__name__", "__doc__", "__qualname__") and not isinstance(atom, Known):
@@ -211,7 +211,7 @@ class Members(Classes):
             return frozenset({Bound(found, receiver)})
         return frozenset({found})
 
-    def _inherited(  # noqa: PLR0911 - one case per library class
+    def _inherited(  # noqa: PLR0911 -- one case per library class
         self, atom: Instance | Class, path: str, name: str, node: ast.AST
     ) -> Value:
         if path == "torch.autograd.Function":
@@ -303,7 +303,7 @@ class Members(Classes):
             elif not self._write(atom, name, new, node, frame):
                 self.refuse("policy.patches-object", node, spelled(node))
 
-    def _write(  # noqa: PLR0911 - one case per kind of value
+    def _write(  # noqa: PLR0911 -- one case per kind of value
         self, atom: Atom, name: str, new: Value, node: ast.AST, frame: Frame
     ) -> bool:
         """Whether the candidate may make the assignment."""

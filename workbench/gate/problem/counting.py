@@ -146,7 +146,7 @@ def whole(counting: Counting) -> Iterator[None]:
 
 def _storage(tensor: torch.Tensor) -> int:
     """Identity of a storage; meta storages have no address to tell them apart."""
-    return int(tensor.untyped_storage()._cdata)  # noqa: SLF001
+    return int(tensor.untyped_storage()._cdata)  # noqa: SLF001 -- torch has no public name for it
 
 
 def _bytes(tensor: torch.Tensor) -> float:

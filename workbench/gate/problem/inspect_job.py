@@ -31,7 +31,7 @@ _MOST_STATE = 64
 def describe(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Run the reference once, on meta tensors or for real, and count what it does."""
     message = decode(request, Describe)
@@ -73,7 +73,7 @@ def describe(
 def examine(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Whether outputs vary, depend on all inputs and state, are finite, repeat, and agree with
     fp64.

@@ -53,7 +53,7 @@ class _Running:
 def time_eager(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Answer `TimeRuns` with `Read`."""
     message = decode(request, TimeRuns)
@@ -64,7 +64,7 @@ def time_eager(
 def compile_native(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Answer `CompileNative` with `Compiled`: compiled, tuned, and compared with the answers."""
     message = decode(request, CompileNative)
@@ -83,7 +83,7 @@ def compile_native(
 def time_compiled(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Answer `TimeRuns` with `Read`, for what `compile_native` made."""
     running = _running(bench)

@@ -61,7 +61,7 @@ class Clock:
         self._hold = holder(device)
         self._reset_persisting = _persisting_reset()
         # The C function: its Python wrapper looks names up again at every call.
-        self._wait = torch._C._cuda_synchronize  # noqa: SLF001
+        self._wait = torch._C._cuda_synchronize  # noqa: SLF001 -- torch has no public name for it
         stream = torch.cuda.current_stream(device)
         ahead, start, stop = (_event() for _ in range(3))
         self._marks = tuple(partial(event.record, stream) for event in (ahead, start, stop))

@@ -18,7 +18,7 @@ from workbench.isolation.wire import Blob
 def turn(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Do everything that a timed call does, without the call."""
     bare = decode(request, EmptyTurn).bare
@@ -29,8 +29,8 @@ def turn(
 
 def ahead(
     bench: JobContext,
-    request: dict[str, Any],  # noqa: ARG001  # a job's shape
-    blobs: list[Blob],  # noqa: ARG001
+    request: dict[str, Any],  # noqa: ARG001 -- a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Create the clock, so that its spin kernel and the driver's helper are compiled."""
     clock_of(bench)

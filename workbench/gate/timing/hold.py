@@ -14,7 +14,7 @@ WARPS = 16
 
 
 @triton.jit(do_not_specialize=["nanoseconds"])
-def hold_kernel(nanoseconds):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201  # a kernel
+def hold_kernel(nanoseconds):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 -- a kernel
     """Keep the threads of every program resident until the time is over."""
     began = tl.inline_asm_elementwise(
         "mov.u64 $0, %globaltimer;", "=l", [], dtype=tl.int64, is_pure=False, pack=1

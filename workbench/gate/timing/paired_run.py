@@ -60,7 +60,7 @@ class PairedRun:
         swapped: bool,
         watch: Watch,
         stand_in: StandIn = nobody,
-        told: Told = lambda done, wanted: None,  # noqa: ARG005  # nobody listens
+        told: Told = lambda done, wanted: None,  # noqa: ARG005 -- nobody listens
     ) -> None:
         self._sides = sides
         self._fresh = fresh

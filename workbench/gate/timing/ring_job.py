@@ -150,7 +150,7 @@ def stir(tensors: list[torch.Tensor], seed: int) -> None:
     The values keep their distribution, and every answer that depends on them changes. Integers
     stay: they may be indices whose order matters.
     """
-    rng = random.Random(seed)  # noqa: S311  # from the judge's secret seed
+    rng = random.Random(seed)  # noqa: S311 -- from the judge's secret seed
     for tensor in tensors:
         flat = window(tensor)
         if not tensor.is_floating_point() or flat.numel() < 2:
@@ -166,7 +166,7 @@ def stir(tensors: list[torch.Tensor], seed: int) -> None:
 def prepare(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Make the ring and the answers to its first set."""
     reference = reference_of(bench)
@@ -193,7 +193,7 @@ def take(
 def advance(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Go on to the next contents and bring them to the sides; as blobs where none lent buffers."""
     ring, message = ring_of(bench), decode(request, Advance)
@@ -206,8 +206,8 @@ def advance(
 
 def answer_now(
     bench: JobContext,
-    request: dict[str, Any],  # noqa: ARG001  # a job's shape
-    blobs: list[Blob],  # noqa: ARG001
+    request: dict[str, Any],  # noqa: ARG001 -- a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """The answers to the present contents."""
     return encode(ring_of(bench).answered()), []
@@ -215,7 +215,7 @@ def answer_now(
 
 def screen(
     bench: JobContext,
-    request: dict[str, Any],  # noqa: ARG001  # a job's shape
+    request: dict[str, Any],  # noqa: ARG001 -- a job's shape
     blobs: list[Blob],
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Check a side's outputs against eager's outputs on the same contents."""
@@ -238,7 +238,7 @@ def verify(
 def time_native(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Time one call of the reference, under the flags of its precision."""
     ring = ring_of(bench)

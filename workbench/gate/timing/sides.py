@@ -323,6 +323,6 @@ class ReferenceSide:
         """One call on the present contents."""
         return self._desk.time_native(bare=bare)
 
-    def check(self, *, closely: bool) -> Sequence[Finding]:  # noqa: ARG002  # a side's shape
+    def check(self, *, closely: bool) -> Sequence[Finding]:  # noqa: ARG002 -- a side's shape
         """Nothing: it is what others are checked against."""
         return ()

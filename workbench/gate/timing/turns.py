@@ -113,7 +113,7 @@ class StandIn(Protocol):
         """The turn; None where it is not a measure of the machine's overhead."""
 
 
-def nobody(*, bare: bool) -> Turn | None:  # noqa: ARG001  # a stand-in's shape
+def nobody(*, bare: bool) -> Turn | None:  # noqa: ARG001 -- a stand-in's shape
     """The stand-in where there is none."""
     return None
 

@@ -24,7 +24,7 @@ def decompositions() -> dict[Untyped, Callable[..., Untyped]]:
     """Inductor's own table, what PyTorch can take apart besides, and ours on top."""
     aten = torch.ops.aten
     besides = (
-        aten._adaptive_avg_pool2d.default,  # noqa: SLF001 - aten's own name for it
+        aten._adaptive_avg_pool2d.default,  # noqa: SLF001 -- aten's own name for it
         aten.adaptive_max_pool2d.default,
         aten.upsample_bilinear2d.default,
         aten.upsample_bicubic2d.default,
@@ -51,7 +51,7 @@ def matrix_product(a: Tensor, b: Tensor) -> Untyped:
     return (a.unsqueeze(2) * b.unsqueeze(0)).sum(1)
 
 
-def convolution(  # noqa: PLR0913, PLR0917 - aten's signature
+def convolution(  # noqa: PLR0913, PLR0917 -- aten's signature
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,

@@ -25,7 +25,7 @@ def install(target: Target) -> None:
         # It would make a tensor on the GPU, to have a context for backward passes.
         patched: Untyped = fake_tensor
         patched.init_gpu_context = lambda _device: None
-    torch._C._ensureCUDADeviceGuardSet()  # noqa: SLF001 - what FakeTensorMode itself does
+    torch._C._ensureCUDADeviceGuardSet()  # noqa: SLF001 -- what FakeTensorMode itself does
     _replace_torch_cuda(_properties(target))
     _replace_device_interface(_properties(target))
     # Inductor asks Triton's driver only which target it compiles for.

@@ -32,7 +32,7 @@ class Bench(Protocol):
 def lift(
     bench: Bench,
     request: dict[str, Any],
-    blobs: list[Any],  # noqa: ARG001 - a job's signature
+    blobs: list[Any],  # noqa: ARG001 -- a job's signature
 ) -> tuple[dict[str, Any], list[Any]]:
     """Answer a `LiftRequest` with `LiftedSeed` or `Refusal`, as builtins."""
     asked = msgspec.convert(request, LiftRequest)
@@ -49,7 +49,7 @@ def answer(asked: LiftRequest) -> LiftedSeed | Refusal:
         return lift_here(asked)
     except LiftRefused as refusal:
         return Refusal(what=refusal.what, todo=refusal.todo)
-    except Exception as fault:  # noqa: BLE001 - a stranger's code and a compiler's insides
+    except Exception as fault:  # noqa: BLE001 -- a stranger's code and a compiler's insides
         text = str(fault).strip().partition("\n")[0][:300]
         refused = LiftRefused(
             f"the reference cannot be traced: {type(fault).__name__}: {text}",

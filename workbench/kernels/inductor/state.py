@@ -124,9 +124,9 @@ def _layer(module: nn.Module) -> str:
     try:
         text = _without_defaults(text, type(module))
         with torch.device("meta"):
-            built = eval(text, {"nn": nn, "torch": torch})  # noqa: S307 - torch's own description
+            built = eval(text, {"nn": nn, "torch": torch})  # noqa: S307 -- torch's own description
     # A description that is not a constructor call fails in whatever way it likes.
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 -- see above
         return ""
     return text if _form(built) == _form(module) else ""
 

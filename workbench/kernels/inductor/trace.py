@@ -60,7 +60,7 @@ def trace(module: ModuleType) -> Traced:
     except LiftRefused:
         raise
     # Meta tensors refuse `.item()`, printing, numpy and more, each with an exception of its own.
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 -- see above
         traced = _trace(module, "cpu")
     else:
         if any(node.op == "get_attr" for node in traced.graph.graph.nodes):

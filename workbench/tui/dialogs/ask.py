@@ -92,7 +92,7 @@ class Confirm(ModalScreen[bool]):
         self._says = says
         self._look = look
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 -- Textual's signature
         """Ignore a yes that was typed before the question was visible."""
         return action != "agree" or not unread(self.app)
 

@@ -66,7 +66,7 @@ class Numbers(Scroller):
     says: Callable[[Look, int], list[Content]] | None = None
     """The lines at a width; None while they are read."""
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002 -- all panes share one signature
         """All the lines."""
         return [] if self.says is None else self.says(scene.look, width)
 

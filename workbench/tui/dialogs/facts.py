@@ -42,7 +42,7 @@ class Facts(Scroller):
             shown[-1] = line((more, self.scene.look.faint))
         return shown
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002 -- all panes share one signature
         """The lines from the version's record."""
         refused = [
             line((f"✗ {text}", f"bold {scene.look.bad}"))

@@ -210,7 +210,7 @@ class Review(Prepared):
 
     # -- answering ------------------------------------------------------------------------------
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 -- Textual's signature
         """Allow decisions only while one is awaited; a veto also before all is on screen."""
         if action == "veto":
             return self.waits

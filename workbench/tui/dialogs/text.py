@@ -31,7 +31,7 @@ class Text(Scroller):
         super().__init__()
         self._text_of = draw
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002 -- all panes share one signature
         """The lines of the text."""
         return self._text_of(scene, width)
 

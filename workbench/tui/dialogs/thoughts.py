@@ -21,7 +21,7 @@ class Stream(Scroller):
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.TEXT)
     follow: bool = True
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002 -- all panes share one signature
         """The lines of the newest request."""
         talk = scene.snapshot.talk
         return [] if talk is None else talk_lines(talk, scene.look, width)

@@ -25,7 +25,7 @@ class Banner(Lines):
         if before is None or message(before) != message(scene):
             self.refresh(layout=True)
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002 -- all panes share one signature
         """The message, cut to a few lines, followed by the keys."""
         found = message(scene)
         if found is None or width <= 0:

@@ -14,7 +14,7 @@ WIDE = 100
 class Header(Lines):
     """Session, problem, device, target and mode on the left; state, step and time on the right."""
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002 -- all panes share one signature
         """One line."""
         return [header(scene, width)]
 

@@ -33,7 +33,7 @@ class KeyBar(Lines):
         self._keep = keep
         self._hits: list[tuple[int, int, str]] = []
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002 -- all panes share one signature
         """One line."""
         gap = "  " if width >= 96 else " "
         chosen = fitting(

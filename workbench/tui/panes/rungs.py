@@ -18,7 +18,7 @@ class Rungs(Pane):
     number: ClassVar[int] = 4
     heading: ClassVar[str] = "Rungs"
 
-    def aside(self, scene: Scene) -> str:  # noqa: ARG002
+    def aside(self, scene: Scene) -> str:  # noqa: ARG002 -- all panes share one signature
         """What is counted."""
         return "versions that came this far"
 

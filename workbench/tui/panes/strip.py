@@ -20,7 +20,7 @@ class GateStrip(Lines):
         if self.scene is None or not scene.reading or scene.snapshot.state in ALIVE:
             super().show_scene(scene)
 
-    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002
+    def draw(self, scene: Scene, width: int, height: int) -> list[Content]:  # noqa: ARG002 -- all panes share one signature
         """One line."""
         return [strip(at_rest(scene), width)]
 

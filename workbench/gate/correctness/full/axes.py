@@ -90,7 +90,7 @@ def _proven(
         if size == 1:
             return _joined(call, inputs, others, whole, chosen)
         return _sliced(call, inputs, whole, chosen, size)
-    except Exception:  # noqa: BLE001  # whatever the problem raises on a slice: it is not an axis
+    except Exception:  # noqa: BLE001 -- whatever the problem raises on a slice: it is not an axis
         return None
 
 

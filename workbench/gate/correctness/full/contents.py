@@ -31,7 +31,7 @@ def chunk_for(entry: TensorEntry, like: torch.Tensor, seed: int, scale: float) -
     item = like.element_size()
     count = entry.bytes // item
     if entry.bytes > COPIED:
-        pages = random.Random(seed).choice(_PAGES)  # noqa: S311  # keyed by the judge's secret seed
+        pages = random.Random(seed).choice(_PAGES)  # noqa: S311 -- keyed by the judge's secret seed
         count = pages * mmap.PAGESIZE // item
     pool = window(like)
     if not pool.numel():

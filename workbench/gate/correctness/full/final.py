@@ -40,7 +40,7 @@ def final_values(
     """The final values that programs left in a tensor; with `tentative`, those that depend on flags
     too.
     """
-    rng = random.Random(seed)  # noqa: S311  # keyed by the judge's secret seed
+    rng = random.Random(seed)  # noqa: S311 -- keyed by the judge's secret seed
     tensor = _in_one_dimension(tensor)
     for program, addresses, values in _left(called, tensor, rng, tentative, 0):
         lit, index = _indices(tensor, addresses, rng)
@@ -66,7 +66,7 @@ def source_of(called: Called, tensor: torch.Tensor) -> torch.Tensor:
 def count_in(tensor: torch.Tensor, offsets: NDArray[Any]) -> int:
     """How many of these byte offsets in a tensor's storage are elements of the tensor."""
     addresses = offsets.astype(np.int64) + storage_address(tensor)
-    lit, _ = _indices(tensor, addresses, random.Random(0))  # noqa: S311 - only counted
+    lit, _ = _indices(tensor, addresses, random.Random(0))  # noqa: S311 -- only counted
     return int(lit.sum())
 
 

@@ -60,7 +60,7 @@ class _Full(Struct):
 def prepare(
     bench: JobContext,
     request: dict[str, Any],
-    blobs: list[Blob],  # noqa: ARG001  # a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
 ) -> tuple[dict[str, Any], list[Blob]]:
     """Answer `Prepare`: find the axes at the smallest shape, make the contents of the full one."""
     message = decode(request, Prepare)
@@ -121,7 +121,7 @@ def _affordable(
 ) -> "Iterator[_Part]":
     """The parts of the reference that are worked out, in an order drawn from the secret seed."""
     numbered = list(enumerate(groups))
-    random.Random(full.message.seed).shuffle(numbered)  # noqa: S311  # keyed by the secret seed
+    random.Random(full.message.seed).shuffle(numbered)  # noqa: S311 -- keyed by the secret seed
     spent = 0.0, 0.0
     # Each program's share: one that runs because it goes its own way must not be crowded out.
     count = max(len(groups), 1)
@@ -193,7 +193,7 @@ class _Part:
         self._index = [torch.from_numpy(along.copy()) for along in index]
         self._values = values
         self._axes = [axis for axis in full.axes if group.output in axis.outputs]
-        self._rng = random.Random(full.message.seed ^ group.count)  # noqa: S311  # as above
+        self._rng = random.Random(full.message.seed ^ group.count)  # noqa: S311 -- as above
         while _dear(full.message, self.cost(), *share) and self._narrow():
             pass
 

@@ -131,10 +131,17 @@ def test_an_engine_that_holds_no_gpu_writes_nothing(tmp_path, holds):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_stops_no_run(clock):
-    holds = Holds(Path("/nowhere/held.json"), 0, (), now=clock)
+def test_a_full_disk_stops_no_run_and_leaves_nothing_that_was_paid_since(tmp_path, holds, clock):
     with holds.held("GPU-0"):
+        clock.pass_(2.0)
+        holds.recorded(0)
+        assert told(tmp_path / "held.json") == 2.0
+        (tmp_path / "held.tmp").mkdir()
         holds.recorded(1)
+    assert told(tmp_path / "held.json", records=1) == 0.0
+    nowhere = Holds(Path("/nowhere/held.json"), 0, (), now=clock)
+    with nowhere.held("GPU-0"):
+        nowhere.recorded(1)
 
 
 def test_locks_of_this_process_are_noted_and_spare_workers_are_not(tmp_path, holds, clock):

@@ -162,6 +162,9 @@ class Holds:
             open={gpu: now - since for gpu, since in self._since.items()},
         )
         draft = self._path.with_suffix(".tmp")
-        with contextlib.suppress(OSError):
+        try:
             draft.write_bytes(msgspec.json.encode(held))
             draft.replace(self._path)
+        except OSError:
+            # What is there would be of an earlier moment, and may have been paid since.
+            self._forget()

@@ -1,0 +1,126 @@
+"""Killed at random, a session's bill is never more than its engines held, and little less."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from beam_parts import Ridge
+from engine_parts import new_session
+from msgspec import structs
+
+from workbench.engine import holds
+from workbench.engine.opening import Opened
+from workbench.engine.parts import Judged
+from workbench.engine.serve import serve_session
+from workbench.measure.gpulock import gpu_lock
+from workbench.session.records import Budget
+from workbench.session.store import SessionStore
+
+HERE = Path(__file__).parent
+STEPS = 10
+HOLD, BEAT = 0.05, 0.01
+MOST_KILLS = 14
+
+
+class Metered(Ridge):
+    """Each look and each gate holds the GPU, and a line of `meter.txt` says from when to when."""
+
+    def meter(self) -> float:
+        with gpu_lock("GPU-test", folder=self.folder):
+            began = time.monotonic()
+            with (self.folder / "meter.txt").open("a") as file:
+                file.write(f"{began} ")
+                file.flush()
+                time.sleep(HOLD)
+                file.write(f"{time.monotonic()}\n")
+            return time.monotonic() - began
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.store.folder).parent
+
+    def sit(self, source, history, number, step):
+        sitting = super().sit(source, history, number, step)
+        look, finish, aside = sitting.look, sitting.finish, sitting.put_aside
+        paid: list[float] = []
+
+        def looked():
+            first = sitting.seen is None
+            took = self.meter() if first else 0.0
+            found = look()
+            if first:
+                report = structs.replace(sitting.seen.report, gpu_seconds=took)
+                sitting.seen = structs.replace(sitting.seen, report=report)
+            if not sitting.seen.paid:
+                paid.append(sitting.seen.report.gpu_seconds)
+            return found
+
+        def billed(judged: Judged, *more: float) -> Judged:
+            report = structs.replace(judged.report, gpu_seconds=sum((*paid, *more)))
+            return structs.replace(judged, report=report)
+
+        def finished(at):
+            whole = not sitting.visits or sitting.visits[0].action != "prune"
+            return billed(finish(at), *([self.meter()] if whole else []))
+
+        sitting.look, sitting.finish = looked, finished
+        sitting.put_aside = lambda code, says: billed(aside(code, says))
+        return sitting
+
+
+def metered(folder: Path) -> None:
+    """Run a session of `folder` that beats often."""
+    holds.BEAT = BEAT
+    serve_session(folder, open_workplace=Metered)
+
+
+def killed(folder: Path, words_more: int, later: float) -> bool:
+    """Run an engine and kill it a moment after so many lines of the meter; False when it ended
+    before."""
+    meter = folder.parent / "meter.txt"
+    wanted = words_in(meter) + words_more
+    words = f"from test_engine_killed_bills import Path, metered; metered(Path({str(folder)!r}))"
+    engine = subprocess.Popen([sys.executable, "-c", words], cwd=HERE)
+    while engine.poll() is None and words_in(meter) < wanted:
+        time.sleep(0.002)
+    try:
+        engine.wait(later)
+    except subprocess.TimeoutExpired:
+        engine.send_signal(signal.SIGKILL)
+        engine.wait(60)
+        if words_in(meter) % 2:
+            with meter.open("a") as file:
+                file.write(f"{time.monotonic()}\n")
+    assert engine.returncode in {0, -signal.SIGKILL}
+    return engine.returncode != 0
+
+
+def words_in(meter: Path) -> int:
+    return len(meter.read_text().split()) if meter.exists() else 0
+
+
+def really_held(folder: Path) -> float:
+    """What all engines held the GPU for; a hold that was cut lasted until the kill."""
+    times = [float(word) for word in (folder.parent / "meter.txt").read_text().split()]
+    return sum(after - before for before, after in zip(times[::2], times[1::2], strict=True))
+
+
+@pytest.mark.parametrize("seed", [5])
+def test_killed_anywhere_the_bill_is_a_lower_bound_and_a_close_one(tmp_path, seed):
+    folder = tmp_path / "one"
+    new_session(folder, budget=Budget(steps=STEPS))
+    rng, kills = random.Random(seed), 0
+    while kills < MOST_KILLS and killed(folder, rng.randint(1, 9), rng.random() * HOLD):
+        kills += 1
+    assert 1 < kills < MOST_KILLS
+    billed = Opened(folder).snapshot().spent.gpu_seconds
+    held = really_held(folder)
+    assert billed <= held + 0.002 * STEPS, "never more than was held"
+    lost = held - billed
+    assert lost <= kills * (HOLD + 0.02), "at most a hold for each kill"
+    spends = SessionStore.open(folder).overview().spends
+    assert all(one.cost.gpu_seconds > 0 for one in spends)

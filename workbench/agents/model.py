@@ -46,7 +46,7 @@ class Meter(Protocol):
         """The request ended, well or not."""
 
     def waiting(self, seconds: float, reply: Reply) -> None:
-        """A passing fault; the next attempt comes after so many seconds."""
+        """A passing fault; the next attempt comes after this many seconds."""
 
 
 class _OursError(Exception):

@@ -79,7 +79,7 @@ def _named(*names: str) -> str:
 
 
 def _until(response: Any, most: int, *, quietly: bool) -> _Raw:  # noqa: ANN401 -- as above
-    """The body as it comes, which ends after so many bytes, `quietly` or with TooLong."""
+    """The body as it arrives, cut off after this many bytes, `quietly` or with TooLong."""
     raw: _Raw = response.aiter_raw
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
 

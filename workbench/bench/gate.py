@@ -30,7 +30,7 @@ from workbench.isolation.workshop import Workshop
 from workbench.problems.records import Precision, Problem, Shape
 
 _RUNS = 5
-"""Medians of so many."""
+"""Runs that a median is taken of."""
 _IN_FLIGHT = 4
 _FLIGHTS = 8
 """Candidates of the measurement with several in flight."""

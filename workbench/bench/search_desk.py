@@ -86,7 +86,7 @@ class Desk:
         self._since = self.cost.wall_seconds
 
     def _wait(self, seconds: float, *, side_by_side: bool = False) -> None:
-        """Wait for so many seconds of work on the CPU, some of which may be done already."""
+        """Wait for this many seconds of work on the CPU, some of which may be done already."""
         now = self.cost.wall_seconds
         since = now if self.stream.kind is Kind.MODELED else self._since
         self._pay("", Cost(0.0, max(0.0, since + seconds - now)))

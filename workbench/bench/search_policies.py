@@ -24,9 +24,9 @@ Policy = Callable[[Desk, Sequence[Candidate]], Candidate]
 
 _RULE = PairRule()
 _HALVED = 2
-"""Successive halving keeps one in so many, and gives those that it keeps four times the pairs: with
-half of them left each rung costs twice the pairs of the one below (Jamieson and Talwalkar 2016 give
-every rung the same; that gains less here, where pairs are the smaller part of a rung)."""
+"""Successive halving keeps one in this many, and gives those that it keeps four times the pairs:
+with half of them left each rung costs twice the pairs of the one below (Jamieson and Talwalkar 2016
+give every rung the same; that gains less here, where pairs are the smaller part of a rung)."""
 _MORE_PAIRS = 4
 
 
@@ -94,7 +94,7 @@ def halving(desk: Desk, order: Sequence[Candidate]) -> Candidate:
 
 
 def _fixed(desk: Desk, one: Candidate, base: Candidate, rung: str, pairs: int) -> float:
-    """The ratio over so many pairs, of which none is spared."""
+    """The ratio over this many pairs, all of which are taken."""
     if desk.stream.kind is Kind.MODELED:
         return desk.modeled(one, base, rung) or 0.0
     rule = structs.replace(_RULE, first=pairs, cap=pairs)
@@ -169,7 +169,7 @@ def a_run(ladder: Ladder) -> Policy:
 
 
 class Beaming:
-    """`run --beam N`: so many are looked at, the best of them climbs, the others wait for later."""
+    """`run --beam N`: N are looked at, the best of them climbs, the others wait for later."""
 
     def __init__(self, ladder: Ladder, width: int) -> None:
         self._ladder = ladder

@@ -23,7 +23,7 @@ from workbench.skills.policy_table import shipped_policy
 _CARDS = 40
 _LINES = 300
 _RUNS = 5
-"""Medians of so many runs, each on a text of its own."""
+"""Runs that a median is taken of, each on a text of its own."""
 _ROWS, _COLUMNS = 4096, 8192
 
 _HEAD = """\

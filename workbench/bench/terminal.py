@@ -58,7 +58,7 @@ class Terminal:
         return data
 
     def during(self, seconds: float) -> bytes:
-        """Everything that is written in so many seconds."""
+        """Everything that is written within this many seconds."""
         data, end = b"", time.perf_counter() + seconds
         while (left := end - time.perf_counter()) > 0:
             if select.select([self._file], [], [], left)[0]:
@@ -66,7 +66,7 @@ class Terminal:
         return data
 
     def settle(self, quiet: float = 0.5) -> bytes:
-        """Everything until nothing came for so many seconds. RuntimeError when it never ends."""
+        """Everything until nothing came for this many seconds. RuntimeError when it never ends."""
         data, end = b"", time.perf_counter() + _PATIENCE
         while select.select([self._file], [], [], quiet)[0]:
             data += self._some()

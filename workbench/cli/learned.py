@@ -75,7 +75,7 @@ def ending(path: Path, ended: Ended, seconds: float | None = None, *, json: bool
 
 
 def report(path: Path) -> str:
-    """The chain from the simplest kernel to the expert, and what was tried in vain."""
+    """The chain from the simplest kernel to the expert, and what was tried and failed."""
     store = SessionReader(path)
     every = [store.transition(version.number) for version in store.overview().versions]
     chain = [t for t in every if t.decision.answer is Answer.ACCEPTED]

@@ -124,7 +124,8 @@ def _with(skill: "Skill", trials: "list[Trial]") -> "Skill":
 
 
 def _every(asked: list[str], folder: Path | None) -> "list[Skill]":
-    """The cards of a folder; without one, those at hand with the cards that are asked about."""
+    """The cards of a folder; without one, the installed ones with the cards that are asked
+    about."""
     from workbench.skills.library import load_library
 
     if asked:

@@ -47,7 +47,7 @@ class Turn(Protocol):
         """Whether nobody waits for it any more."""
 
     def had(self, seconds: float) -> None:
-        """It gave a GPU back after so many seconds without a result."""
+        """It gave a GPU back after this many seconds without a result."""
 
 
 class Fleet:

@@ -61,7 +61,7 @@ class History(Struct, frozen=True, kw_only=True):
         return tuple(by_number[number] for number in sorted(by_number))
 
     def line(self, number: int) -> tuple[int, ...]:
-        """The numbers that lead to a version, seed first. KeyError where one is not there."""
+        """The numbers that lead to a version, seed first. KeyError where one does not exist."""
         line = [number]
         while (parent := self.get(line[-1]).parent) is not None:
             line.append(parent)

@@ -12,7 +12,7 @@ from workbench.skills.library import Library
 
 
 def lineage_of(session: Path, library: Library) -> Recorded:
-    """The accepted line of a session's folder or bundle; features are those of the cards at hand.
+    """The accepted line of a session's folder or bundle; features are those of the installed cards.
 
     Raises WorkbenchError for what is neither.
     """

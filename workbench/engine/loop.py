@@ -214,7 +214,7 @@ class Engine:
         await self._gating.close()
 
     async def _begin(self) -> str:
-        """See to it that there is a seed; a sentence when there is none to be had."""
+        """Make sure that there is a seed; the reason where there is none, else empty."""
         talks = self._workplace.talks
         if talks is not None:
             talks.begin(self.history)
@@ -281,7 +281,7 @@ class Engine:
         return f"v{done.number} {done.decision.answer}: {done.gate.says}"
 
     async def _seed(self) -> str:
-        """Gate and commit the seed; a sentence when it does not pass."""
+        """Gate and commit the seed; the reason where it does not pass, else empty."""
         transition, source, origin = await self._gating.seed()
         gate = transition.gate
         accepted = gate.verdict is Verdict.ACCEPTED

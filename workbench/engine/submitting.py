@@ -23,7 +23,7 @@ from workbench.session.store import SessionStore
 
 
 def submission(file: Path, skill: str, hint: str) -> Submit:
-    """The wish to gate a file. Raises WorkbenchError for a file or skill that is not there."""
+    """The wish to gate a file. Raises WorkbenchError for a file or skill that does not exist."""
     if skill:
         check_skill(skill)
     source = read_candidate(file).source

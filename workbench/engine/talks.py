@@ -38,7 +38,7 @@ _PIECE_SECONDS = 0.25
 
 
 def ready_models(budget: Budget) -> Models:
-    """The settings, with keys and prices at hand. Raises WorkbenchError where one is missing."""
+    """The settings, with keys and prices. Raises WorkbenchError where one is missing."""
     models = load_models()
     for role in Role:
         key_of(models.of(role))

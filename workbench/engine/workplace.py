@@ -75,7 +75,7 @@ class SessionWorkplace:
         scratch: Path | None = None,
         may_resize: bool = True,
     ) -> None:
-        """`library` are the cards to choose from, all that are at hand when None; `scratch` is
+        """`library` are the cards to choose from, all installed ones when None; `scratch` is
         where the problem is laid out, a folder of the session when None. Only the engine that
         runs a session `may_resize` its problem: who looks on writes nothing."""
         self._store = store

@@ -30,7 +30,7 @@ class Spares:
         self._closed = False
 
     def order(self, *wanted: Wanted, start: Start) -> None:
-        """Have so many of each kind, those that are there counted; does not wait for them."""
+        """Have this many of each kind, existing ones included; does not wait for them."""
         with self._lock:
             if self._closed:
                 return
@@ -65,7 +65,7 @@ class Spares:
             return self._kept[kind].popleft() if self._kept[kind] else None
 
     def drop(self) -> None:
-        """Close all that are there, and those that are starting once they have."""
+        """Close all existing ones, and those that are starting once they have."""
         with self._lock:
             dropped = [future for kept in self._kept.values() for future in kept]
             self._kept.clear()
@@ -74,7 +74,7 @@ class Spares:
                 future.result().close()
 
     def close(self) -> None:
-        """No further one is started; those that are there are the workshop's to close."""
+        """No further one is started; existing ones are the workshop's to close."""
         with self._lock:
             self._closed = True
             self._kept.clear()

@@ -68,7 +68,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     num_stages: int
     num_ctas: int
     line: int
-    """Line of the launch in the candidate's file; 0 when it is not there."""
+    """Line of the launch in the candidate's file; 0 when it is elsewhere."""
     cubin_sha256: str
     static: StaticProfile
     compile_seconds: float
@@ -128,7 +128,7 @@ class HostOperation(Struct, frozen=True, kw_only=True):
     bytes: int
     """Bytes of all tensors it reads and writes."""
     line: int
-    """Line in the candidate's file; 0 when it is not there."""
+    """Line in the candidate's file; 0 when it is elsewhere."""
 
 
 class Traffic(Struct, frozen=True, kw_only=True):
@@ -206,7 +206,7 @@ class LaunchTrace(Struct, frozen=True, kw_only=True):
     """Elementwise integer, logical, conversion, comparison, minimum and maximum operations. Address
     arithmetic is counted as written, although a compiler folds much of it."""
     line: int = 0
-    """Line of the launch in the candidate's file; 0 when it is not there."""
+    """Line of the launch in the candidate's file; 0 when it is elsewhere."""
     load_steps: float = 0.0
     """How often a program waits for loads in sequence, on average: once in each trip of a loop
     whose body loads; independent loads wait together."""

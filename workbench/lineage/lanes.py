@@ -65,7 +65,7 @@ class Role(StrEnum):
 
     NODE = "node"
     JOIN = "join"
-    """Where a lane turns into a version's row, or a tip hangs on a shared line."""
+    """Where a lane turns into a version's row, or a tip branches off a shared line."""
     LINE = "line"
     BLANK = "blank"
 
@@ -228,7 +228,8 @@ class _Joins:
 
 
 class _Chain:
-    """Versions that share a lane: one leading to the next, or tips that hang on a shared line."""
+    """Versions that share a lane: one leading to the next, or tips that branch off a shared
+    line."""
 
     def __init__(
         self, rows: list[int], *, bottom: int | None, dead: bool, shared: bool = False

@@ -23,7 +23,7 @@ from workbench.isolation.wire import Blob
 from workbench.measure.ceilings import Rates, Wanted
 
 _FREE_SHARE = 6
-"""A buffer takes at most one part in so many of the free memory: there are two, and matrices."""
+"""A buffer takes at most one part in this many of the free memory: there are two, and matrices."""
 _MATRICES = 16
 """Memory of all matrices of all products, counted in square ones of the largest side and fp64."""
 _LEAST, _MOST = 3, 30

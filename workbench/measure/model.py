@@ -30,7 +30,7 @@ _PROGRAM_US = 0.35
 _REDUCTION_US = 0.15
 """Shuffles, shared memory and barriers of one reduction over a program's threads."""
 _SM_BYTES_PER_NS = 35.0
-"""Measured: what the loads of one program draw once the first bytes are there. That its stores
+"""Measured: what the loads of one program draw once the first bytes have arrived. That its stores
 leave at the same rate is ours: RMSNorm and grouped convolution are ranked better with it, and the
 median error of the kernels that belong to no problem falls from 6.8 to 5.8 %."""
 _ATOMIC_NS = 2.0

@@ -74,10 +74,10 @@ class SearchSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ahead: Number
     """Candidates that have passed the bottom rung while another is on the GPU."""
     per_technique: Number
-    """How many of them may come from one technique while others are there."""
+    """How many of them may come from one technique while there are others."""
     plateau_rounds: Number
     plateau_gain: Number
-    """Ratio that the best must gain over so many rounds, or the search has come to rest."""
+    """Ratio that the best must gain over this many rounds, or the search has stagnated."""
     near_limit: Number
     """Share of the limit from which there is nothing left to gain."""
     last_look: Number

@@ -79,7 +79,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _lost_steps(git: Plumbing, damaged: Iterable[str]) -> list[Update]:
-    """References of transitions that are not there although their commits are.
+    """References of transitions that are missing although their commits exist.
 
     Of those that others were made from always; of any other only where its reference is among the
     `damaged`, since a person may have deleted it, and where just one commit can have been meant.

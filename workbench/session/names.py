@@ -33,7 +33,7 @@ def spoken(path: Path) -> str:
 
 
 def session_names(folder: Path) -> tuple[str, ...]:
-    """Names of the sessions in a folder, sorted; empty when the folder is not there.
+    """Names of the sessions in a folder, sorted; empty when the folder does not exist.
 
     Raises WorkbenchError for a file in its place.
     """

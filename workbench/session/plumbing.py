@@ -29,7 +29,7 @@ NOBODY = Person("workbench", "workbench@localhost")
 """Author and committer where the person gave git no name."""
 
 NO_REF = "0" * 40
-"""What git calls a reference that is not there."""
+"""What git calls a reference that does not exist."""
 
 _SETTINGS = {
     "core.hooksPath": os.devnull,
@@ -193,7 +193,7 @@ class Plumbing:
         return out.decode("utf-8", "replace"), broken
 
     def ids(self, *names: str) -> dict[str, str]:
-        """What these references name, leaving out those that are not there; finds each by its name,
+        """What these references name, leaving out those that do not exist; finds each by its name,
         however many others there are."""
         feed = "".join(f"{name}\n" for name in names).encode()
         lines = self.run("cat-file", "--batch-check=%(objectname)", feed=feed).decode().splitlines()
@@ -207,7 +207,7 @@ class Plumbing:
         return dict.fromkeys(broken, "") | {name: id_ for id_, _, name in rows}
 
     def store(self, objects: Iterable[GitObject]) -> None:
-        """Write objects to disk and wait until they are there. No reference moves."""
+        """Write objects to disk and wait until they are safe. No reference moves."""
         self.run("unpack-objects", "-q", "--strict", feed=pack(objects))
 
     def move(self, updates: Sequence[Update], why: str) -> None:
@@ -292,7 +292,7 @@ def person() -> Person:
         "user.email": os.environ.get("GIT_AUTHOR_EMAIL", ""),
     }
     if not all(known.values()):
-        # With a repository that is not there git reads the person's settings alone.
+        # With a repository that does not exist git reads the person's settings alone.
         arguments = ("config", "-z", "--get-regexp", r"^user\.(name|email)$")
         _, out, _ = _execute(arguments, {"GIT_DIR": os.devnull}, deaf=False)
         for row in out.decode("utf-8", "replace").split("\0"):

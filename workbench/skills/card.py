@@ -35,7 +35,7 @@ class Skill(Struct, frozen=True, kw_only=True):
     origin: str
     """`shipped` or `user`."""
     replaces: Path | None = None
-    """The shipped card of the same id that a user's card stands in for."""
+    """The shipped card of the same id that a user's card replaces."""
     preconditions: tuple[Condition, ...]
     """Conditions in the card's order."""
     risks: tuple[Condition | None, ...]

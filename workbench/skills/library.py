@@ -1,4 +1,4 @@
-"""The skills at hand: shipped cards, and a person's own, which stand in for them by id."""
+"""The installed skills: shipped cards, and a person's own, which replace them by id."""
 
 import difflib
 from collections.abc import Iterable

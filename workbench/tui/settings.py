@@ -18,7 +18,7 @@ class TuiSettings(Struct, frozen=True, kw_only=True):
     """How often the meters of a running session may be painted, times a second."""
     glyphs: Literal["unicode", "ascii"] = "unicode"
     mouse: bool = True
-    """False leaves the mouse to the terminal, so that it selects text as ever."""
+    """False leaves the mouse to the terminal, so that it selects text as usual."""
     theme: str = "workbench-dark"
     """`NO_COLOR` in the environment overrules it."""
 

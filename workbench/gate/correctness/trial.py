@@ -90,7 +90,7 @@ class Trial:
 
     def run(self, problem: OpenReference, source: str) -> None:
         """Make every call. Raises Wrong at the first that is wrong, Ended when a worker is lost."""
-        # How many calls a plan has does not hang on what is not yet known of the inputs.
+        # How many calls a plan has does not depend on what is not yet known about the inputs.
         most = self._plan(floats=True)
         reference, opened = self._dialogue.open(
             problem, source, self.settings, held_calls=len(most)

@@ -127,7 +127,7 @@ def _grow(case: Case, place: torch.Tensor, sign: float) -> None:
 
 
 def _slope(x: torch.Tensor, dim: int, octaves: float) -> torch.Tensor:
-    """Factors that grow by so many octaves along a dimension, around 1."""
+    """Factors that grow by this many octaves along a dimension, around 1."""
     steps = torch.linspace(-octaves / 2, octaves / 2, x.shape[dim], dtype=torch.float64)
     along = [1] * x.dim()
     along[dim] = -1

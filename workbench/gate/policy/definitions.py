@@ -74,7 +74,7 @@ class Definitions(Statements):
         self.bind(node.name, value, node, frame)
 
     def define_alias(self, node: ast.stmt, frame: Frame) -> None:
-        """`type X = ...` of Python 3.12; nothing evaluates what stands behind it."""
+        """`type X = ...` of Python 3.12; nothing evaluates its right side."""
         name = getattr(node, "name", None)
         if isinstance(name, ast.Name):
             self.bind(name.id, PLAIN, node, frame)

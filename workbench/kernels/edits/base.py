@@ -82,7 +82,7 @@ class Applied(Struct, frozen=True):
 def places(
     find: Callable[[Source, JitKernel], tuple[T, ...]], source: str, kernel: str
 ) -> tuple[T, ...]:
-    """What `find` finds in a kernel; nothing where it is not there or has not the form."""
+    """What `find` finds in a kernel; nothing where it is missing or of another form."""
     view = read_source(source)
     found = view.kernel(kernel)
     if found is None:

@@ -89,7 +89,7 @@ class Rewrite:
         return text
 
     def lines(self, kernel: JitKernel) -> tuple[int, ...]:
-        """Lines of the fast form. Raises EditRefused where it is not there."""
+        """Lines of the fast form. Raises EditRefused where it is missing."""
         found = list(finds(kernel, self.fast)) if self.every else []
         found = found or [find(kernel, self.fast)]
         return tuple(s.lineno for one in found for s in one.statements)

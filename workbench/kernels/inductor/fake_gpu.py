@@ -1,4 +1,4 @@
-"""A GPU that is not there: what TorchInductor must believe so that it writes kernels for one.
+"""A GPU that does not exist: what TorchInductor must believe so that it writes kernels for one.
 
 Everything here changes `torch.cuda` and Inductor for the whole process, for good. Call it only in a
 process that does nothing else.

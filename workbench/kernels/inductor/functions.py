@@ -1,4 +1,4 @@
-"""Which plain Triton stands for Inductor's helper functions: a candidate may not lean on them."""
+"""Which plain Triton stands for Inductor's helper functions: a candidate may not depend on them."""
 
 import ast
 import inspect

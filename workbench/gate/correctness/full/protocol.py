@@ -118,7 +118,7 @@ class TracedFull(Struct, frozen=True, kw_only=True):
     """Per output: the share that kernels of the call write, going by the sample; None where host
     code makes it."""
     all_ways: bool = False
-    """Every program goes the way of one that ran: the shares written are not estimates."""
+    """Every program takes the path of one that ran: the shares written are not estimates."""
     uniform: bool = False
     """One program of each launch stands for all that were drawn of it, so that what they write is
     counted and not estimated, even where not all were followed."""

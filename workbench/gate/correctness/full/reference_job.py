@@ -299,7 +299,7 @@ class _Part:
 
 
 def _cost(message: Prepare, axes: list[Axis], counts: Mapping[int, int]) -> tuple[float, float]:
-    """Matrix flops, and elements of inputs and outputs, when axes are cut to so many indices."""
+    """Matrix flops, and elements of inputs and outputs, when axes are cut to this many indices."""
     share = 1.0
     lengths: dict[tuple[str, int, int], int] = {}
     for axis in axes:
@@ -318,7 +318,7 @@ def _cost(message: Prepare, axes: list[Axis], counts: Mapping[int, int]) -> tupl
 def _dear(
     message: Prepare, cost: tuple[float, float], most_flops: float, most_elements: float
 ) -> bool:
-    """Whether a part costs too much; weights are there in any case."""
+    """Whether a part costs too much; weights exist in any case."""
     own = sum(math.prod(entry.shape) for entry in message.state)
     return cost[0] > most_flops or cost[1] > max(most_elements, min(own, 4 * most_elements))
 

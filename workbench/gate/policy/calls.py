@@ -2,9 +2,10 @@
 
 import ast
 
+from workbench.gate.policy.decorators import DECORATED
 from workbench.gate.policy.fields import field_names
-from workbench.gate.policy.library import DECORATED
-from workbench.gate.policy.members import OF_NAMED_TUPLES, PLAIN_MODULES
+from workbench.gate.policy.library import CALLABLE, KEPT
+from workbench.gate.policy.members import OF_NAMED_TUPLES, PLAIN_MODULES, WHATEVER
 from workbench.gate.policy.state import DEFAULTS, Activation, Frame, TooTangledError
 from workbench.gate.policy.stories import Stories
 from workbench.gate.policy.tree import is_generator, survey
@@ -46,6 +47,8 @@ _DEEPEST_CALL = 24
 _MOST_CONTEXTS = 24
 _VIEW_MODULES = frozenset({"torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten"})
 _IMPLIED = ("__hash__", "__len__", "__repr__", "__str__")
+_ASKED = ("__getitem__", "__iter__", "__next__")
+"""Methods by which Triton, torch and patterns walk over an object that hides in another."""
 _HANDED = ("__enter__", "__exit__", "__getitem__", "__iter__", "__next__", "keys")
 _CONTEXT: Value = frozenset({Known("torch.autograd.function.FunctionCtx")})
 
@@ -76,10 +79,7 @@ class Calls(Stories):
             case Bound():
                 return self._call_function(atom.function, given.after(atom.owner), node, frame)
             case Partial():
-                more = Arguments(
-                    atom.arguments + given.positional, atom.keywords + given.keywords, given.rest
-                )
-                return self.call(atom.target, more, node, frame)
+                return self.call(atom.target, _completed(atom, given), node, frame)
             case Launcher():
                 return self.launch(atom, given, node, frame)
             case Method():
@@ -109,7 +109,7 @@ class Calls(Stories):
         if atom.setting:
             self.refuse("policy.module-called", node)
             return UNKNOWN
-        if self.may_hold_tensor(given.all()):
+        if not self._may_take(given, node):
             self.refuse("policy.unresolved", node)
             return UNKNOWN
         self.hand_over(given.all(), node)
@@ -148,6 +148,18 @@ class Calls(Stories):
                 return NOTHING
             case _:
                 return PLAIN
+
+    def _may_take(self, given: Arguments, node: ast.AST) -> bool:
+        """Whether a method of a number or text may be given these: it might return them."""
+        every = given.all()
+        match node:
+            case ast.Call(func=ast.Attribute(attr="format")):  # it gives a text
+                kept: tuple[type[Atom], ...] = CALLABLE
+            case _:
+                kept = KEPT
+        return not self.may_hold_tensor(every) and not any(
+            isinstance(atom, kept) for atom in self.as_numbers(frozenset(self.within(every)))
+        )
 
     def _decorate(self, atom: Decorator, given: Arguments, node: ast.AST) -> Value:
         """Apply a decorator that waits for what it decorates, and takes nothing else."""
@@ -210,11 +222,14 @@ class Calls(Stories):
         result = self.call(forward, given, node, frame)
         setup = self.read_member(receiver, "setup_context", node, frame)
         inputs: Value = frozenset({Tuple(given.positional)})
+        if given.rest:
+            inputs = self.make_list(self.implied_call(node), given.all())
         self.call(setup, Arguments((_CONTEXT, inputs, result)), node, frame)
         return result
 
     def _register(self, name: str, given: Arguments, node: ast.AST, frame: Frame) -> Value:
         """What an operator keeps for others: neither fake nor backward runs in a call."""
+        self.accounted |= {a.node for a in given.get(0, "") if isinstance(a, Function)}
         if name == "register_autograd":
             setup = dict(given.keywords).get("setup_context", EMPTY) - NOTHING
             passed = Arguments((_CONTEXT, INPUT | PLAIN, INPUT))
@@ -335,7 +350,12 @@ class Calls(Stories):
             self.lasting.add(atom.node)
         self.reached.add(atom.node)
         self.call_special(made, _IMPLIED, node)
+        self.call_special(made, _ASKED, node, PLAIN)
         self.compare_own(made, node)
+        if set(self.library_bases(atom.node)) & set(PLAIN_MODULES) and self.now is Phase.SETUP:
+            self.made_modules.add(made)
+        if any(path.startswith("builtins.") for path in self.library_bases(atom.node)):
+            self.set_member(atom.node, WHATEVER, given.all())
         if self.find_member(atom.node, "__init__"):
             initialiser = self.read_member(receiver, "__init__", node, frame)
             self.call(initialiser, given, node, frame)
@@ -345,14 +365,21 @@ class Calls(Stories):
     def hand_over(self, value: Value, node: ast.AST, *, classes: bool = False) -> None:
         """Evaluate functions and objects that are given to a library, which may call them."""
         super().hand_over(value, node, classes=classes)
-        for atom in value:
-            if isinstance(atom, Instance):
-                self.call_special(atom, _HANDED, node)
+        for atom in self.instances_in(value):
+            self.call_special(atom, _HANDED, node)
 
 
 def sorted_items(bindings: dict[str, Value]) -> list[tuple[str, Value]]:
     """Bindings in an order that does not depend on how the call was spelled."""
     return sorted(bindings.items(), key=lambda item: item[0])
+
+
+def _completed(atom: Partial, given: Arguments) -> Arguments:
+    """The arguments of a partial with those of its call; behind a star none has a known place."""
+    rest, placed = atom.rest | given.rest, given.positional
+    if atom.rest and placed:
+        rest, placed = join([rest, *placed]), ()
+    return Arguments(atom.arguments + placed, atom.keywords + given.keywords, rest)
 
 
 def _extended(owner: Descriptor, name: str, given: Arguments) -> Descriptor:

@@ -15,6 +15,7 @@ from workbench.gate.policy.state import Frame, TooTangledError
 from workbench.gate.policy.statements import is_main_guard
 from workbench.gate.policy.tree import children, own_nodes, survey
 from workbench.gate.policy.values import (
+    ANYTHING,
     EMPTY,
     INPUT,
     NOTHING,
@@ -22,6 +23,7 @@ from workbench.gate.policy.values import (
     Arguments,
     Bound,
     Class,
+    Descriptor,
     Function,
     Instance,
     Items,
@@ -29,6 +31,7 @@ from workbench.gate.policy.values import (
     Tensor,
     Tuple,
     Value,
+    join,
 )
 from workbench.gate.records import Finding, Outcome, Stage, StageReport
 
@@ -148,8 +151,10 @@ class Machine(Kernels):
             self.notes.clear()
             self.launched.clear()
             self.reached.clear()
+            self.named.clear()
             self.run_module()
             self.run_model()
+            self.call_uncalled()
             self.check_kernels()
             if not self.changed:
                 self.sweep()
@@ -172,13 +177,33 @@ class Machine(Kernels):
         setup = Frame(self.module, Phase.SETUP)
         for model in classes:
             made = self.call(frozenset({model}), Arguments(rest=PLAIN), model.node, setup)
-            for name in list(self.every_member(model.node)):
+            self._call_model(made, model.node)
+        for instance in sorted(self.made_modules, key=lambda one: one.node.lineno):
+            for name in self.own_names(instance.node):
                 # The judge moves, loads and prints modules, which would run overridden methods.
                 if name in self.allowed.module_methods:
-                    self._call_override(made, name, model.node, setup)
-            self._call_model(made, model.node)
+                    made = frozenset({instance})
+                    self._call_override(made, name, instance.node, setup)
         if Phase.CALL not in self.launched:
             self.refuse("policy.no-launch", self.tree, "ModelNew.forward")
+
+    def call_uncalled(self) -> None:
+        """Call what code that runs has looked up and nothing has called: something may."""
+        while not self.refused:
+            waiting = self.named.keys() - self.reached - self.accounted - self._backward()
+            if not waiting:
+                return
+            for node in sorted(waiting, key=lambda one: (one.lineno, one.col_offset)):
+                self.reached.add(node)
+                self.call_anyhow(self.named[node], ANYTHING, node)
+
+    def _backward(self) -> set[ast.AST]:
+        """Members of autograd functions, and what they wrap: no call of a model runs these."""
+        owners = [c for c in self.bases if "torch.autograd.Function" in self.library_bases(c)]
+        held = [atom for c in owners for value in self.every_member(c).values() for atom in value]
+        kept = join(a.function if isinstance(a, Descriptor) else frozenset({a}) for a in held)
+        nodes: set[ast.AST] = {atom.node for atom in kept if isinstance(atom, Function)}
+        return nodes | {inner for inner, around in self.wrapped.items() if around & nodes}
 
     def _call_override(self, made: Value, name: str, node: ast.ClassDef, frame: Frame) -> None:
         loaded = PLAIN | frozenset({Tensor("state")})

@@ -10,7 +10,9 @@ from workbench.gate.policy.values import (
     Arguments,
     Function,
     Instance,
+    Items,
     Phase,
+    Tuple,
     Value,
     has_tensor,
     join,
@@ -48,9 +50,30 @@ class Comparisons(Containers):
                 frame = Frame(method.scope, Phase.CALL)
                 self.call(frozenset({method}), given, node, frame)
 
+    def searched(self, value: Value) -> Value:
+        """What `in` compares with: the elements, of a dict its keys."""
+        return join(
+            self.contents(atom).keys if atom.kind in ("dict", "meta") else self.contents(atom).all()
+            for atom in value
+            if isinstance(atom, Items)
+        ) | join(join(atom.items) for atom in value if isinstance(atom, Tuple))
+
+    def compares_tensors(self, value: Value) -> bool:
+        """Whether comparing a value compares tensors: it is one, or a record that holds some."""
+        if has_tensor(value):
+            return True
+        compared = frozenset(a for a in value if not isinstance(a, Instance) or self._by_fields(a))
+        return self.may_hold_tensor(compared)
+
+    def _by_fields(self, atom: Instance) -> bool:
+        """Whether objects of a class are compared field by field: dataclasses, named tuples."""
+        lineage = self.lineage(atom.node)
+        named = "typing.NamedTuple" in self.library_bases(atom.node)
+        return named or any(owner.decorator_list for owner in lineage)
+
     def order(self, elements: Value, given: Arguments, node: ast.AST, frame: Frame) -> None:
         """Sorting: it compares the elements, or what `key` returns for them."""
         keyer = dict(given.keywords).get("key", EMPTY)
         keys = self.call(keyer, Arguments((elements,)), node, frame) if keyer else elements
-        if has_tensor(keys) and frame.phase is Phase.CALL:
+        if self.compares_tensors(keys) and frame.phase is Phase.CALL:
             self.refuse("policy.operator-on-tensor", node)

@@ -303,7 +303,8 @@ class Containers(Members):
         if name in _STORES or name in _MERGES or name == "setdefault":
             self.remember(atom, arguments.all(), node)
         if name in _STORES:
-            self.put(atom, arguments.positional[-1] if arguments.positional else arguments.rest)
+            last = arguments.positional[-1] if arguments.positional else EMPTY
+            self.put(atom, last | arguments.rest)
             return NOTHING
         contents = self.contents(atom)
         if name in _MERGES:
@@ -358,8 +359,11 @@ class Containers(Members):
                     self.put(atom, self._iterate_atom(pair, node, frame))
 
     def _merge(self, atom: Items, arguments: Arguments, node: ast.AST, frame: Frame) -> None:
-        for value in arguments.positional:
+        self.put(atom, arguments.rest - {atom})
+        for value in arguments.sources():
             for source in value:
+                if isinstance(source, Plain | Tensor) and value is arguments.rest:
+                    continue
                 pairs = isinstance(source, Tuple) or (
                     isinstance(source, Items) and source.kind in ("list", "modules", "sequential")
                 )

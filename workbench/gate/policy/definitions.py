@@ -13,7 +13,6 @@ from workbench.gate.policy.values import (
     Instance,
     Known,
     Partial,
-    Plain,
     Scope,
     Unknown,
     Value,
@@ -90,7 +89,7 @@ class Definitions(Statements):
             library = isinstance(atom, Known) and atom.path.startswith(_BASES)
             plain = isinstance(atom, Known) and self.allowed.names.get(atom.path)
             types = plain and plain.returns in ("type", "holder", "modules")
-            if not (library and types) and not isinstance(atom, Class | Partial | Plain | Unknown):
+            if not (library and types) and not isinstance(atom, Class | Partial | Unknown):
                 self.refuse("policy.base-class", base)
         return value
 

@@ -56,7 +56,11 @@ class Expressions(Scopes):
 
     def name(self, node: ast.Name, frame: Frame) -> Value:
         """A variable."""
-        return self.look_up(node.id, node, frame)
+        found = self.look_up(node.id, node, frame)
+        for atom in found:
+            if isinstance(atom, Function):
+                self.named[atom.node] = atom
+        return found
 
     def attribute(self, node: ast.Attribute, frame: Frame) -> Value:
         """`value.name`."""
@@ -202,8 +206,8 @@ class Expressions(Scopes):
         self.compare_addresses(values, node)
         if any(isinstance(op, ast.In | ast.NotIn) for op in looks):
             self.check_key(values[0], join(values[1:]), EMPTY, node)
-            values = values[:1]
-        if any(has_tensor(value) for value in values) and not _with_none(node):
+            values = [values[0], *([] if values[0] == NOTHING else map(self.searched, values[1:]))]
+        if any(self.compares_tensors(value) for value in values) and not _with_none(node):
             if frame.phase is Phase.CALL:
                 self.refuse("policy.operator-on-tensor", node)
             return FRESH
@@ -251,7 +255,9 @@ class Expressions(Scopes):
 
     def lambda_of(self, node: ast.Lambda, frame: Frame) -> Value:
         """A lambda."""
-        return self.function_of(node, frame)
+        made = self.function_of(node, frame)
+        self.named.update({a.node: a for a in made if isinstance(a, Function)})
+        return made
 
     def function_of(self, node: FunctionNode, frame: Frame) -> Value:
         """A function that is defined here, with its present defaults."""

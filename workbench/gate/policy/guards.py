@@ -145,7 +145,8 @@ class Guards(Patterns):
             case Instance():
                 receiver: Value = frozenset({atom})
                 leave = self.read_member(receiver, "__exit__", node, frame)
-                self.call(leave, Arguments((PLAIN, PLAIN, PLAIN)), node, frame)
+                ended = (PLAIN | NOTHING, self._caught() | NOTHING, PLAIN | NOTHING)
+                self.call(leave, Arguments(ended), node, frame)
                 enter = self.read_member(receiver, "__enter__", node, frame)
                 return self.call(enter, Arguments(), node, frame)
             case Plain() | Unknown():

@@ -14,13 +14,16 @@ from workbench.gate.policy.values import (
     Arguments,
     Atom,
     Decorator,
+    Function,
     Instance,
     Items,
     Kernel,
     Known,
     Launcher,
     Nothing,
+    Phase,
     Plain,
+    Scope,
     Tensor,
     Tuple,
     Unknown,
@@ -55,6 +58,8 @@ class Launches(Modules):
 
     def take_hooks(self, decorator: Decorator, kernel: Kernel) -> None:
         """Remember the functions that a decorator of Triton's calls around each launch."""
+        given = self.within(decorator.given.all())
+        self.accounted |= {atom.node for atom in given if isinstance(atom, Function)}
         hooks = self.hooks.setdefault(kernel.node, {})
         for role, value in self._roles(decorator):
             if not value <= hooks.get(role, EMPTY):
@@ -95,22 +100,35 @@ class Launches(Modules):
         kernel = atom.kernel.node
         self.asked |= {(kernel, DEFAULTS), (kernel, HOOKS)}
         passed = {**self.defaults.get(kernel, {}), **self._passed(kernel, given)}
-        self.check_arguments(kernel, passed, node)
+        self.check_arguments(kernel, passed, node, given.rest)
         sizes: Value = frozenset(a for a in atom.grid if isinstance(a, _SIZES))
-        hooks = self.hooks.get(kernel, {})
-        if hooks or atom.grid - sizes:
-            meta = Items(kernel.args, "meta")
-            self.put(meta, given.rest)
-            for name, value in passed.items():
-                self.put(meta, value, name)
-            arguments: Value = frozenset({meta})
-            sizes |= self.call(atom.grid - sizes, Arguments((arguments,)), node, frame)
-            for role, hook in hooks.items():
-                self._call_hook(role, hook, passed, arguments, node, frame)
+        if atom.grid - sizes or self.hooks.get(kernel):
+            meta = self._call_hooks(kernel, passed, given.rest, node, frame)
+            sizes |= self.call(atom.grid - sizes, Arguments((meta,)), node, frame)
+        for grid in [one for one in self.within(sizes) if isinstance(one, Instance)]:
+            self.call_special(grid, self.own_names(grid.node), node)
         if self.may_hold_tensor(sizes):
             self.refuse("policy.reads-values", node)
         self.launched_by(atom.kernel, frame.phase)
         return PLAIN
+
+    def _call_hooks(
+        self,
+        kernel: ast.FunctionDef,
+        passed: dict[str, Value],
+        rest: Value,
+        node: ast.AST,
+        frame: Frame,
+    ) -> Value:
+        """Call what Triton calls around a launch; returns the dict of arguments that it passes."""
+        items = Items(kernel.args, "meta")
+        self.put(items, rest)
+        for name, value in passed.items():
+            self.put(items, value, name)
+        meta: Value = frozenset({items})
+        for role, hook in self.hooks.get(kernel, {}).items():
+            self._call_hook(role, hook, passed, meta, node, frame)
+        return meta
 
     def run_kernel(self, kernel: Kernel, given: Arguments, node: ast.AST, frame: Frame) -> Value:
         """`kernel.run(..., grid=..., warmup=False)`: what `kernel[grid](...)` calls."""
@@ -174,17 +192,18 @@ class Launches(Modules):
 
     def check_passed(self, kernel: ast.FunctionDef, given: Arguments, node: ast.AST) -> None:
         """Refuse arguments of a warm-up that a launch could not take."""
-        self.check_arguments(kernel, self._passed(kernel, given), node)
+        passed = {**self.defaults.get(kernel, {}), **self._passed(kernel, given)}
+        self.check_arguments(kernel, passed, node, given.rest)
+        self._call_hooks(kernel, passed, given.rest, node, Frame(Scope(None, node), Phase.CALL))
 
     def check_arguments(
-        self, kernel: ast.FunctionDef, passed: dict[str, Value], node: ast.AST
+        self, kernel: ast.FunctionDef, passed: dict[str, Value], node: ast.AST, rest: Value = EMPTY
     ) -> None:
         """Refuse arguments that an interpreted kernel could use and a compiled one could not."""
         constants = constant_parameters(kernel)
         self._check_options(passed, node)
-        for name, value in passed.items():
-            held = self.iterate_containers(value)
-            for atom in value | held if held else value:
+        for name, value in (*passed.items(), ("*", rest)):
+            for atom in self.within(value):
                 if isinstance(atom, Tensor):
                     fits = name not in constants
                 elif isinstance(atom, Known):

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable
 
-from workbench.gate.policy.comparisons import Comparisons
+from workbench.gate.policy.decorators import Decorators
 from workbench.gate.policy.names import Group
 from workbench.gate.policy.refusals import code_of_name, spelled
 from workbench.gate.policy.state import Frame
@@ -21,7 +21,6 @@ from workbench.gate.policy.values import (
     Atom,
     Bound,
     Class,
-    Decorator,
     Descriptor,
     Function,
     Holder,
@@ -37,7 +36,6 @@ from workbench.gate.policy.values import (
     Scope,
     Tensor,
     Tuple,
-    Unknown,
     Value,
 )
 
@@ -68,21 +66,22 @@ _AFTER_ONE = frozenset(
     )
 )
 """Functions of one tensor and numbers: another tensor among these is read."""
-_OPERATORS = ("torch.library.custom_op", "torch.library.triton_op")
-"""Decorators that make an operator of a function, which the dispatcher calls."""
-_WITHOUT_FUNCTION = ("contextlib.nullcontext", "contextlib.suppress")
-"""Contexts that decorate nothing: what they are given, they hold."""
-DECORATED = (Function, Bound, Partial, Kernel, Class, Instance, Method, Known, Unknown)
-"""What a decorator may be given to decorate."""
 _CONSTRUCTORS = ("__init__", "__post_init__")
 _CARRIED = (Tensor, Function, Bound, Partial, Instance, Known, Method)
 """What an exception must not carry unseen."""
 _INERT = (Plain, Tensor, Nothing)
-_CALLABLE = (Function, Bound, Partial, Method)
+CALLABLE = (Function, Bound, Partial, Method)
+KEPT = (*CALLABLE, Instance)
+"""What must not come back as a number from a function that keeps what it is given."""
+_LOOKING = frozenset({"autograd context", "checks", "inspection", "messages"})
+"""Groups of functions that give nothing back of what they are given."""
 
 
-class Library(Comparisons):
+class Library(Decorators):
     """The layer that calls what the candidate imported."""
+
+    catches: bool
+    """Whether code of the file may catch an exception that other code raised."""
 
     def call_known(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
         """Call a library function by its full name."""
@@ -99,7 +98,7 @@ class Library(Comparisons):
         if group.returns not in ("identity", "decorator", "operator"):
             calls = group.returns == "plain" and group.group != "inspection"
             self.hand_over(arguments.all(), node, classes=calls)
-        if group.arguments == "plain" or path == "collections.Counter":
+        if group.returns == "plain" and group.group not in _LOOKING:
             self.check_objects(path, arguments, node)
         plain = group.arguments == "plain" or path in _SIZED
         numbers = arguments.after_first() if path in _AFTER_ONE else arguments.all()
@@ -112,15 +111,20 @@ class Library(Comparisons):
             if kept is not None:
                 return kept
         return self._result(group, path, arguments, node) | (
-            FRESH if held and path.rsplit(".", 1)[-1] in _ARITHMETIC else EMPTY
+            FRESH if held and self._computes(path) else EMPTY
         )
+
+    def _computes(self, path: str) -> bool:
+        """Whether a function of numbers makes a tensor of tensors."""
+        first, _, last = path.rpartition(".")
+        return last in _ARITHMETIC or first in ("operator", "numpy")
 
     def check_objects(self, path: str, arguments: Arguments, node: ast.AST) -> None:
         """Refuse to give objects of the file to what works on numbers: it may hand them on."""
         if path.rsplit(".", 1)[-1] in _ASK:
             return
-        objects = self.as_numbers(frozenset(self.instances_in(arguments.all())))
-        if any(isinstance(atom, Instance) for atom in objects):
+        objects = self.as_numbers(frozenset(self.within(arguments.all())))
+        if any(isinstance(atom, KEPT) for atom in objects):
             self.refuse("policy.unresolved", node)
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:
@@ -147,7 +151,7 @@ class Library(Comparisons):
         """The candidate's functions within a value and the containers it holds."""
         found: set[Atom] = set()
         for atom in self.within(value):
-            if isinstance(atom, _CALLABLE) or (classes and isinstance(atom, Class)):
+            if isinstance(atom, CALLABLE) or (classes and isinstance(atom, Class)):
                 found.add(atom)
             elif isinstance(atom, Instance):
                 receiver: Value = frozenset({atom})
@@ -214,6 +218,12 @@ class Library(Comparisons):
         every = (name for one in self.lineage(owner) for name in self.every_member(one))
         return [name for name in dict.fromkeys(every) if name not in _CONSTRUCTORS]
 
+    def carry_out(self, arguments: Arguments) -> None:
+        """`out=buffer` writes the other arguments into it."""
+        named = dict(arguments.keywords).get("out", EMPTY)
+        if Tensor("buffer") in named | arguments.rest:
+            self.carry(frozenset(self.within(arguments.all())))
+
     def moved(self, given: Value) -> Value:
         """A new tensor with the contents of these; a copy of an input is an input."""
         return INPUT if Tensor("input") in self.within(given) else FRESH
@@ -224,6 +234,7 @@ class Library(Comparisons):
         first = arguments.get(0, "input") | arguments.get(0, "tensors")
         match group.returns:
             case "tensor" | "moved" as kind:
+                self.carry_out(arguments)
                 return self.moved(arguments.all()) if kind == "moved" else FRESH
             case "same":
                 return frozenset(a for a in first if isinstance(a, Tensor)) or FRESH
@@ -251,9 +262,13 @@ class Library(Comparisons):
 
     def _made_by_type(self, path: str, arguments: Arguments, node: ast.Call) -> Value:
         """What a call of a class gives: of an exception, also what it carries."""
+        if path.startswith("builtins.") and self.catches:
+            self.check_objects(path, arguments, node)
         if path.startswith("builtins.") and self.holds(arguments.all(), _CARRIED):
             kept = frozenset({Tuple((*arguments.positional, arguments.rest))})
             return self.make_record(node, {"args": kept})
+        if not path.startswith("builtins."):
+            self.check_objects(path, arguments, node)
         if path == "builtins.object" and self.now is Phase.CALL:
             return ADDRESS  # all that an object is known by
         return FRESH if path.endswith("Tensor") else PLAIN
@@ -268,45 +283,6 @@ class Library(Comparisons):
             return None
         self.refuse("policy.unresolved", node)
         return UNKNOWN
-
-    def decorate(self, path: str, arguments: Arguments) -> Value:
-        """A bare decorator returns the function; one with settings waits for it."""
-        match arguments.positional:
-            case (value,) if value and all(isinstance(a, Function | Kernel | Class) for a in value):
-                given = Arguments(keywords=arguments.keywords, rest=arguments.rest)
-                return self.apply_decorator(Decorator(path, given), value)
-        waiting = Decorator(path, arguments)
-        if path in _WITHOUT_FUNCTION or self.allowed.names[path].returns == "decorator":
-            return frozenset({waiting})
-        # The function may also come by its keyword, behind a star, or among settings.
-        every = arguments.all()
-        functions = frozenset(a for a in every if isinstance(a, DECORATED))
-        perhaps = not functions or Nothing() in every
-        applied = self.apply_decorator(waiting, functions)
-        return applied | (frozenset({waiting}) if perhaps else EMPTY)
-
-    def apply_decorator(self, decorator: Decorator, value: Value) -> Value:
-        """What a library decorator returns for a function, a kernel or a class."""
-        if decorator.path.endswith("lru_cache"):
-            return frozenset(with_cache(a) if isinstance(a, Function) else a for a in value)
-        if decorator.path in _OPERATORS and value:
-            return frozenset({Partial(value, (), (), operator=True)})
-        if decorator.path.endswith(".jit"):
-            value = frozenset(self._kernel(a) if isinstance(a, Function) else a for a in value)
-        for atom in value:
-            if isinstance(atom, Kernel):
-                self.take_hooks(decorator, atom)
-        return value
-
-    def take_hooks(self, decorator: Decorator, kernel: Kernel) -> None:
-        """Remember what is called around launches; the layer of launches does it."""
-        raise NotImplementedError
-
-    def _kernel(self, function: Function) -> Kernel | Function:
-        if not isinstance(function.node, ast.FunctionDef):
-            return function
-        self.kernel_scopes[function.node] = function.scope
-        return Kernel(function.node)
 
     def _modules(self, path: str, arguments: Arguments, node: ast.Call) -> Value:
         items = Items(node, "sequential" if path.endswith("Sequential") else "modules")
@@ -355,11 +331,6 @@ class Library(Comparisons):
         if frame.phase is Phase.CALL and (self.carrying or Tensor("input") in given):
             says = f"`{spelled(node)}` computes on an input outside a kernel"
             self.refuse("policy.torch-compute", node, says=says)
-
-
-def with_cache(function: Function) -> Function:
-    """The function under `functools.lru_cache`."""
-    return Function(function.node, function.scope, cached=True, owner=function.owner)
 
 
 def _code_of_argument(path: str) -> str:

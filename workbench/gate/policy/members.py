@@ -86,6 +86,10 @@ class Members(Classes):
         """Call a value; implemented by the layer of calls."""
         raise NotImplementedError
 
+    def iterate_containers(self, value: Value) -> Value:
+        """The elements of the containers in a value; implemented by the layer of containers."""
+        raise NotImplementedError
+
     # ------------------------------------------------------------------------------- reading
 
     def read_member(self, value: Value, name: str, node: ast.AST, frame: Frame) -> Value:
@@ -97,7 +101,8 @@ class Members(Classes):
     def _member_of(  # noqa: C901, PLR0911, PLR0912 -- one case per kind of value
         self, atom: Atom, name: str, node: ast.AST, frame: Frame
     ) -> Value:
-        if name in ("__name__", "__doc__", "__qualname__") and not isinstance(atom, Known):
+        named = name in ("__name__", "__doc__", "__qualname__")
+        if named and (not isinstance(atom, Known) or atom.path == "torch.Tensor"):
             return PLAIN
         match atom:
             case Known():
@@ -107,7 +112,7 @@ class Members(Classes):
             case Instance() | Class():
                 return self._own_member(atom, name, node, frame)
             case Super():
-                return self._super_member(atom, name, node)
+                return self._super_member(atom, name, node, frame)
             case Holder():
                 return self._holder_member(atom, name, node)
             case Items() | Tuple():
@@ -126,7 +131,9 @@ class Members(Classes):
             case Partial(operator=True) if name in ("register_autograd", "register_fake"):
                 return frozenset({Method(atom, name)})
             case Caught():
-                carried = name in ("args", "value", "obj", "name")
+                if name in ("value", "obj"):  # it may be any object
+                    return self._no_member(name, node)
+                carried = name in ("args", "name")
                 return ANYTHING if carried else self._plain_member(name, node)
         return self._no_member(name, node)
 
@@ -225,20 +232,26 @@ class Members(Classes):
         if path == "typing.NamedTuple" or path.startswith("enum."):
             return EMPTY if name.startswith("_") else PLAIN
         if not path.startswith("torch.nn."):
-            return ANYTHING if name == "args" else EMPTY
+            held = self.member(atom.node, WHATEVER)
+            kept = frozenset({Tuple((held,))}) if held else EMPTY
+            return ANYTHING | kept if name == "args" else EMPTY
         if name == "training":
             return PLAIN
         if name in self.allowed.module_methods:
             return frozenset({Method(atom, name)})
         return EMPTY if path in PLAIN_MODULES else self._holder_member(Holder(path), name, node)
 
-    def _super_member(self, atom: Super, name: str, node: ast.AST) -> Value:
+    def _bind_super(self, found: Atom, atom: Super, node: ast.AST, frame: Frame) -> Value:
+        if isinstance(found, Function):
+            return frozenset({Bound(found, atom.owner)})
+        owners = [one for one in atom.owner if isinstance(one, Instance | Class)]
+        return join(self._bind(found, one, node, frame) for one in owners) or frozenset({found})
+
+    def _super_member(self, atom: Super, name: str, node: ast.AST, frame: Frame) -> Value:
         for base in join(self.bases.get(atom.node, ())):
             found = self.find_member(base.node, name) if isinstance(base, Class) else EMPTY
             if found:
-                return frozenset(
-                    Bound(f, atom.owner) if isinstance(f, Function) else f for f in found
-                )
+                return join(self._bind_super(f, atom, node, frame) for f in found)
         if name in ("__init__", "__post_init__", "__init_subclass__", "extra_repr"):
             return frozenset({Method(atom, name)})
         if name in self.allowed.module_methods:
@@ -273,6 +286,9 @@ class Members(Classes):
         return self._no_member(name, node)
 
     def _kernel_member(self, atom: Kernel, name: str, node: ast.AST) -> Value:
+        if name in ("best_config", "configs"):  # with the hooks that the file gave them
+            given = self.hooks.get(atom.node, {}).get("configs", EMPTY)
+            return PLAIN | (given if name == "configs" else self.iterate_containers(given))
         if name in _KERNEL_SETTINGS:
             return PLAIN
         if name == "fn":
@@ -324,9 +340,7 @@ class Members(Classes):
                     name == "data" and atom.origin in ("state", "buffer")
                 )
             case Holder():
-                return frame.phase is Phase.SETUP and all(
-                    isinstance(value, Tensor | Plain | Nothing) for value in new
-                )
+                return frame.phase is Phase.SETUP and _fits_holder(name, new)
             case Known():
                 return atom.path == "torch.autograd.function.FunctionCtx"
             case Plain():
@@ -350,3 +364,11 @@ class Members(Classes):
         for member in self.find_member(atom.node, name):
             if isinstance(member, Descriptor):
                 self.call(member.setter, Arguments((frozenset({atom}), new)), node, frame)
+
+
+def _fits_holder(name: str, new: Value) -> bool:
+    """Whether a value may become a library module's member: a tensor where it is read as one."""
+    kinds = Plain | Nothing
+    if _BUFFER_NAMES.fullmatch(name) or _STATE_NAMES.fullmatch(name):
+        kinds |= Tensor
+    return all(isinstance(atom, kinds) for atom in new)

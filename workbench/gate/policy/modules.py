@@ -12,6 +12,7 @@ from workbench.gate.policy.values import (
     PLAIN,
     STATE,
     Arguments,
+    Atom,
     Bound,
     Descriptor,
     Function,
@@ -57,7 +58,7 @@ class Modules(Library):
             self.set_member(atom.node, _literal_argument(node) or "*", arguments.get(1, "module"))
             return NOTHING
         if name == "apply":
-            each = frozenset({atom}) | self._submodules(atom)
+            each = self._submodules(atom) | {atom}
             for function in self.functions_in(arguments.all()):
                 self.call_anyhow(function, each, node, frame.phase)
             return frozenset({atom})
@@ -78,7 +79,7 @@ class Modules(Library):
     def _list_module(self, atom: Holder | Instance | Items, name: str, node: ast.AST) -> Value:
         kind = STATE if "parameter" in name else BUFFER if "buffer" in name else STATE | BUFFER
         if "children" in name or "modules" in name:
-            kind = self._submodules(atom)
+            kind = self._submodules(atom) | (frozenset({atom}) if "modules" in name else EMPTY)
         if name.startswith("named_"):
             return self.make_list(node, frozenset({Tuple((PLAIN, kind))}))
         if name == "state_dict":
@@ -94,9 +95,20 @@ class Modules(Library):
             return frozenset({atom})
         if isinstance(atom, Items):
             return self.contents(atom).all()
-        held = join(self.every_member(atom.node).values())
-        modules = frozenset(m for m in held if isinstance(m, Holder | Instance | Items))
-        return modules | self.iterate_containers(modules)
+        found: set[Atom] = set()
+        waiting: list[Atom] = [atom]
+        while waiting:
+            one = waiting.pop()
+            held = EMPTY
+            if isinstance(one, Instance):
+                lineage = self.lineage(one.node)
+                held = join(join(self.every_member(c).values()) for c in lineage)
+            elif isinstance(one, Items):
+                held = self.contents(one).all()
+            inner = {m for m in held if isinstance(m, Holder | Instance | Items)} - found
+            found |= inner
+            waiting += inner
+        return frozenset(found)
 
 
 def _literal_argument(node: ast.AST) -> str:

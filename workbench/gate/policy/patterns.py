@@ -9,6 +9,9 @@ from workbench.gate.policy.scopes import local_names
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.tree import children, walk
 from workbench.gate.policy.values import (
+    EMPTY,
+    PLAIN,
+    Arguments,
     Atom,
     Class,
     Descriptor,
@@ -71,7 +74,7 @@ class Patterns(Comprehensions):
 
     def capture(self, pattern: ast.pattern, subject: Value, frame: Frame) -> None:
         """Bind the names of a pattern: to the subject or any part of it."""
-        inner = subject | self.iterate_containers(subject)
+        inner = subject | self.iterate_containers(subject) | self._walked(subject, pattern, frame)
         match pattern:
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
                 self.bind(name, inner, pattern, frame)
@@ -82,17 +85,37 @@ class Patterns(Comprehensions):
                 if has_tensor(subject) and frame.phase is Phase.CALL:
                     self.refuse("policy.operator-on-tensor", pattern.value)
             case ast.MatchClass():
-                self.evaluate(pattern.cls, frame)
-                for name, part in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
-                    member = self.read_member(subject, name, pattern, frame)
-                    self.capture(part, member, frame)
-                for place, part in enumerate(pattern.patterns):
-                    held = join(self._by_place(atom, place) for atom in subject)
-                    self.capture(part, (inner - subject) | held, frame)
+                self._capture_members(pattern, subject, inner - subject, frame)
                 return
+        if isinstance(pattern, ast.MatchSequence | ast.MatchMapping):
+            inner -= frozenset(atom for atom in subject if isinstance(atom, Instance))
         for child in children(pattern):
             if isinstance(child, ast.pattern):
                 self.capture(child, inner, frame)
+
+    def _capture_members(
+        self, pattern: ast.MatchClass, subject: Value, parts: Value, frame: Frame
+    ) -> None:
+        """Bind the names of `Class(part, name=part)`; `parts` are elements of the subject."""
+        self.evaluate(pattern.cls, frame)
+        for name, part in zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True):
+            member = self.read_member(subject, name, pattern, frame)
+            self.capture(part, member, frame)
+        for place, part in enumerate(pattern.patterns):
+            held = join(self._by_place(atom, place) for atom in subject)
+            self.capture(part, parts | held, frame)
+
+    def _walked(self, subject: Value, pattern: ast.pattern, frame: Frame) -> Value:
+        """What a pattern of a sequence or a mapping takes out of objects of the file."""
+        if not isinstance(pattern, ast.MatchSequence | ast.MatchMapping):
+            return EMPTY
+        found = EMPTY
+        for atom in [one for one in subject if isinstance(one, Instance)]:
+            for name in ("__getitem__", "get"):
+                if self.find_member(atom.node, name):
+                    getter = self.read_member(frozenset({atom}), name, pattern, frame)
+                    found |= self.call(getter, Arguments((PLAIN, PLAIN)), pattern, frame)
+        return found
 
     def boolean(self, node: ast.BoolOp, frame: Frame) -> Value:
         """`a and b`, `a or b`."""

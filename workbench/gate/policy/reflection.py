@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 from workbench.gate.policy.flags import asked_flag
 from workbench.gate.policy.library import Library
+from workbench.gate.policy.members import PLAIN_MODULES
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.values import (
+    EMPTY,
     NOTHING,
     PLAIN,
     UNKNOWN,
@@ -19,6 +21,7 @@ from workbench.gate.policy.values import (
     Known,
     Nothing,
     Super,
+    Tensor,
     Value,
 )
 
@@ -43,13 +46,22 @@ def _getattr(library: Library, arguments: Arguments, node: ast.Call, frame: Fram
         library.refuse("policy.dynamic-name", node)
         return UNKNOWN
     fallback = arguments.get(2, "default")
-    if (
-        fallback
-        and own
-        and not any(library.find_member(a.node, name) for a in target if isinstance(a, Instance))
-    ):
+    lacks = own and not any(
+        library.find_member(a.node, name) or _from_library(library, a, name)
+        for a in target
+        if isinstance(a, Instance)
+    )
+    if fallback and lacks:
         return fallback
     return library.read_member(target, name, node, frame) | fallback
+
+
+def _from_library(library: Library, atom: Instance, name: str) -> bool:
+    """Whether an object may have a member by a library class that its class derives from."""
+    bases = set(library.library_bases(atom.node)) - {"builtins.object", "abc.ABC"}
+    if bases <= set(PLAIN_MODULES):
+        return bool(bases) and name in library.allowed.module_methods
+    return True
 
 
 def _setattr(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -119,8 +131,9 @@ def _type(library: Library, arguments: Arguments, node: ast.Call, _: Frame) -> V
         return UNKNOWN
     if any(isinstance(atom, Kernel) for atom in arguments.positional[0]):
         library.refuse("policy.forbidden-name", node, "type(kernel)")
-    own = [Class(a.node) for a in arguments.positional[0] if isinstance(a, Instance)]
-    return frozenset(own) or PLAIN
+    own = frozenset(Class(a.node) for a in arguments.positional[0] if isinstance(a, Instance))
+    tensors = any(isinstance(a, Tensor) for a in arguments.positional[0])
+    return own | (frozenset({Known("torch.Tensor")}) if tensors else EMPTY) or PLAIN
 
 
 def _member_kind(kind: str) -> Story:
@@ -130,7 +143,7 @@ def _member_kind(kind: str) -> Story:
         match kind:
             case "property":
                 others = arguments.get(1, "fset") | arguments.get(2, "fdel")
-                getter = function | arguments.get(0, "fget")
+                getter = function | arguments.get(0, "fget") | arguments.get(0, "func")
                 return frozenset({Descriptor("property", getter - NOTHING, others - NOTHING)})
             case "staticmethod":
                 return frozenset({Descriptor("staticmethod", function)})

@@ -102,6 +102,12 @@ class State:
         self.implied: dict[ast.AST, ast.Call] = {}
         self.loaded: dict[ast.AST, ast.expr] = {}
         self.reached: set[ast.AST] = set()
+        self.named: dict[FunctionNode, Function] = {}
+        """Functions that code which runs has looked up: somebody may call them."""
+        self.wrapped: dict[FunctionNode, set[FunctionNode]] = {}
+        """Functions that wrap a function, by `functools.wraps`."""
+        self.accounted: set[ast.AST] = set()
+        """Functions that Triton or torch calls in a way that is evaluated, or never."""
         self.launched: set[Phase] = set()
         self.launches = 0
         self.changed = False
@@ -112,6 +118,8 @@ class State:
         self.depth = 0
         self.now = Phase.SETUP
         """The phase in which the present code runs."""
+        self.made_modules: set[Instance] = set()
+        """Modules of the file that are constructed before any call: the judge walks over them."""
         self.lasting: set[ast.AST] = set()
         """Entries of containers, and classes of objects, that are made before any call."""
         self.carrying = False

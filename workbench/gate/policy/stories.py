@@ -2,9 +2,10 @@
 
 import ast
 
+from workbench.gate.policy.decorators import DECORATED, with_cache
 from workbench.gate.policy.fields import ordered_fields
 from workbench.gate.policy.launches import PARAMETERS, Launches
-from workbench.gate.policy.library import Library, with_cache
+from workbench.gate.policy.library import Library
 from workbench.gate.policy.reflection import OF_OBJECTS, Story
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.values import (
@@ -12,15 +13,21 @@ from workbench.gate.policy.values import (
     NOTHING,
     PLAIN,
     Arguments,
+    Atom,
+    Bound,
     Class,
     Decorator,
     Function,
     Instance,
     Items,
+    Kernel,
     Known,
     Partial,
     Phase,
+    Plain,
+    Tensor,
     Tuple,
+    Unknown,
     Value,
     has_tensor,
     join,
@@ -28,6 +35,7 @@ from workbench.gate.policy.values import (
 
 _LAZY = frozenset(
     {f"builtins.{name}" for name in ("enumerate", "filter", "iter", "map", "reversed", "zip")}
+    | {f"itertools.{name}" for name in ("accumulate", "combinations", "islice", "permutations")}
     | {"itertools.chain", "itertools.chain.from_iterable", "itertools.product"}
     | {"itertools.repeat", "itertools.zip_longest"}
 )
@@ -57,7 +65,8 @@ class Stories(Launches):
 
 
 def _collect(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    held = join(library.iterate(value, node, frame) for value in arguments.positional)
+    every = (*arguments.sources(), *(value for _, value in arguments.keywords))
+    held = join(library.iterate(value, node, frame) for value in every)
     return library.make_list(node, held)
 
 
@@ -69,8 +78,11 @@ def _tuple(library: Library, arguments: Arguments, node: ast.Call, frame: Frame)
 
 def _dict(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     items = Items(node, "dict")
-    for value in arguments.positional:
+    library.put(items, arguments.rest)
+    for value in arguments.sources():
         for atom in value:
+            if isinstance(atom, Plain | Tensor):
+                continue
             if isinstance(atom, Items | Tuple):
                 source = frozenset({atom})
                 library.call_container(items, "update", Arguments((source,)), node, frame)
@@ -84,8 +96,12 @@ def _dict(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) 
 
 
 def _zip(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    columns = tuple(library.iterate(value, node, frame) for value in arguments.positional)
-    return library.make_list(node, frozenset({Tuple(columns)}))
+    columns = tuple(library.iterate(value, node, frame) for value in arguments.sources())
+    filled = dict(arguments.keywords).get("fillvalue", EMPTY)
+    if not arguments.rest and not filled:
+        return library.make_list(node, frozenset({Tuple(columns)}))
+    inner = library.make_list(library.implied_call(node), join([filled, *columns]))
+    return library.make_list(node, inner)
 
 
 def _enumerate(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -95,9 +111,8 @@ def _enumerate(library: Library, arguments: Arguments, node: ast.Call, frame: Fr
 
 def _map(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     columns = tuple(library.iterate(value, node, frame) for value in arguments.positional[1:])
-    return library.make_list(
-        node, library.call(arguments.get(0, "f"), Arguments(columns), node, frame)
-    )
+    given = Arguments(columns, rest=library.iterate(arguments.rest, node, frame))
+    return library.make_list(node, library.call(arguments.get(0, "f"), given, node, frame))
 
 
 def _filter(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -131,6 +146,18 @@ def _islice(library: Library, arguments: Arguments, node: ast.Call, frame: Frame
     return library.make_list(node, library.iterate(arguments.get(0, "iterable"), node, frame))
 
 
+def _accumulate(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    """Each element, and what the function makes of two."""
+    first = arguments.get(0, "iterable")
+    held = library.iterate(first, node, frame) | dict(arguments.keywords).get("initial", EMPTY)
+    function = arguments.get(1, "func") - NOTHING
+    if not function and not held <= PLAIN:
+        library.refuse("policy.operator-on-tensor", node)
+    for _ in range(2):
+        held |= library.call(function, Arguments((held, held)), node, frame)
+    return library.make_list(node, held)
+
+
 def _orders(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     """`permutations` and `combinations`: tuples of as many elements as one likes."""
     element = library.iterate(arguments.get(0, "iterable"), node, frame)
@@ -142,9 +169,11 @@ def _next(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) 
     return library.iterate(arguments.get(0, "iterator"), node, frame) | arguments.get(1, "default")
 
 
-def _cache(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    del node, frame
-    functions = [a for a in arguments.get(0, "user_function") if isinstance(a, Function)]
+def _cache(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    del frame
+    functions = [a for a in arguments.all() if isinstance(a, Function)]
+    if any(isinstance(a, DECORATED) and a not in functions for a in arguments.all()):
+        library.refuse("policy.unresolved", node)
     return frozenset(map(with_cache, functions)) or frozenset(
         {Decorator("functools.lru_cache", Arguments())}
     )
@@ -153,7 +182,8 @@ def _cache(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Va
 def _partial(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     del node, frame
     target = arguments.get(0, "func")
-    return frozenset({Partial(target, arguments.positional[1:], arguments.keywords)})
+    settings = arguments.positional[1:], arguments.keywords
+    return frozenset({Partial(target, *settings, rest=arguments.rest)})
 
 
 def _reduce(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -163,19 +193,25 @@ def _reduce(library: Library, arguments: Arguments, node: ast.Call, frame: Frame
 
 
 def _namespace(library: Library, arguments: Arguments, node: ast.Call, _: Frame) -> Value:
-    return library.make_record(node, dict(arguments.keywords), join(arguments.positional))
+    given = join(arguments.sources())
+    held = given | library.iterate_containers(given)
+    return library.make_record(node, dict(arguments.keywords), held)
 
 
-def _record_class(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    del arguments, node, frame
-    return frozenset({Partial(frozenset({Known("types.SimpleNamespace")}), (), ())})
+def _record_class(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    """`namedtuple`: a call fills fields that are not known by place."""
+    del node, frame
+    given = dict(arguments.keywords).get("defaults", EMPTY) | arguments.rest
+    rest = library.iterate_containers(given)
+    return frozenset({Partial(frozenset({Known("types.SimpleNamespace")}), (), (), rest=rest)})
 
 
 def _field(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     keywords = dict(arguments.keywords)
-    library.hand_over(keywords.get("default_factory", EMPTY), node)
-    made = library.call(keywords.get("default_factory", EMPTY), Arguments(), node, frame)
-    return made | keywords.get("default", EMPTY)
+    factory = keywords.get("default_factory", EMPTY) | arguments.rest
+    library.hand_over(factory, node)
+    made = library.call(factory - PLAIN, Arguments(), node, frame)
+    return made | keywords.get("default", EMPTY) | arguments.rest
 
 
 def _flatten(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -192,7 +228,7 @@ def _print(library: Library, arguments: Arguments, node: ast.Call, frame: Frame)
 
 def _identity(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     del node, frame
-    return arguments.get(0, "x") or PLAIN
+    return arguments.all() or PLAIN
 
 
 def _cast(_: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -207,8 +243,16 @@ def _config(library: Library, arguments: Arguments, node: ast.Call, _: Frame) ->
 
 
 def _wraps(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    del library, arguments, node, frame
-    return frozenset({Decorator("functools.wraps", Arguments())})
+    """`wraps(function)`: with settings it assigns whatever it is told to."""
+    del frame
+    wrapped = arguments.get(0, "wrapped")
+    if arguments.rest or arguments.after_first() - wrapped or not all(map(_is_function, wrapped)):
+        library.refuse("policy.patches-object", node)
+    return frozenset({Decorator("functools.wraps", Arguments((wrapped,)))})
+
+
+def _is_function(atom: Atom) -> bool:
+    return isinstance(atom, Function | Bound | Kernel | Class | Unknown)
 
 
 def _replaced(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -226,6 +270,8 @@ def _as_dict(library: Library, arguments: Arguments, node: ast.Call, _: Frame) -
         if isinstance(atom, Instance):
             for name in ordered_fields(library.lineage(atom.node)):
                 found[name] = found.get(name, EMPTY) | library.find_member(atom.node, name)
+    if arguments.after_first():  # a factory of the dict
+        library.refuse("policy.unresolved", node)
     return library.make_dict(node, found)
 
 
@@ -266,10 +312,15 @@ def _mode(node: ast.Call) -> list[ast.expr]:
 
 
 def _default(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
-    items = Items(node, "dict")
-    library.hand_over(arguments.get(0, "factory"), node)
-    library.put(items, library.call(arguments.get(0, "factory"), Arguments(), node, frame))
-    return frozenset({items})
+    factory = arguments.get(0, "factory") - NOTHING
+    library.hand_over(factory, node)
+    made = library.call(factory, Arguments(), node, frame)
+    others = Arguments(arguments.positional[1:], arguments.keywords, arguments.rest)
+    filled = _dict(library, others, node, frame)
+    for items in filled:
+        if isinstance(items, Items):
+            library.put(items, made)
+    return filled
 
 
 _STORIES: dict[str, Story] = {
@@ -285,6 +336,7 @@ _STORIES: dict[str, Story] = {
     "builtins.sorted": _sorted,
     **dict.fromkeys(("builtins.max", "builtins.min"), _extreme),
     "itertools.islice": _islice,
+    "itertools.accumulate": _accumulate,
     **dict.fromkeys(("itertools.combinations", "itertools.permutations"), _orders),
     "builtins.next": _next,
     "builtins.print": _print,

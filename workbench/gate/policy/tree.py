@@ -131,6 +131,28 @@ def own_arguments(spec: ast.arguments) -> list[ast.arg]:
     return [*spec.posonlyargs, *spec.args, *spec.kwonlyargs, *loose]
 
 
+_TYPES = ast.Name | ast.Attribute | ast.Subscript | ast.Tuple | ast.List | ast.BinOp
+_BESIDE = ast.BitOr | ast.expr_context
+
+
+def names_types(annotation: ast.expr) -> bool:
+    """Whether evaluating an annotation, and texts within it, calls nothing."""
+    for node in walk(annotation):
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and not _text_names_types(node.value):
+                return False
+        elif not isinstance(node, _TYPES | _BESIDE):
+            return False
+    return True
+
+
+def _text_names_types(text: str) -> bool:
+    try:
+        return names_types(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError):
+        return False
+
+
 _SURE = "_workbench_sure"
 
 

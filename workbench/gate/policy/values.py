@@ -120,6 +120,8 @@ class Partial:
     keywords: tuple[tuple[str, "Value"], ...]
     operator: bool = False
     """An operator of torch's that calls the target."""
+    rest: "Value" = frozenset()
+    """Arguments whose place is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +265,10 @@ class Arguments:
         if position < len(self.positional):
             return self.positional[position]
         return dict(self.keywords).get(name, self.rest)
+
+    def sources(self) -> tuple[Value, ...]:
+        """The arguments by place, and last those whose place is not known, if any."""
+        return (*self.positional, self.rest) if self.rest else self.positional
 
     def after_first(self) -> Value:
         """Every argument but the first by place."""

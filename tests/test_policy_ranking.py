@@ -73,6 +73,13 @@ def test_evidence_from_elsewhere_weighs_less(library):
     assert elsewhere < here
 
 
+def test_a_gate_that_was_unproven_is_no_evidence_against_a_card(library):
+    judged = expected(library, "grow-block", evidence=(row(),))
+    doubted = expected(library, "grow-block", evidence=(row(), *[row("unproven")] * 5))
+    assert doubted == judged
+    assert "1 of 1 recorded transitions kept" in doubted.says
+
+
 def test_each_refusal_here_lowers_what_is_expected_and_a_gain_raises_it(library):
     plain = expected(library, "grow-block", evidence=())
     once = expected(library, "grow-block", [trial(1, False)], evidence=())

@@ -63,6 +63,20 @@ def test_a_thousandth_off_does_not_pass(factor):
     assert not of().passes([right * factor], [right])
 
 
+@pytest.mark.parametrize(
+    ("dtype", "spacings", "digits"), [(torch.float32, 64, 23), (torch.half, 4, 10)]
+)
+def test_what_is_as_near_as_two_right_answers_passes_and_nothing_farther(dtype, spacings, digits):
+    """Eager and a right kernel may lie on either side of the answer, each within the bound."""
+    eager = torch.full((64,), 0.5, dtype=dtype)
+    exact = screen(eager, [eager], [eager.double()])
+    bound = spacings * 2.0**-digits * (0.5 + 0.5)
+    for apart, passes in ((1.9, True), (2.2, False)):
+        got = eager.clone()
+        got[9] += apart * bound
+        assert exact.passes([got], [eager]) is passes
+
+
 def test_the_answer_to_other_contents_does_not_pass():
     assert not of().passes([softmax(drawn(3))], [softmax(drawn(4))])
 

@@ -27,6 +27,8 @@ from workbench.measure.records import Kind, Time
 from workbench.session.records import Answer, SessionSettings
 from workbench.session.store import SessionStore
 
+SLOW = 0.3
+"""Seconds of a gate on a GPU that is slower than another."""
 SECONDS = 20.0
 """For another thread that never comes."""
 
@@ -270,9 +272,10 @@ def test_the_best_of_two_gpus_is_the_one_that_the_pairs_found_faster():
 class TwoGpus(ScriptedWorkplace):
     """Candidates are gated by a fleet of two, ahead of their turn where one is free."""
 
-    def __init__(self, *given, ill: int | None = None, **options):
+    def __init__(self, *given, ill: int | None = None, slow: int | None = None, **options):
         super().__init__(*given, **options)
         self.ill = ill
+        self.slow = slow
         self.fleet = Fleet(None, stations(2), self.told)
         self.most: list[int] = []
         self.inside: list[int] = []
@@ -296,13 +299,14 @@ class TwoGpus(ScriptedWorkplace):
                     if station.index == self.ill and number > 2:
                         return sick(station)
                     plain[0]()
-                    time.sleep(0.02)
-                    return sitting._report
+                    time.sleep(SLOW if station.index == self.slow else 0.02)
+                    return structs.replace(sitting._report, gpu_seconds=1.0)
                 finally:
                     with self.lock:
                         self.inside.remove(station.index)
 
             sitting._report = self.fleet.work(ear, job)
+            sitting.gpu_seconds = sitting._report.gpu_seconds
 
         sitting.begin = begin
         sitting.attend = lambda: (ear.attend(), plain[1]())[-1]
@@ -343,6 +347,36 @@ def test_two_gpus_commit_what_one_commits_in_the_same_order(tmp_path, ill):
     assert gpus == ({"cuda:0", "cuda:1"})
     out = [e.says for e in heard if isinstance(e, ev.Note) and "left out" in e.says]
     assert len(out) == (0 if ill is None else 1)
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_a_gpu_much_slower_than_the_other_changes_no_commit_and_what_it_did_in_vain_is_paid(
+    tmp_path, slow
+):
+    """While it times a candidate the incumbent changes: then that candidate is begun anew."""
+    new_session(tmp_path / "one")
+    serve_session(tmp_path / "one", open_workplace=ScriptedWorkplace)
+    new_session(tmp_path / "two")
+    heard: list[ev.AnyEvent] = []
+    serve_session(
+        tmp_path / "two",
+        open_workplace=lambda *given: TwoGpus(*given, depth=2, slow=slow),
+        listen=heard.append,
+    )
+    assert committed(tmp_path / "two") == committed(tmp_path / "one")
+    store = SessionStore.open(tmp_path / "two")
+    for version in store.overview().versions:
+        made = store.transition(version.number)
+        if made.parent is not None:
+            parent = store.transition(made.parent)
+            assert parent.decision.answer is Answer.ACCEPTED, "timed against what is kept"
+    dropped = sum(e.cost.gpu_seconds for e in heard if isinstance(e, ev.AheadDropped))
+    overview = store.overview()
+    paid = sum(
+        one.cost.gpu_seconds for some in (overview.versions, overview.spends) for one in some
+    )
+    gated = sum(store.transition(one.number).gate.gpu_seconds for one in overview.versions)
+    assert paid == pytest.approx(gated + dropped, abs=0.01)
 
 
 def test_a_session_opens_a_station_for_each_gpu_that_its_settings_name(monkeypatch):

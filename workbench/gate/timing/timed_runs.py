@@ -122,8 +122,9 @@ class TimedRuns:
                     with self.parts.of("the limit"):
                         self.limit = means.roof.limit()
                 finally:
-                    self._alone_seconds += time.monotonic() - began
-                    self.samples.append(run.kept(name, time.monotonic() - began))
+                    took = time.monotonic() - began
+                    self._alone_seconds += took
+                    self.samples.append(run.kept(name, took))
         return TimedRun(run=run, rule=allowed, rival=rival, seconds=seconds)
 
     def _spec(

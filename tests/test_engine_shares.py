@@ -5,23 +5,28 @@ from pathlib import Path
 import pytest
 from beam_parts import HELD, Climber, Ridge, speed_of
 from engine_parts import new_session
+from gate_kit import ADD_RELU, problem
 from msgspec import structs
-from session_kit import step
+from session_kit import step, transition
 from test_engine_rungs import shop, sitting
 from test_engine_smoke import NOT, looked, never, whole
 
 from workbench.cli.report import card_text, outcome_words
 from workbench.engine import events as ev
+from workbench.engine.fleet import Fleet, Station
+from workbench.engine.gatehouse import Gatehouse
 from workbench.engine.history import History
 from workbench.engine.opening import Opened
 from workbench.engine.parts import Judged, Look
 from workbench.engine.serve import serve_session
 from workbench.errors import WorkbenchError
+from workbench.gate.judge import GateSettings
 from workbench.gate.records import Verdict
 from workbench.measure.records import Kind, Speed
 from workbench.search.ladder import load_ladder, shipped_ladder
 from workbench.search.shares import clear_gain, idle_shares, share_had
-from workbench.session.records import Answer, Budget, RungVisit, Transition
+from workbench.session.records import Answer, Budget, Cost, RungVisit, Transition
+from workbench.session.spends import Spend
 from workbench.session.store import SessionStore
 
 __all__ = ["shop"]
@@ -151,6 +156,30 @@ def test_without_a_share_that_was_had_smoke_is_not_even_asked(shop):
     judged = climbed(shop, looked(1.0), whole, had="").finish(History())
     assert judged.report.verdict is Verdict.ACCEPTED
     assert judged.report.gpu_seconds == 5.0
+
+
+def test_a_sessions_gate_counts_steps_and_last_looks_against_its_own_limit(tmp_path):
+    store = new_session(tmp_path / "one", budget=Budget(gpu_seconds=100.0))
+    station = Station(index=0, name="cuda:0 GPU-0", workshop=None)
+    gatehouse = Gatehouse(
+        store,
+        problem(ADD_RELU),
+        never,
+        Fleet(None, [station], never),
+        completing=None,
+        gate_settings=GateSettings(target="sm90"),
+        tell=never,
+    )
+    seed = structs.replace(transition(0, None), rungs=tuple(visits(bench=90.0)))
+    spent = structs.replace(transition(1, 0, Answer.REJECTED), rungs=tuple(visits(bench=61.0)))
+    look = Spend(
+        purpose="last look", version=0, verdict=Verdict.ACCEPTED, cost=Cost(gpu_seconds=31.0)
+    )
+    known = History().plus(seed)
+    asked = gatehouse.sit("# a\n", known, 2, step(edit="block"))._procedure.shared_out
+    assert asked(known) == "", "a seed's verdict is nobody's share"
+    assert asked(known.plus(spent)) == HAD
+    assert asked(known.spent(look)) == "profile has had its 30 % of --gpu-seconds (31 of 100)"
 
 
 # A run

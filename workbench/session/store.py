@@ -13,20 +13,20 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 import msgspec
 
 from workbench.errors import WorkbenchError
-from workbench.session import moves, spends, toml, trailers
-from workbench.session.creation import lay_out, settle, taken, utf8
+from workbench.session import moves, spends, toml
+from workbench.session.composing import Standing, compose
+from workbench.session.creation import lay_out, settle, taken
 from workbench.session.layout import (
     BEST,
     FILES,
     MAIN,
     START,
     START_FILES,
-    STEP_FILES,
     attempt_ref,
     not_a_session,
     pending_ref,
@@ -34,8 +34,8 @@ from workbench.session.layout import (
 from workbench.session.mending import mended
 from workbench.session.moves import MOVES, Move, move_ref, next_move
 from workbench.session.names import check_name
-from workbench.session.objects import GitObject, Person, blob, commit, tree
-from workbench.session.plumbing import FILE_CAP, NO_REF, Update, check_git, person
+from workbench.session.objects import Person, blob, commit, tree
+from workbench.session.plumbing import NO_REF, Update, check_git, person
 from workbench.session.reader import Overview, ProblemFiles, Record, SessionReader
 from workbench.session.records import Answer, Decision, SessionSettings, Transition
 from workbench.session.recovery import drop_stale_locks, unfinished_move, unfinished_steps
@@ -48,17 +48,6 @@ _TIDY_EVERY = 64
 
 _MANY_LOOSE = 2000
 """Loose objects above which `tidy` packs them; ours: about 300 transitions."""
-
-
-class _Standing(NamedTuple):
-    """What a step is written on top of."""
-
-    files: dict[str, str]
-    """The files with which a session starts, by name."""
-    heads: dict[str, str]
-    """`main` and `best`, where they are."""
-    parents: list[str]
-    """Commit of the parent; empty for a seed, and where there is no such version."""
 
 
 class SessionStore(SessionReader):
@@ -159,7 +148,9 @@ class SessionStore(SessionReader):
             raise ValueError("a decided transition goes to `record`")
         with self._writing:
             record = Record(transition, source, dict(extra or {}), list(map(dict, exchange)))
-            objects, commit_id = self._compose(record, self._look(transition.parent))
+            objects, commit_id = compose(
+                record, self._look(transition.parent), self._person, str(self.folder)
+            )
             self.git.store(objects)
             ref = pending_ref(transition.number)
             untaken = Update(attempt_ref(transition.number), NO_REF, NO_REF)
@@ -260,7 +251,7 @@ class SessionStore(SessionReader):
 
     # How a step is written
 
-    def _look(self, parent: int | None) -> _Standing:
+    def _look(self, parent: int | None) -> Standing:
         """What a step is written on top of; one git call."""
         names = [
             f"{START}^{{tree}}",
@@ -271,41 +262,11 @@ class SessionStore(SessionReader):
         start, main, best, *parents = self.git.objects(*names)
         if start is None:
             raise not_a_session(self.folder, f"it has no {START}")
-        return _Standing(
+        return Standing(
             files=self.git.plain_files(start),
             heads={ref: found.id for ref, found in ((MAIN, main), (BEST, best)) if found},
             parents=[found.id for found in parents if found is not None],
         )
-
-    def _compose(self, record: Record, standing: _Standing) -> tuple[list[GitObject], str]:
-        """Blobs, tree and commit of a transition, and the commit's id. Writes nothing."""
-        transition = record.transition
-        text, profile = toml.encode_transition(transition, record.extra)
-        contents = (utf8(record.source), text, profile, toml.encode_exchange(record.exchange))
-        blobs = {name: blob(data) for name, data in zip(STEP_FILES, contents, strict=True)}
-        for name, item in blobs.items():
-            if len(item.data) > FILE_CAP:
-                raise WorkbenchError(
-                    f"{name} of v{transition.number} has {len(item.data) >> 20} MiB, more than a"
-                    f" session's file may have ({FILE_CAP >> 20} MiB)",
-                    where=str(self.folder),
-                )
-        parent = transition.parent
-        if parent is not None and (not standing.parents or parent >= transition.number):
-            raise WorkbenchError(
-                f"v{transition.number} names v{parent} as its parent, which the session"
-                " does not hold as a decided version",
-                where=str(self.folder),
-            )
-        root = tree({**standing.files, **{name: item.id for name, item in blobs.items()}})
-        node = commit(
-            root.id,
-            standing.parents,
-            self._person.stamp(trailers.unix_seconds(transition.created, int(time.time()))),
-            self._person.stamp(int(time.time())),
-            trailers.message(transition),
-        )
-        return [*blobs.values(), root, node], node.id
 
     def _publish(self, record: Record, *, best: bool, waiting: str = NO_REF) -> str:
         """Write a decided step and move every reference of it at once, then show `main`'s files.
@@ -316,7 +277,7 @@ class SessionStore(SessionReader):
         number, parent = record.transition.number, record.transition.parent
         accepted = record.transition.decision.answer is Answer.ACCEPTED
         standing = self._look(parent)
-        objects, commit_id = self._compose(record, standing)
+        objects, commit_id = compose(record, standing, self._person, str(self.folder))
         self.git.store(objects)
         heads = standing.heads
         # The usual step is made from `main` itself, which is then ours without a further look.

@@ -359,3 +359,40 @@ def test_inputs_that_overlap_themselves_arrive_as_they_are(workshop):
     )
     body = "return launch(inputs[0], inputs[1].contiguous(), torch.empty_like(inputs[0]))"
     passes(judged(workshop, problem(reference), ADD_RELU_KERNEL + model(body)))
+
+
+VARIANCE = """
+class Model(nn.Module):
+    def forward(self, x):
+        return x.var(-1, unbiased=False)
+
+def get_inputs():
+    return [torch.randn(12, 1000)]
+
+def get_init_inputs():
+    return []
+"""
+
+SHIFTED_KERNEL = """
+@triton.jit
+def variance(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    first = tl.load(x_ptr + row * n)
+    x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=first) - first
+    mean = tl.sum(x, axis=0) / n
+    tl.store(o_ptr + row, tl.sum(x * x, axis=0) / n - mean * mean)
+"""
+
+
+def test_a_variance_of_numbers_less_the_first_is_right_and_so_is_its_margin(workshop):
+    """Where that number lies far out its error is beyond the bound, and not held against it."""
+    forward = """
+    (x,) = inputs
+    out = torch.empty(x.shape[0], device=x.device)
+    variance[(x.shape[0],)](x, out, x.shape[1], BLOCK=1024)
+    return out
+    """
+    report = judged(workshop, VARIANCE, SHIFTED_KERNEL + model(forward))
+    assert report.outcome is Outcome.PASSED
+    assert report.margin < 1

@@ -31,6 +31,8 @@ class _Trial(Protocol):
     whole_inputs: bool
     ways: tuple[Way, ...]
     notes: list[Finding]
+    worst: float
+    """Of calls whose error counts."""
 
     def further(self, number: int, what: str, poison: Poison) -> Call:
         """A fresh call that is not in the plan."""
@@ -57,11 +59,13 @@ class Beside:
     def strained(self) -> None:
         """Inputs that are sorted, on a large offset, growing, fading or peaked. Raises Wrong."""
         for case in BESIDE if self._many and self._trial.float_inputs else ():
+            worst = self._trial.worst
             try:
                 self._trial.plainly(self._call(case, case, Poison.NAN))
             except Wrong as wrong:
                 if in_domain(wrong) and (case is not Case.PEAKED or gross(wrong)):
                     raise
+                self._trial.worst = worst
 
     def crowded(self) -> None:
         """Most of each integer input is one value, which a problem may rule out.
@@ -87,13 +91,14 @@ class Beside:
             before = [way for way in self._trial.ways if way.branch or self._many]
             if not before:
                 return
-            call = self._call(case, "far out", Poison.NAN)
+            call, worst = self._call(case, "far out", Poison.NAN), self._trial.worst
             try:
                 self._trial.plainly(call)
             except Wrong as wrong:
                 now = [way for way in before if way not in self._trial.ways]
                 if now:
                     raise Wrong([self._trial.placed(turned(now[0], wrong), call)]) from wrong
+                self._trial.worst = worst
 
     def specials(self) -> None:
         """The effect of a NaN and of infinities among the inputs: reported, never held against a

@@ -59,7 +59,18 @@ class Case(StrEnum):
     """Fresh numbers without their signs, from a quarter to four times as large along each of the
     last two dimensions; every second tensor negative. Blocks of all weights are among their
     products, also such as count little: a block that is left out is missed."""
+    PEAKED = "one number of each row by far the largest"
+    """Fresh, with 300 added at the first or the last place of rows by turns: what a maximum leaves
+    out shows only where it is by far the largest. Only gross errors count there."""
     FADING = "positive, fading along rows and columns"
+    PLATEAU = "one number of each row well above others that are near each other"
+    """Fresh numbers a quarter as large, and one of each row 13 above: what is left out of an
+    exponential sum because each is small is missed, for all of them together are not."""
+    STEEP = "falling steeply along rows"
+    """Fresh, and 2^16 times as large at the beginning of a row, but for its first number, as at its
+    end: blocks that are left out for being small beside those before are missed."""
+    SMALL = "magnitude x2^-7"
+    """Between drawn numbers and tiny ones, where a short series is no longer exact."""
     CROWDED = "most integers the same"
     """Fresh, but where an integer tensor repeats numbers, three quarters of it are one of them:
     what counts or collects by number gets far more of one. What was in order stays so."""
@@ -67,9 +78,13 @@ class Case(StrEnum):
 
 ORDERED = (Case.RISING, Case.FALLING)
 """Fresh numbers in order."""
-STRAINED = (Case.BELOW, Case.APART, Case.GROWING, Case.FADING)
+STRAINED = (
+    *(Case.BELOW, Case.APART, Case.GROWING, Case.FADING),
+    *(Case.PEAKED, Case.PLATEAU, Case.STEEP),
+)
 """Numbers that a reference need not be able to answer for: whether it is, is looked at."""
-BESIDE = (*ORDERED, *STRAINED)
+SHRUNK = (Case.TINY, Case.SMALL)
+BESIDE = (*ORDERED, Case.SMALL, *STRAINED)
 """Value cases of floating-point inputs beside the plan."""
 FAR_OUT = (Case.HUGE, Case.VAST, Case.NEGATED, Case.EQUAL)
 """Cases that only ask whether another way through a kernel is ever taken."""

@@ -112,7 +112,9 @@ def _strain(case: Case, x: torch.Tensor, turn: int) -> None:
             middle = place[..., place.shape[-1] // 2]
             _store(middle, middle.double() + ABOVE)
         case Case.STEEP:
-            _store(place, place.double() * _slope(place, -1, STEEPNESS).flip(-1))
+            falling = _slope(place, -1, STEEPNESS).flip(-1)
+            falling[..., 0] = 1.0  # see `OUTLIER`
+            _store(place, place.double() * falling)
         case Case.GROWING | Case.FADING:
             _grow(case, place, sign)
 

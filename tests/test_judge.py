@@ -1,5 +1,6 @@
 """The judge asks in order, stops in time, and says what it knows and what it does not."""
 
+import errno
 from pathlib import Path
 from textwrap import dedent
 
@@ -127,6 +128,21 @@ def test_what_does_not_compile_is_refused_with_its_line(workshop, single, change
     assert report.code == code, report.says
     finding = report.report(Stage.COMPILE).findings[0]
     assert finding.line is not None
+
+
+@pytest.mark.parametrize("error", [errno.ENOMEM, errno.EAGAIN])
+def test_what_the_sandbox_denies_host_code_is_no_fault_of_the_kernel(workshop, single, error):
+    denied = HONEST.replace("return out", f"raise OSError({error}, 'what the system says')")
+    report = judged(workshop, single, denied)
+    assert report.verdict is Verdict.UNPROVEN, report.says
+    assert report.code == "compile.cannot-judge"
+    assert "what the system says" in report.says
+
+
+def test_an_error_that_only_looks_like_the_system_s_is_the_candidate_s(workshop, single):
+    report = judged(workshop, single, HONEST.replace("return out", "raise OSError('no memory')"))
+    assert report.verdict is Verdict.REJECTED
+    assert report.code == "compile.raised"
 
 
 def test_what_launches_nothing_at_the_full_shape_is_refused(workshop, sized):

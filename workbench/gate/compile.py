@@ -1,5 +1,6 @@
 """Whether a candidate compiles for the target at the full shape, and into which kernels."""
 
+import builtins
 import re
 import time
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from workbench.isolation.outcome import JobFailed, WorkerDied, WorkerFault, Work
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.worker import Worker
 from workbench.isolation.workshop import Workshop
+from workbench.kernels.faults import MACHINE
 from workbench.kernels.records import KernelCode, Launch
 from workbench.kernels.requests import Fault, LaunchRequest, Recorded
 
@@ -165,6 +167,11 @@ def _lost(fault: WorkerFault) -> Finding:
     if isinstance(fault, JobFailed) and fault.kind == _HANGS:
         says = f"{fault.message}: no kernel comes of it"
         return Finding(code="compile.host-hangs", says=says[:600], line=fault.line)
+    if isinstance(fault, JobFailed) and _of_machine(fault):
+        says = f"this machine could not run the host code: {fault.kind}: {fault.message}"
+        return Finding(
+            code="compile.cannot-judge", says=says[:600], line=fault.line, blame=Blame.MACHINE
+        )
     if isinstance(fault, JobFailed):
         says = f"host code raises {fault.kind}: {fault.message}".rstrip(": ")
         return Finding(code="compile.raised", says=says[:600], line=fault.line)
@@ -174,6 +181,22 @@ def _lost(fault: WorkerFault) -> Finding:
         evidence: Evidence = {"how": fault.how, "stderr": fault.stderr[-400:]}
         return Finding(code="compile.crashed", says=fault.what, evidence=evidence)
     return Finding(code="compile.worker-lied", says=fault.what)
+
+
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
+_NO_TASK = "can't start new thread"
+
+
+def _of_machine(fault: JobFailed) -> bool:
+    """Whether an error is of our machine or sandbox: a full disk, no memory, no more processes.
+
+    Host code starts nothing and opens no files: it meets these inside a library.
+    """
+    kind = getattr(builtins, fault.kind, None)
+    if isinstance(kind, type) and issubclass(kind, OSError):
+        said = _ERRNO.match(fault.message)
+        return said is not None and int(said[1]) in MACHINE
+    return _NO_TASK in fault.message or (fault.kind == "MemoryError" and fault.line is None)
 
 
 def _passed(recorded: Recorded, began: float, isolation: str) -> StageReport:

@@ -79,6 +79,7 @@ class CannotJudge(KernelFault):
 
 MACHINE = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EIO}
+    | {errno.EAGAIN}
 )
 """Faults of the operating system that say something of the machine and nothing of a kernel."""
 

@@ -13,6 +13,7 @@ from engine_parts import report
 from msgspec import structs
 from walk_parts import STEPS, ScriptedBench, walked
 
+from workbench.cli.learn import _stop
 from workbench.engine.create import note_seed, noted_seed
 from workbench.engine.interrupting import Interruption, Stopped
 from workbench.engine.learning import LearnRequest, continued, create_lineage, learn
@@ -245,3 +246,12 @@ def test_a_lineage_is_listed_by_its_expert_against_its_start(tmp_path):
     (row,) = list_sessions(tmp_path)
     # The step before the expert reads a trifle faster, and was not paired with the start.
     assert (row.name, row.best) == ("fmha-lineage", "13.28x measured")
+
+
+def test_a_lineage_that_came_as_a_bundle_is_no_walk_to_go_on_with(tmp_path):
+    shipped = Path(__file__).parent.parent / "sessions" / "gdn-lineage.bundle"
+    path = import_file(shipped, tmp_path, "")
+    with pytest.raises(WorkbenchError, match="its chain is here, its journal is not"):
+        learn(path, WalkLimits(), unheard, unheard)
+    with pytest.raises(WorkbenchError, match="the chain of gdn-lineage is written"):
+        _stop("gdn-lineage", tmp_path, alone=True, json=False)

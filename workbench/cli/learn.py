@@ -84,6 +84,7 @@ def _stop(session: str, folder: Path | None, *, alone: bool, json: bool) -> None
     from workbench.engine.sessions import find_session, sessions_folder
     from workbench.engine.walks import finish
     from workbench.session.names import spoken
+    from workbench.session.reader import SessionReader
 
     if not session or not alone:
         raise WorkbenchError(
@@ -92,6 +93,12 @@ def _stop(session: str, folder: Path | None, *, alone: bool, json: bool) -> None
         )
     path = find_session(session, sessions_folder(folder))
     ended = finish(path)
+    if ended is None and SessionReader(path).overview().versions:
+        raise WorkbenchError(
+            f"the chain of {path.name} is written, and its walk is not here",
+            where=str(path),
+            todo=f"workbench log {spoken(path)} shows it",
+        )
     if ended is None:
         raise WorkbenchError(
             f"session {path.name} has no removal that was judged, so there is no chain to write",

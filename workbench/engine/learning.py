@@ -211,11 +211,18 @@ def _lineage_here(store: SessionStore, path: Path) -> tuple[SessionSettings, tup
     Raises WorkbenchError for any other session, and as `_here`.
     """
     settings, expert = store.settings(), noted_seed(store)
-    if settings.kind != "lineage" or expert is None:
+    if settings.kind != "lineage":
         raise WorkbenchError(
             f"session {path.name} is a {settings.kind}, not a lineage",
             where=str(path),
             todo="workbench learn EXPERT --problem PROBLEM begins one",
+        )
+    if expert is None:
+        raise WorkbenchError(
+            f"the walk of {path.name} was made elsewhere: its chain is here, its journal is not",
+            where=str(path),
+            todo=f"its kernels can be read; workbench learn EXPERT --problem {settings.problem} "
+            "begins another walk",
         )
     return _here(settings, path), expert
 

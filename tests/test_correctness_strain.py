@@ -74,6 +74,20 @@ def test_of_an_unstable_reference_nothing_is_asked_on_an_offset():
         assert compared(unstable, Case.BELOW, candidate).right
 
 
+def test_what_rounding_decides_on_an_offset_is_not_held_against_a_kernel():
+    """The error of a sum of many numbers is more than a spacing of one of them."""
+    oracle = Oracle(PROBLEM.format(answer="x"), {}, seed=1, precision=Precision.IEEE, device="cpu")
+    (x,) = apply_case(Case.BELOW, oracle.draw(3)[1], None, 3)
+    edge = float(x[0].double().sum()) * (1 + 2e-7)
+    answer = f"torch.where(x.double().sum(-1) > {edge!r}, 1.0, -1.0).float()"
+
+    def rounds(x):
+        return torch.where(x.double().sum(-1) * (1 + 4e-7) > edge, 1.0, -1.0)
+
+    assert not torch.equal(rounds(x), torch.where(x.double().sum(-1) > edge, 1.0, -1.0))
+    assert compared(answer, Case.BELOW, rounds).right
+
+
 def test_of_a_reference_that_is_not_finite_there_nothing_is_asked():
     assert compared("x.exp()", Case.APART, lambda x: x * 0).right
     assert compared("x.log()", Case.BELOW, lambda x: x * 0).right

@@ -167,8 +167,8 @@ class Comparison:
     def _response(
         self, place: int, gold: torch.Tensor, native: torch.Tensor, known: Slack
     ) -> Slack:
-        """What inputs that are C spacings off make of the answer, twice; nothing is compared where
-        the reference is not a measure: it is not finite, or its own error is larger than that.
+        """Four times what inputs that are C spacings off make of the answer. Nothing is compared
+        where the reference is not a measure: it is not finite, or its own error is larger.
 
         A kernel whose error is that of inputs so near is backward stable (Higham, Accuracy and
         Stability of Numerical Algorithms, 1.5); no more can be asked of one.
@@ -187,7 +187,7 @@ class Comparison:
                 excused = flips if excused is None else excused | flips
             else:
                 apart = max(apart, float((other.double() - gold.double()).abs().max()))
-        slack = Slack(excused=excused, spread=apart / 2)  # of which 4 are allowed
+        slack = Slack(excused=excused, spread=apart)  # of which 4 are allowed
         ideal = gold.to(native.dtype)
         own = measure("", native, gold, ideal, rule, slack)
         if native.is_floating_point() and not own.right:

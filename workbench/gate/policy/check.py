@@ -30,6 +30,7 @@ from workbench.gate.policy.values import (
     Phase,
     Tensor,
     Tuple,
+    Unknown,
     Value,
     join,
 )
@@ -170,14 +171,17 @@ class Machine(Kernels):
     def run_model(self) -> None:
         """Construct ModelNew and call it once."""
         self.asked.add((self.module, "ModelNew"))
-        classes = [a for a in self.module.ever.get("ModelNew", EMPTY) if isinstance(a, Class)]
-        if not classes:
+        named = self.module.ever.get("ModelNew", EMPTY)
+        setup = Frame(self.module, Phase.SETUP)
+        if not any(isinstance(atom, Class) for atom in named):
             self.refuse("policy.no-model", self.tree, "ModelNew")
             return
-        setup = Frame(self.module, Phase.SETUP)
-        for model in classes:
-            made = self.call(frozenset({model}), Arguments(rest=PLAIN), model.node, setup)
-            self._call_model(made, model.node)
+        for model in named:  # a later line may give the name to something else that is called
+            site = model.node if isinstance(model, Class) else self.tree
+            made = self.call(frozenset({model}), Arguments(rest=PLAIN), site, setup)
+            if not all(isinstance(atom, Instance | Unknown) for atom in made):
+                self.refuse("policy.no-model", self.tree, "ModelNew")
+            self._call_model(made, site)
         for instance in sorted(self.made_modules, key=lambda one: one.node.lineno):
             for name in self.own_names(instance.node):
                 # The judge moves, loads and prints modules, which would run overridden methods.
@@ -211,7 +215,7 @@ class Machine(Kernels):
             if isinstance(atom, Bound):
                 self.call(frozenset({atom}), Arguments(rest=loaded), node, frame)
 
-    def _call_model(self, made: Value, node: ast.ClassDef) -> None:
+    def _call_model(self, made: Value, node: ast.ClassDef | ast.Module) -> None:
         frame = Frame(self.module, Phase.CALL)
         self.now = Phase.CALL
         for instance in made:

@@ -122,16 +122,7 @@ class _Service:
         return ended
 
     async def _work(self, settings: SessionSettings, only: Submit | None) -> ev.RunEnded:
-        self._publish(
-            ev.RunStarted(
-                pid=os.getpid(),
-                mode=settings.mode.value,
-                device=settings.device,
-                target=settings.target,
-                resumed=self._resumed,
-                budget=settings.budget,
-            )
-        )
+        self._publish(_started(settings, resumed=self._resumed))
         workplace = self._open_workplace(
             self._store, settings, noted_seed(self._store), self._from_thread
         )
@@ -226,6 +217,17 @@ class _Service:
         self._server.publish(stamped)
         if self._listen is not None:
             self._listen(stamped)
+
+
+def _started(settings: SessionSettings, *, resumed: bool) -> ev.RunStarted:
+    return ev.RunStarted(
+        pid=os.getpid(),
+        mode=settings.mode.value,
+        device=settings.device,
+        target=settings.target,
+        resumed=resumed,
+        budget=settings.budget,
+    )
 
 
 def _one_line(fault: WorkbenchError) -> str:

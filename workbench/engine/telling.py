@@ -45,9 +45,7 @@ def _sentence(event: ev.AnyEvent) -> str:  # noqa: C901, PLR0911, PLR0912 -- one
             return f"run {how} on {event.device} for {event.target}, mode {event.mode}"
         case ev.PlanMade():
             return f"v{event.number} from v{event.parent}: {_plan(event)}"
-        case ev.StageStarted():
-            return ""
-        case ev.StageProgress():
+        case ev.StageStarted() | ev.StageProgress() | ev.ModelSaid():
             return ""
         case ev.StageFinished():
             return f"v{event.number} {stage_line(event.report)}"
@@ -71,8 +69,6 @@ def _sentence(event: ev.AnyEvent) -> str:  # noqa: C901, PLR0911, PLR0912 -- one
             return f"run {event.how}: {event.says}"
         case ev.ModelAsked():
             return _asked(event)
-        case ev.ModelSaid():
-            return ""
         case ev.ModelAnswered():
             return _answered(event)
         case ev.Note():

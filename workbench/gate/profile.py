@@ -103,11 +103,16 @@ def run_modeled(  # noqa: PLR0913 -- what is modeled, where, and what is known a
         return Profiled(report=report, traces=traces)
     host, work = compiled.recorded.host, shapes[1].work
     modeled = modeled_time(compiled.launches, traces, known_target(target), work, host)
-    speed = None
-    if parent is not None and parent.kind is Kind.MODELED:
-        speed = Speed(kind=Kind.MODELED, ratio=parent.microseconds / modeled.microseconds)
+    speed = _speed_over(parent, modeled)
     report = _judged(modeled, speed, threshold, began, isolation)
     return Profiled(report=report, time=modeled, against=parent, speed=speed, traces=traces)
+
+
+def _speed_over(parent: Time | None, modeled: Time) -> Speed | None:
+    """The modeled ratio of two times; None without a parent whose time was modeled too."""
+    if parent is None or parent.kind is not Kind.MODELED:
+        return None
+    return Speed(kind=Kind.MODELED, ratio=parent.microseconds / modeled.microseconds)
 
 
 def _doubt(

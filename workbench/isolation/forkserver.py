@@ -47,18 +47,8 @@ class Forkserver:
         self.setup = setup
         self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
-        python = [sys.executable, "-s", "-P", "-X", "faulthandler", "-m"]
-        with theirs, log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [*prefix, *python, "workbench.isolation.zygote", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                env=environment,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+        with theirs:
+            self._process = _zygote(theirs, environment, prefix, log)
         ready = b""
         with contextlib.suppress(OSError):
             self._door.send(msgspec.msgpack.encode(setup))
@@ -113,6 +103,24 @@ class Forkserver:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+
+
+def _zygote(
+    door: socket.socket, environment: dict[str, str], prefix: Sequence[str], log: Path
+) -> "subprocess.Popen[bytes]":
+    """A zygote that has its end of the socket, in a session of its own."""
+    python = [sys.executable, "-s", "-P", "-X", "faulthandler", "-m"]
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [*prefix, *python, "workbench.isolation.zygote", str(door.fileno())],
+            pass_fds=[door.fileno()],
+            env=environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
 
 
 def pid_behind(pidfd: int) -> int:

@@ -80,7 +80,7 @@ class PathCoverage:
         self.uniform = True
         """One program that ran stands for all that were drawn."""
         self.blind = False
-        """A value made of ids alone is not tracked: it may hide another path."""
+        """A value made of ids is not tracked any further: it may hide another path."""
         self._numbers = np.array(numbers, dtype=np.int64)
         x, y = grid[0], grid[0] * grid[1]
         self.axes = (self._numbers % x, self._numbers // x % grid[1], self._numbers // y)
@@ -230,6 +230,7 @@ class PathCoverage:
         self.split_by(truth.high)
         own = self._own
         if truth.low[own] != truth.high[own]:
+            self.blind |= left.loose or right.loose
             apart = left.low - right.low
             self.split_by(apart)
             self.split_by(left.high - right.high)

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from msgspec import structs
 
-from workbench.gate.correctness.cases import SPECIAL, STRAINED, Case
+from workbench.gate.correctness.cases import SHRUNK, SPECIAL, STRAINED, Case
 from workbench.gate.correctness.compare import Rule, measure, rule_for
-from workbench.gate.correctness.comparing import Answered, Comparison, Kind
+from workbench.gate.correctness.comparing import Answered, Comparison, Kind, Plain
 from workbench.gate.correctness.gold import Answer
 from workbench.gate.correctness.layout import (
     entry,
@@ -41,7 +41,7 @@ from workbench.gate.correctness.protocol import (
     decode,
     encode,
 )
-from workbench.gate.correctness.values import apply_case
+from workbench.gate.correctness.values import FACTORS, apply_case
 from workbench.gate.problem.code import init_arguments
 from workbench.isolation.context import JobContext
 from workbench.isolation.tensors import from_blob, to_blob
@@ -128,7 +128,8 @@ def draw(
     inputs = apply_case(message.case, drawn, before, message.seed)
     if message.layout is not None:
         inputs = [laid_out(t, message.layout) if t.is_floating_point() else t for t in inputs]
-    plain = drawn if message.case is Case.TINY else None
+    shrunk = message.case in SHRUNK
+    plain = Plain(drawn, FACTORS[message.case]) if shrunk else None
     reply = answer(reference, nest, inputs, kind_of(message.case), plain)
     return encode(reply), travelling(reference, inputs)
 
@@ -217,10 +218,10 @@ def answer(
     nest: Nest,
     inputs: list[torch.Tensor],
     kind: Kind = Kind.DRAWN,
-    plain: list[torch.Tensor] | None = None,
+    plain: Plain | None = None,
 ) -> Made:
     """Compute the answers to inputs, and keep both for comparisons; `plain` are the inputs of a
-    call on tiny ones before they were made tiny.
+    call on shrunk ones before.
     """
     native = reference.oracle.native(nest, inputs)
     gold = reference.oracle.gold(nest, inputs, native)

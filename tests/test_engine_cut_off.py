@@ -23,7 +23,9 @@ from workbench.engine.serve import serve_session
 from workbench.measure.gpulock import gpu_lock, noted
 from workbench.session.bundle import export_bundle, import_bundle
 from workbench.session.check import check_session
-from workbench.session.queue import Queued, Seen
+from workbench.session.objects import blob, tree
+from workbench.session.plumbing import Update
+from workbench.session.queue import QUEUE, Queued, Seen, keep, read
 from workbench.session.records import Budget
 from workbench.session.store import SessionStore
 
@@ -261,6 +263,22 @@ def test_a_resumed_beam_looks_at_nothing_again(tmp_path):
     looks = (folder / "looks.txt").read_text().splitlines()
     assert len(looks) == len(set(looks))
     assert sorted(looks) == sorted((whole / "looks.txt").read_text().splitlines())
+
+
+def test_a_look_that_json_cannot_hold_is_asked_again_and_stops_no_resume(tmp_path):
+    store = new_session(tmp_path / "one")
+    odd = structs.replace(report(), gpu_seconds=float("inf"))
+    for seen in (Seen(report=report(), wall_seconds=1.0), Seen(report=odd, wall_seconds=1.0)):
+        one = Queued(parent=0, plan=step(), source="# a\n", action="hold", seen=seen)
+        keep(store.git, [one])
+        (back,) = read(store.git)
+        assert back == structs.replace(one, seen=None if seen.report is odd else seen)
+    older = msgspec.json.encode([one])[:-2] + b',"seen":{"report":{"of":"an older workbench"}}}]'
+    made = blob(older)
+    root = tree({"queue.json": made.id})
+    store.git.store([made, root])
+    store.git.move([Update(QUEUE, root.id, store.git.ids(QUEUE)[QUEUE])], "queue")
+    assert read(store.git) == (structs.replace(one, seen=None),)
 
 
 def recalled(shop, seen: Seen):

@@ -4,10 +4,12 @@
 what became of a candidate is its transition.
 """
 
+import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from workbench.gate.records import GateReport
 from workbench.session.complaints import DamagedError
@@ -50,12 +52,21 @@ def keep(git: Plumbing, queue: Sequence[Queued]) -> None:
 
     Raises WorkbenchError when the disk refuses; then nothing has changed.
     """
-    made = blob(msgspec.json.format(msgspec.json.encode(tuple(queue)), indent=1))
+    made = blob(msgspec.json.format(msgspec.json.encode(tuple(map(_readable, queue))), indent=1))
     root = tree({_FILE: made.id})
     was = git.ids(QUEUE).get(QUEUE, NO_REF)
     if root.id != was:
         git.store([made, root])
         git.move([Update(QUEUE, root.id, was)], "queue")
+
+
+def _readable(one: Queued) -> Queued:
+    """Without what was seen of it where JSON does not hold that: an endless number, say."""
+    try:
+        msgspec.json.decode(msgspec.json.encode(one), type=Queued)
+    except msgspec.DecodeError:
+        return structs.replace(one, seen=None)
+    return one
 
 
 def read(git: Plumbing) -> tuple[Queued, ...]:
@@ -69,7 +80,11 @@ def read(git: Plumbing) -> tuple[Queued, ...]:
     if list(ids) != [_FILE]:
         raise DamagedError(git.folder, f"the files of {QUEUE} are {', '.join(sorted(ids))}")
     (data,) = git.blobs([ids[_FILE]])
-    try:
+    with contextlib.suppress(msgspec.DecodeError):
         return msgspec.json.decode(data, type=tuple[Queued, ...])
+    try:
+        # What another version of the workbench saw of them is asked again.
+        rows = msgspec.json.decode(data, type=tuple[dict[str, Any], ...])
+        return msgspec.convert([{**row, "seen": None} for row in rows], tuple[Queued, ...])
     except msgspec.DecodeError as fault:
         raise DamagedError(git.folder, f"{QUEUE} cannot be read: {fault}") from fault

@@ -46,9 +46,9 @@ solved = tl.dot(series.to(KIND), blocks, blocks.to(tl.float32))
 """,
 )
 
-# Powers are rounded to TF32: more digits than the bf16 operands that the system is made of. They grow
-# where rows are alike, and their rounding with them: on delta_solve's case of zeros and ones the gate
-# found -2801 for 0.0133, 1.1e5 times the bound (CPU, tiny shape); blocks pass there (0.12 of it).
+# Powers are rounded to TF32: more digits than the bf16 operands that the system is made of. They
+# grow where rows are alike, and their rounding with them: on delta_solve's case of zeros and ones
+# the gate found -2801 for 0.0133, 1.1e5 times the bound (CPU, tiny shape); blocks pass there.
 INVERSE_BY_DOUBLING = Rewrite(
     edit="invert-by-doubling",
     says="invert a unit triangular matrix of at most 64 rows by squaring it five times (wrong where"

@@ -9,8 +9,10 @@ import time
 import pytest
 from timing_parts import Match, codes, empty_turns, noisy
 
+from workbench.gate.correctness.nest import Branch
 from workbench.gate.correctness.protocol import Reading
 from workbench.gate.records import Outcome
+from workbench.gate.timing.ring_protocol import timed_call
 from workbench.gate.timing.sides import CANDIDATE
 from workbench.gate.timing.turns import Empty, Turn, disagreement
 from workbench.isolation.link import Link
@@ -92,6 +94,11 @@ def test_a_lasting_load_leaves_it_open_after_four_times_the_pairs():
 def test_work_hidden_in_most_turns_never_decides_however_many_pairs_there_are():
     profiled = judged(candidate={"late_of_four": 3}, stand_in=stood_in(2_000.0))
     assert profiled.report.outcome is Outcome.UNPROVEN
+
+
+def test_no_walk_of_ours_through_host_code_is_part_of_its_wait():
+    """A stand-in has no host code to walk through, so that it would not explain the wait."""
+    assert not timed_call(Branch("list", ()), bare=False, reset_state=False).remembers
 
 
 def test_the_judge_s_own_looks_are_no_part_of_its_wait():

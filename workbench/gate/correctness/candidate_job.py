@@ -236,11 +236,11 @@ def call(
         facts=facts,
         operators=tuple(log.operators()),
         launches=launches.count,
-        counting=loaded.counting(),
+        counting=loaded.counting() if message.remembers else "",
         undecided=loaded.counter.undecided,
         configs=launches.configs,
         ways=() if loaded.branches is None else loaded.branches.one_sided(),
-        kept=loaded.kept(),
+        kept=loaded.kept() if message.remembers else "",
         reading=reading,
     )
     return encode(returned), []

@@ -245,6 +245,8 @@ class RunCall(Struct, frozen=True, kw_only=True):
     """Keep the outputs alive until the worker ends."""
     bare: bool = False
     """Let the GPU become idle before the call, instead of holding it until the call is queued."""
+    remembers: bool = True
+    """Also tell what host code remembers after the call: a walk through all that it can reach."""
 
 
 class Operator(Struct, frozen=True):

@@ -101,4 +101,6 @@ def timed_call(inputs: Nest, *, bare: bool, reset_state: bool) -> RunCall:
         reset_state=reset_state,
         hold=False,
         bare=bare,
+        # It takes up to milliseconds, which a stand-in does not: the judge would wait in vain.
+        remembers=False,
     )

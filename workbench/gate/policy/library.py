@@ -73,6 +73,8 @@ _INERT = (Plain, Tensor, Nothing)
 CALLABLE = (Function, Bound, Partial, Method)
 KEPT = (*CALLABLE, Instance)
 """What must not come back as a number from a function that keeps what it is given."""
+_KEEPERS = (".Benchmark", ".Counter", ".constexpr", ".slice", "enum.Enum", "enum.Flag")
+"""Functions of numbers whose result gives back the very containers that it was given."""
 _LOOKING = frozenset({"autograd context", "checks", "inspection", "messages"})
 """Groups of functions that give nothing back of what they are given."""
 
@@ -124,7 +126,8 @@ class Library(Decorators):
         if path.rsplit(".", 1)[-1] in _ASK:
             return
         objects = self.as_numbers(frozenset(self.within(arguments.all())))
-        if any(isinstance(atom, KEPT) for atom in objects):
+        held = path.endswith(_KEEPERS) and self.may_hold_tensor(objects)
+        if held or any(isinstance(atom, KEPT) for atom in objects):
             self.refuse("policy.unresolved", node)
 
     def evaluate(self, node: ast.expr, frame: Frame) -> Value:

@@ -279,6 +279,8 @@ class Members(Classes):
     def _container_member(self, atom: Items | Tuple, name: str, node: ast.AST) -> Value:
         if isinstance(atom, Items) and atom.kind == "record" and not name.startswith("_"):
             contents = self.contents(atom)
+            if name == "all_kwargs" and self.may_hold_tensor(frozenset({atom})):
+                return self._no_member(name, node)
             return contents.keyed.get(name, EMPTY) | contents.elements
         modules = isinstance(atom, Items) and atom.kind in ("modules", "sequential")
         if name in _CONTAINER_METHODS or (modules and name in self.allowed.module_methods):

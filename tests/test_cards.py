@@ -127,7 +127,7 @@ def test_a_mark_of_the_encoding_before_a_card_is_no_fault(tmp_path):
 
 def test_a_card_that_never_ends_is_not_read(tmp_path):
     os.mkfifo(tmp_path / "pipe.toml")
-    with pytest.raises(CardFault, match="no file"):
+    with pytest.raises(CardFault, match="not a file"):
         read_card(tmp_path / "pipe.toml")
 
 

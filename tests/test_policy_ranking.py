@@ -89,6 +89,12 @@ def test_each_refusal_here_lowers_what_is_expected_and_a_gain_raises_it(library)
     assert "0 of 2 tries here kept" in twice.says
 
 
+def test_a_refusal_here_says_more_than_one_of_another_session(library):
+    elsewhere = expected(library, "grow-block", evidence=(row("rejected"),))
+    here = expected(library, "grow-block", [trial(1, False)], evidence=())
+    assert here.ratio < elsewhere.ratio
+
+
 def test_a_card_without_a_promise_is_expected_to_gain_what_the_policy_assumes(library):
     got = expected(library, "hoist-loads", effect=(), evidence=())
     assert got.ratio == TABLE.file.default.gain

@@ -5,6 +5,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from workbench.measure.records import Kind
 from workbench.search.duplicates import same_as
@@ -73,6 +74,12 @@ def test_a_gain_over_another_kernel_is_none_over_the_incumbent() -> None:
     incumbent = measured("bench", 1.20, 1.18, 1.22)
     assert LADDER.standing([over_base]).action is Action.PROMOTE
     assert LADDER.standing([over_base], incumbent=incumbent).action is Action.PRUNE
+
+
+def test_what_the_machine_could_not_judge_is_held_and_not_given_up() -> None:
+    unknown = RungResult(sha256="c", rung="bench", passed=False, unproven=True)
+    assert LADDER.standing([unknown]).action is Action.HOLD
+    assert LADDER.standing([structs.replace(unknown, unproven=False)]).action is Action.PRUNE
 
 
 def test_what_may_be_a_gain_climbs_and_is_not_kept_at_the_top() -> None:

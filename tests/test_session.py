@@ -305,6 +305,12 @@ def test_a_parent_must_be_a_decided_version(store: SessionStore, parent: int) ->
         store.record(transition(4, parent), kernel(4))
 
 
+def test_a_parent_is_older_than_what_was_made_from_it(store: SessionStore) -> None:
+    store.record(transition(6, 1), kernel(6))
+    with pytest.raises(WorkbenchError, match="names v6 as its parent"):
+        store.record(transition(5, 6), kernel(5))
+
+
 def test_a_version_that_is_not_there_is_said_so(store: SessionStore) -> None:
     for read in (store.transition, store.source, store.commit_of):
         with pytest.raises(WorkbenchError, match="the session has no version v9"):

@@ -46,6 +46,11 @@ def test_no_prompt_holds_a_key_or_a_folder_of_the_problem_or_the_kernel(tmp_path
         assert "softmax.py" in text or "one.pt" in text
 
 
+def test_a_secret_that_begins_like_another_leaves_nothing_of_itself():
+    known = {"A_TOKEN": "swordfish", "B_TOKEN": "swordfish-and-more", "C_TOKEN": "swordfish-and"}
+    assert sealed("use swordfish-and-more, or swordfish", known) == "use (key), or (key)"
+
+
 @pytest.mark.parametrize(
     "code",
     [

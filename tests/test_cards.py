@@ -142,7 +142,7 @@ def test_a_file_that_is_not_utf8_is_told_with_its_line(tmp_path):
 
 def test_a_folder_of_that_name_is_told(tmp_path):
     (tmp_path / "own" / "odd.toml").mkdir(parents=True)
-    with pytest.raises(CardFault, match="no file"):
+    with pytest.raises(CardFault, match="not a file"):
         load_library(tmp_path / "own")
 
 

@@ -64,6 +64,15 @@ def test_a_faulty_reference_leaves_the_candidate_unproven(workshop):
     assert "line 7" in finding.says
 
 
+def test_a_reference_without_a_finite_answer_accepts_nobody(workshop):
+    """There is nothing to compare with, so that any kernel would be right."""
+    empty = ADD_RELU.replace("torch.relu(x + y)", "torch.relu(x + y) * torch.nan")
+    report = judged(workshop, empty, adding(OUT + "return launch(*inputs, out)"))
+    assert report.outcome is Outcome.UNPROVEN
+    assert (told(report).code, told(report).blame) == ("correctness.cannot-judge", Blame.PROBLEM)
+    assert "nothing finite" in told(report).says
+
+
 def test_programs_that_wait_for_each_other_are_left_to_a_gpu(workshop):
     waiting = """
     @triton.jit

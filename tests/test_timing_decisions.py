@@ -11,7 +11,7 @@ from workbench.gate.records import Blame, Finding, Outcome
 from workbench.gate.timing.sides import CANDIDATE, PARENT, REFERENCE
 from workbench.gate.timing.timed_run import FIRST_CALLS, OPENING
 from workbench.measure.gpuwatch import GpuState
-from workbench.measure.records import Kind
+from workbench.measure.records import Kind, Speed
 from workbench.problems.records import WorkFloor
 
 OOM = "the reference raises OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
@@ -101,6 +101,16 @@ def test_workers_are_made_beside_others_and_pairs_are_made_alone():
     assert match.held == ["shared", "alone", "shared", "alone"]
     runs = [sample.gpu_seconds for sample in profiled.samples]
     assert 0 < profiled.speed.gpu_seconds <= sum(runs) + 0.01
+
+
+def test_a_decision_costs_what_both_of_its_runs_took():
+    found = Speed(
+        kind=Kind.MEASURED, ratio=1.05, low=1.03, high=1.07, confidence=0.99, pairs=60,
+        gpu_seconds=7.0,
+    )  # fmt: skip
+    profiled = Match(new=noisy(95.0, seed=1), old=noisy(100.0, seed=2), found=found).judged()
+    (second,) = profiled.samples
+    assert 7.0 < profiled.speed.gpu_seconds <= 7.0 + second.gpu_seconds + 0.01
 
 
 def test_opening_the_sides_holds_the_gpu_and_is_among_its_seconds():

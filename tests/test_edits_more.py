@@ -97,6 +97,15 @@ def test_nested_loops_of_products_become_one_product_and_undo_to_the_byte():
     assert undo(applied.source, applied.undo) == SIDE_BY_SIDE
 
 
+def test_rounds_are_unrolled_only_where_their_number_is_known_when_compiling():
+    assert "ends at what is not known" in says(SIDE_BY_SIDE, "sum-to-products", unroll=True)
+    fixed = EDITS["constant-dimensions"].apply(SIDE_BY_SIDE, "group_conv_kernel", {}).source
+    applied = EDITS["sum-to-products"].apply(fixed, "group_conv_kernel", {"unroll": True})
+    whole = "CHANNELS_PER_GROUP * KERNEL * KERNEL"
+    assert f"    for start in tl.static_range(0, {whole}, BLOCK_K):\n" in applied.source
+    assert undo(applied.source, applied.undo) == fixed
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

@@ -331,7 +331,7 @@ SUM_TO_PRODUCTS = Edit(
             says="unroll the rounds, whose number must be known when compiling",
             kind="flag",
             default=False,
-            grid=(True, False),
+            grid=(False, True),
         ),
     ),
     find=_find,

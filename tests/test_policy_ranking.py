@@ -12,10 +12,12 @@ from fact_kit import launch, softmax_launch, softmax_trace, static, tensor
 from kernel_texts import SEEDS
 from test_proposer import SM90, run, state
 
+from workbench.measure.trust import calibration, why_not_trusted
 from workbench.search.expectation import expected_gain
 from workbench.search.proposer import NoProposal, Tried, propose
 from workbench.search.ranking import had_setback
 from workbench.skills.conditions import parse
+from workbench.skills.evidence import rows_that_count
 from workbench.skills.library import Library
 from workbench.skills.policy_table import shipped_policy
 from workbench.skills.records import Admission, EvidenceRow, Risk, Truth
@@ -78,6 +80,19 @@ def test_a_gate_that_was_unproven_is_no_evidence_against_a_card(library):
     doubted = expected(library, "grow-block", evidence=(row(), *[row("unproven")] * 5))
     assert doubted == judged
     assert "1 of 1 recorded transitions kept" in doubted.says
+
+
+@pytest.mark.parametrize(("after", "counts"), [(300.0, 0), (299.9, 0), (290.0, 1)])
+def test_a_model_that_does_not_see_the_change_is_no_evidence(after, counts):
+    family, target = next(
+        (one.family, one.target)
+        for one in calibration()
+        if not why_not_trusted(one.family, one.target)
+    )
+    modeled = msgspec.structs.replace(
+        row("rejected", after=after, family=family), kind="modeled", target=target
+    )
+    assert len(rows_that_count([modeled])) == counts
 
 
 def test_each_refusal_here_lowers_what_is_expected_and_a_gain_raises_it(library):

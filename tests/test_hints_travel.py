@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_hint_to_a_session_of_cards_is_in_the_version_that_it_led_to(folder):
-    lines = SessionReader(folder).exchange(0)
+    lines = SessionReader(folder).record_of(0).exchange
     assert [line["text"] for line in lines if line["line"] == "hint"] == ["two rows a program"]
 
 

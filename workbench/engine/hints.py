@@ -9,7 +9,6 @@ import msgspec
 from workbench.agents.exchange import Hinted
 from workbench.agents.ledger import Ledger, read_lines
 from workbench.agents.prices import Prices
-from workbench.errors import WorkbenchError
 from workbench.session.reader import SessionReader
 
 
@@ -29,7 +28,7 @@ def restore(store: SessionReader) -> None:
 
     Raises WorkbenchError where it cannot be written.
     """
-    found = [hint for version in store.summaries() for hint in _of(store, version.number)]
+    found = [hint for lines in store.exchanges() for hint in _in(lines)]
     if found:
         with Ledger(store.state, Prices()) as ledger:
             for hint in found:
@@ -40,12 +39,8 @@ def _kept(state: Path) -> Iterator[Hinted]:
     return (line for line in read_lines(state) if isinstance(line, Hinted))
 
 
-def _of(store: SessionReader, number: int) -> Iterator[Hinted]:
-    """Hints in a version's exchange; one that cannot be read has none."""
-    try:
-        lines = store.exchange(number)
-    except WorkbenchError:
-        return
+def _in(lines: list[dict[str, Any]]) -> Iterator[Hinted]:
+    """The hints in a version's exchange; a line that is none of ours is passed over."""
     for line in lines:
         if line.get("line") != "hint":
             continue

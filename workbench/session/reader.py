@@ -1,6 +1,7 @@
 """Reading a session: the lineage, a transition, a kernel, as git has them. Changes nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from workbench.session.layout import (
     refuse_detours,
 )
 from workbench.session.moves import MOVES, Move, read_moves, undone_by
+from workbench.session.objects import blob
 from workbench.session.plumbing import Plumbing, Ref, check_git
 from workbench.session.records import Answer, SessionSettings, Transition
 from workbench.session.spends import SPENDS, Spend, read_spends
@@ -70,6 +72,11 @@ class Overview(Struct, frozen=True, kw_only=True):
             line.append(at)
             at = parents[at]
         return tuple(reversed(line))
+
+
+_EMPTY = blob(b"").id
+_AT_ONCE = 64
+"""Exchanges that are in memory together; ours. One may hold some MiB of prompts."""
 
 
 class Record(NamedTuple):
@@ -200,10 +207,15 @@ class SessionReader:
         data = self._files(self.commit_of(number), ("kernel.py",))["kernel.py"]
         return self.text(data, f"kernel.py of v{number}")
 
-    def exchange(self, number: int) -> list[dict[str, Any]]:
-        """Prompts, replies and hints that led to a candidate."""
-        data = self._files(self.commit_of(number), ("exchange.jsonl",))["exchange.jsonl"]
-        return toml.decode_exchange(data, f"v{number} of {self.folder}")
+    def exchanges(self) -> Iterator[list[dict[str, Any]]]:
+        """Prompts, replies and hints of every version that has any, oldest first; a few git calls,
+        whatever their number. One that cannot be read is left out."""
+        names = [f"{version.commit}:exchange.jsonl" for version in self.summaries()]
+        there = [id_ for id_ in self.git.ids(*names).values() if id_ != _EMPTY] if names else []
+        for start in range(0, len(there), _AT_ONCE):
+            for data in self.git.blobs(there[start : start + _AT_ONCE]):
+                with suppress(WorkbenchError):
+                    yield toml.decode_exchange(data, str(self.folder))
 
     def commit_of(self, number: int) -> str:
         """Commit id of a version, decided or waiting."""

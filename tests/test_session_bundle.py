@@ -140,8 +140,8 @@ def header(text: str) -> Callable[[bytes], bytes]:
 
 
 SPOILT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "empty": (lambda _: b"", "no git bundle"),
-    "text": (lambda _: b"hello\n", "no git bundle"),
+    "empty": (lambda _: b"", "not a git bundle"),
+    "text": (lambda _: b"hello\n", "not a git bundle"),
     "cut in the header": (lambda data: data[:60], "header"),
     "cut in the objects": (lambda data: data[:-400], "index-pack"),
     "a flipped bit": (lambda data: data[:-90] + bytes([data[-90] ^ 1]) + data[-89:], "index-pack"),

@@ -20,7 +20,7 @@ from workbench.skills.conditions import parse
 from workbench.skills.evidence import rows_that_count
 from workbench.skills.library import Library
 from workbench.skills.policy_table import shipped_policy
-from workbench.skills.records import Admission, EvidenceRow, Risk, Truth
+from workbench.skills.records import Admission, Effect, EvidenceRow, Risk, Truth
 
 TABLE = shipped_policy()
 
@@ -93,6 +93,26 @@ def test_a_model_that_does_not_see_the_change_is_no_evidence(after, counts):
         row("rejected", after=after, family=family), kind="modeled", target=target
     )
     assert len(rows_that_count([modeled])) == counts
+
+
+@pytest.mark.parametrize(
+    ("trial", "claims", "admitted"),
+    [
+        ({}, "down", True),
+        ({"held_out": False}, "down", False),
+        ({"accepted": False}, "down", False),
+        ({"effect_observed": False}, "down", False),
+        ({"kind": "modeled"}, "down", False),
+        ({"kind": "modeled"}, "same", True),
+        ({"kind": "modeled", "together": "row-on-chip"}, "same", False),
+    ],
+)
+def test_only_a_held_out_trial_that_shows_what_is_claimed_admits(library, trial, claims, admitted):
+    known = {"held_out": True, "accepted": True, "effect_observed": True, "kind": "measured"}
+    admission = (Admission(target="gelu on NVIDIA H200", **{**known, **trial}),)
+    effect = (Effect(metric="time", direction=claims),)
+    card = with_card(library, "grow-block", admission=admission, effect=effect, evidence=())
+    assert card.skills["grow-block"].admitted is admitted
 
 
 def test_each_refusal_here_lowers_what_is_expected_and_a_gain_raises_it(library):

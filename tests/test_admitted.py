@@ -9,6 +9,7 @@ from workbench.engine.admitting import Ask, admissions, held_out
 from workbench.engine.grounds import Ground
 from workbench.engine.trials import Where
 from workbench.errors import WorkbenchError
+from workbench.gate.records import Verdict
 from workbench.kernels.facts import read_facts
 from workbench.lineage.induce import card_text, induce
 from workbench.lineage.instances import Instance
@@ -112,6 +113,24 @@ def test_an_induced_card_passes_where_it_was_not_learned_and_a_gpu_admits_it(tmp
     assert read_card(file).standing == "admitted"
     session = SessionReader(Path(tmp_path / "sessions") / one.session)
     assert "BLOCK=1024" in session.source(1)
+
+
+def test_a_step_that_could_not_be_judged_is_no_trial(tmp_path):
+    """A busy machine, or a model that cannot tell, says nothing against a card."""
+    problem = tmp_path / "relu.py"
+    problem.write_text(PROBLEM)
+    problem.with_suffix(".toml").write_text('family = "normalization"\n')
+    step = structs.replace(learned(), parameters={"block": "BLOCK", "value": 512})
+    skill = parse_card(card_text(induce("block-size", [step]).card), tmp_path / "card.toml")
+    trial = held_out(
+        skill,
+        Ground(problem=str(problem), form="seed", source=KERNEL.replace("=32)", "=256)")),
+        Where(device="cpu", target="sm90", sessions=tmp_path / "sessions"),
+        lambda _event: None,
+    )
+    assert not trial.applied
+    session = SessionReader(tmp_path / "sessions" / trial.admission.session)
+    assert session.transition(1).gate.verdict is Verdict.UNPROVEN, trial.says
 
 
 def tuned(name: str, edit: str, grid: str, more: str) -> Skill:

@@ -213,7 +213,10 @@ def _unseen(skill: Skill, ground: Ground) -> bool:
 def _tried(
     cards: Sequence[Skill], carried: Skill, ground: Ground, where: Where, tell: Tell
 ) -> list[tuple[Skill, Trial]]:
-    """One step of `carried` as a trial of each of these: the same card, or one that it prepares."""
+    """One step of `carried` as a trial of each of these: the same card, or one that it prepares.
+
+    A step that could not be judged is no trial of anything.
+    """
     with tempfile.TemporaryDirectory(prefix="workbench-admit-") as scratch:
         kernel = Path(scratch) / "kernel.py"
         kernel.write_text(ground.source, encoding="utf-8")
@@ -227,6 +230,8 @@ def _tried(
         ),
     )
     for step in steps_of(SessionReader(path)):
+        if step.unproven:
+            return _nothing(cards, ground, where, path.name, step.says)
         # Of several, those that it did not need are not tried by it.
         part = {carried.card.id, *step.first}
         mine = [one for one in cards if one.card.id in part or len(cards) == 1]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, structs
 
-from workbench.gate.records import GateReport
+from workbench.gate.records import GateReport, Verdict
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.facts import read_facts
 from workbench.kernels.records import Fact
@@ -60,6 +60,8 @@ class Instance(Struct, frozen=True, kw_only=True):
     family: str
     target: str
     accepted: bool
+    unproven: bool = False
+    """The gate could not judge it, so that it speaks neither for nor against anything."""
     position: float | None = None
     """Place of a lineage's step: 0 just above naive, 1 at the expert; None in a run."""
     requires: tuple[str, ...] = ()
@@ -235,6 +237,7 @@ class _Place(Struct, frozen=True, kw_only=True):
             family=self.family,
             target=settings.target,
             accepted=accepted,
+            unproven=gate.verdict is Verdict.UNPROVEN,
             first=plan.first,
             intent=plan.intent,
         )

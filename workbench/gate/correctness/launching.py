@@ -95,15 +95,24 @@ def _interpreted(
 
 @contextmanager
 def _nothing_runs() -> Iterator[Launched]:
-    """Make every launch of a compiled kernel a no-op."""
+    """Make every launch of a compiled kernel a no-op, whether Triton or host code compiled it.
+
+    Compiling ahead of a launch (`warmup`) still works.
+    """
+    from triton.compiler.compiler import CompiledKernel
     from triton.runtime.jit import JITFunction
 
-    before = JITFunction.run
-    JITFunction.run = _skip
+    run, ahead = JITFunction.run, CompiledKernel.run
+
+    def compile_only(*arguments: object, **options: object) -> object:
+        return run(*arguments, **options) if options.get("warmup") else None
+
+    JITFunction.run = compile_only
+    CompiledKernel.run = property(lambda _kernel: _skip)
     try:
         yield Launched()
     finally:
-        JITFunction.run = before
+        JITFunction.run, CompiledKernel.run = run, ahead
 
 
 def _skip(*_arguments: object, **_options: object) -> None:

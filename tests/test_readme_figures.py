@@ -33,6 +33,7 @@ def test_each_recorded_table_is_checked():
     assert {case.id for case in tables()} == {
         *("noise_h200", "offline_h200", "experts_h200", "search_h200"),
         "roundtrip_h200",
+        "ablation_h200",
         "ablation_cpu",
     }
 

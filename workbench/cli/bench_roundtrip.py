@@ -193,7 +193,9 @@ def _show(trial: "Trial", *, json: bool) -> None:
     ratio = "not timed" if trial.ratio is None else f"{trial.ratio:.3f}x {trial.kind}"
     if trial.identical:
         ratio = "the very work"
-    word = "reached" if trial.reached else "cut" if trial.state == "cut" else "slower"
+    word = "wrong" if trial.wrong else "slower"
+    if trial.reached or trial.state == "cut":
+        word = "reached" if trial.reached else "cut"
     took = "" if trial.seconds is None else f", {trial.seconds:.0f} s"
     emit.text(
         f"{trial.workload:<16} {trial.cards:<13} {trial.number:>3}  {word:<8} {ratio:<16} "

@@ -75,7 +75,8 @@ def _row(path: Path) -> SessionRow:
 
 def _spent(snapshot: Snapshot) -> str:
     cost = snapshot.spent
-    parts = [f"{snapshot.steps} steps", f"{cost.wall_seconds:.0f} s"]
+    steps = "1 step" if snapshot.steps == 1 else f"{snapshot.steps} steps"
+    parts = [steps, f"{cost.wall_seconds:.0f} s"]
     parts += [f"{cost.gpu_seconds:.1f} GPU-s"] if cost.gpu_seconds else []
     parts += [f"${cost.usd:.2f}"] if cost.usd else []
     return ", ".join(parts)

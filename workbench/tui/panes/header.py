@@ -75,7 +75,8 @@ def _steps(scene: Scene, *, wide: bool) -> str:
     step = snapshot.steps + (1 if running is not None and snapshot.versions else 0)
     limit = snapshot.budget.steps
     if not wide:
-        return f"{step}/{limit}" if limit is not None else f"{step} steps"
+        alone = "1 step" if step == 1 else f"{step} steps"
+        return f"{step}/{limit}" if limit is not None else alone
     return f"step {step} of {limit}" if limit is not None else f"step {step}"
 
 

@@ -1,7 +1,9 @@
 """A person takes an accepted step back or goes on from another: in git, in a run, at rest."""
 
 import asyncio
+import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,8 +16,10 @@ from session_kit import kernel, new_store, transition
 from test_cli import Shell
 from test_engine import Running, ask, scripted
 
+from workbench.bench.long_session import make_long_session
 from workbench.engine import events as ev
 from workbench.engine.client import SessionClient
+from workbench.engine.moving import read_history
 from workbench.engine.serve import serve_session
 from workbench.engine.view import State
 from workbench.engine.wishes import Submit
@@ -355,3 +359,15 @@ def test_main_goes_only_to_accepted_versions_and_only_from_where_it_is(tmp_path:
         store.move_main(Move(kind="branch", before=2, to=3, best=2))
     with pytest.raises(WorkbenchError, match="main is not at v1"):
         store.move_main(Move(kind="branch", before=1, to=0, best=2))
+
+
+def test_a_long_history_is_read_in_a_few_git_calls(tmp_path, monkeypatch):
+    reader = SessionReader(make_long_session(tmp_path / "long-1", 150))
+    counted = tmp_path / "bin" / "git"
+    counted.parent.mkdir()
+    counted.write_text(f'#!/bin/sh\necho >> {tmp_path}/calls\nexec {shutil.which("git")} "$@"\n')
+    counted.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{counted.parent}:{os.environ['PATH']}")
+    history = read_history(reader)
+    assert len(history.transitions) == 150
+    assert len((tmp_path / "calls").read_text().splitlines()) < 20

@@ -76,7 +76,7 @@ class Overview(Struct, frozen=True, kw_only=True):
 
 _EMPTY = blob(b"").id
 _AT_ONCE = 64
-"""Exchanges that are in memory together; ours. One may hold some MiB of prompts."""
+"""Versions whose files are in memory together; ours. One may hold some MiB of prompts."""
 
 
 class Record(NamedTuple):
@@ -163,7 +163,9 @@ class SessionReader:
 
     def record_of(self, number: int) -> Record:
         """All that is known of one version; WorkbenchError when there is none of that number."""
-        files = self._files(self.commit_of(number))
+        return self._record(number, self._files(self.commit_of(number)))
+
+    def _record(self, number: int, files: Mapping[str, bytes]) -> Record:
         where = f"v{number} of {self.folder}"
         texts = (files["transition.toml"], files["profile.json"])
         transition, extra = toml.decode_transition(*texts, where)
@@ -182,16 +184,18 @@ class SessionReader:
         undone = undone_by(self.moves())
         found: list[Transition] = []
         faults: list[Unread] = []
-        for version in overview.versions:
+        for version, files in self._files_of(overview.versions):
+            number = version.number
             try:
-                transition = self.record_of(version.number).transition
+                # Alone where that failed, which says what is wrong.
+                record = self._record(number, files) if files else self.record_of(number)
             except WorkbenchError as fault:
                 what = fault.detail if isinstance(fault, DamagedError) else fault.what
                 pending = version.answer is Answer.PENDING
-                ref = (pending_ref if pending else attempt_ref)(version.number)
+                ref = (pending_ref if pending else attempt_ref)(number)
                 faults.append(Unread(ref, what, damaged=True))
                 continue
-            found.append(self._as_it_stands(transition, undone))
+            found.append(self._as_it_stands(record.transition, undone))
         return tuple(found), tuple(faults)
 
     def _step_refs(self) -> dict[str, str]:
@@ -300,6 +304,29 @@ class SessionReader:
                 raise self._lacking(commit, name)
         wanted = list(names or ids)
         return dict(zip(wanted, self.git.blobs([ids[name] for name in wanted]), strict=True))
+
+    def _files_of(
+        self, versions: Sequence[Summary]
+    ) -> Iterator[tuple[Summary, dict[str, bytes] | None]]:
+        """Files of each version's tree, read some versions at a time; None where they cannot be."""
+        for first in range(0, len(versions), _AT_ONCE):
+            some = versions[first : first + _AT_ONCE]
+            found = self._trees_of([version.commit for version in some])
+            yield from ((version, found.get(version.commit)) for version in some)
+
+    def _trees_of(self, commits: Sequence[str]) -> dict[str, dict[str, bytes]]:
+        """Files of these commits' trees, in three git calls; empty if any of them is damaged."""
+        try:
+            trees = self.git.objects(*(f"{commit}^{{tree}}" for commit in commits))
+            ids = {c: self.git.plain_files(t) for c, t in zip(commits, trees, strict=True) if t}
+            every = list(dict.fromkeys(id_ for files in ids.values() for id_ in files.values()))
+            data = dict(zip(every, self.git.blobs(every), strict=True))
+        except WorkbenchError:
+            return {}
+        return {
+            commit: {name: data[id_] for name, id_ in files.items()}
+            for commit, files in ids.items()
+        }
 
     def text(self, data: bytes, name: str) -> str:
         """A source file of the session as text."""

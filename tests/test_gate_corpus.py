@@ -44,6 +44,8 @@ class Case(Struct, frozen=True):
     expect: str
     layer: str
     problem: Path
+    cancels: bool = False
+    """Its answer is a small difference where rows are in order: its margin says nothing of C."""
 
 
 def read_case(path: Path) -> Case:
@@ -56,6 +58,7 @@ def read_case(path: Path) -> Case:
         expect=fields["expect"],
         layer=fields["layer"],
         problem=CORPUS / fields["ref"],
+        cancels=fields.get("margin") == "cancels",
     )
 
 
@@ -121,7 +124,7 @@ def test_an_honest_kernel_is_accepted(case, bench):
     assert report.verdict is Verdict.ACCEPTED, report.says
     margin = next(s.margin for s in report.stages if s.stage is Stage.CORRECTNESS)
     print(f"margin {margin:.3f} of the bound, {case.name}")  # the bounds' calibration: `-rP`
-    assert margin <= FLAG
+    assert margin <= (1.0 if case.cancels else FLAG)
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.expect == "reject"], ids=lambda c: c.name)

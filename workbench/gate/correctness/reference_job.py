@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from msgspec import structs
 
-from workbench.gate.correctness.cases import SHRUNK, SPECIAL, STRAINED, Case
+from workbench.gate.correctness.cases import ORDERED, SHRUNK, SPECIAL, STRAINED, Case
 from workbench.gate.correctness.compare import Rule, measure, rule_for
 from workbench.gate.correctness.comparing import Answered, Comparison, Kind, Plain
 from workbench.gate.correctness.gold import Answer
@@ -210,7 +210,7 @@ def kind_of(case: Case) -> Kind:
         return Kind.ONES
     if case in SPECIAL:
         return Kind.SPECIAL
-    return Kind.STRAINED if case in STRAINED else Kind.CHANGED
+    return Kind.STRAINED if case in (*ORDERED, *STRAINED) else Kind.CHANGED
 
 
 def answer(

@@ -21,6 +21,8 @@ from workbench.session.queue import Queued
 
 BEAT = 1.0
 """Seconds between two writes while a GPU is held (ours)."""
+_LEAST = 0.001
+"""GPU-seconds that a record can tell: it keeps milliseconds."""
 
 
 class Held(Struct, frozen=True, kw_only=True):
@@ -57,7 +59,7 @@ def left_by_killed(path: Path, mark: str) -> float:
     except (OSError, msgspec.DecodeError):
         return 0.0
     told = held.carried + sum(held.open.values()) + (held.ended if held.mark == mark else 0.0)
-    return told if 0.0 <= told < float("inf") else 0.0
+    return told if _LEAST <= told < float("inf") else 0.0
 
 
 class Holds:

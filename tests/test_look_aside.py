@@ -17,14 +17,19 @@ from workbench.gate.records import Blame, Outcome, Stage, StageReport
 from workbench.isolation.outcome import WorkerFault
 from workbench.isolation.records import Flavor, Limits
 from workbench.problems.load import load_problem
+from workbench.problems.records import Problem
 
 CORPUS = Path(__file__).parent / "corpus"
 TARGET = "sm90"
 
 
 def looked(case: str, reference: str, *, compared: bool = True) -> Aside:
-    problem = load_problem(str(CORPUS / "refs" / f"{reference}.py"))
-    candidate = candidate_of((CORPUS / f"{case}.py").read_text())
+    text = (CORPUS / f"{case}.py").read_text()
+    return looked_at(text, load_problem(str(CORPUS / "refs" / f"{reference}.py")), compared)
+
+
+def looked_at(source: str, problem: Problem, compared: bool = True) -> Aside:
+    candidate = candidate_of(source)
     facts = inspect_problem(problem, shared())
     compiled = compiling.run(candidate, facts.full, TARGET, shared())
     setting = Setting(target=TARGET, launches=compiled.recorded.launches, seed=bytes(16))
@@ -51,6 +56,16 @@ def test_a_right_kernel_is_traced_and_not_doubted():
     assert found.traces
     report = StageReport(stage=Stage.CORRECTNESS, outcome=Outcome.PASSED, says="right")
     assert found.on(report) is report
+
+
+def test_what_a_sample_left_is_read_before_another_call_puts_memory_back():
+    """Two kernels in a row, whose outputs are small: what the first sample stored, and what the
+    programs left that ran so that nothing was missing."""
+    problem = load_problem("top_k")
+    state = problem.seed.parent / "states" / "select_then_order.py"
+    found = looked_at(state.read_text(), problem)
+    assert not found.doubts
+    assert found.traces
 
 
 def test_without_a_comparison_it_is_only_traced():

@@ -99,6 +99,8 @@ class Comparison:
         self._rule = rule
         self._selections = {s.output: s for s in selections}
         self._oracle = oracle
+        self._doubtful: dict[float, list[Answer]] = {}
+        """Runs of the reference whose results are so many spacings off."""
 
     def measured(self, outputs: Sequence[torch.Tensor]) -> list[Measured]:
         """A measurement of each output, in order."""
@@ -194,7 +196,8 @@ class Comparison:
         share = 1.0 if rule.eps > torch.finfo(torch.float32).eps else 1 / 4
         slack = Slack(excused=excused, spread=share * apart)  # of which 4 are allowed
         ideal = gold.to(native.dtype)
-        own = (native, *self._rounded_otherwise(place, native))
+        rounded = self._rounded_otherwise(place, native)
+        own = (native, *(one for one in rounded if one.shape == native.shape))
         if not native.is_floating_point() or all(
             measure("", one, gold, ideal, rule, slack).right for one in own
         ):
@@ -203,15 +206,12 @@ class Comparison:
 
     def _rounded_otherwise(self, place: int, native: torch.Tensor) -> list[torch.Tensor]:
         """The reference's output where each of its results is some spacings off."""
-        spacings = self._spacings(native)
-        runs = self._oracle.doubtful(self._case.nest, self._case.inputs, spacings)
-        outputs = [self._arranged(run.outputs)[place] for run in runs]
-        return [one for one in outputs if one.shape == native.shape]
-
-    def _spacings(self, native: torch.Tensor) -> float:
-        """How far each result of the reference may be off where its own doubt is looked at."""
         share = _FLOAT_SHARE if native.is_floating_point() else _EXACT_SHARE
-        return max(1.0, share * self._rule(native.dtype).factor)
+        spacings = max(1.0, share * self._rule(native.dtype).factor)
+        if spacings not in self._doubtful:
+            runs = self._oracle.doubtful(self._case.nest, self._case.inputs, spacings)
+            self._doubtful[spacings] = runs
+        return [self._arranged(run.outputs)[place] for run in self._doubtful[spacings]]
 
     def _senseless(self) -> bool:
         """Integers converted from NaN or infinity, whose value is undefined."""
@@ -230,9 +230,7 @@ class Comparison:
         """What further runs of the reference allow, with other roundings or simply repeated."""
         spread = max(known.spread, self._spread(place, gold, native))
         answers = [gold.double()]
-        spacings = self._spacings(native)
-        doubtful = self._oracle.doubtful(self._case.nest, self._case.inputs, spacings)
-        answers += [self._arranged(a.outputs)[place].double() for a in doubtful]
+        answers += [one.double() for one in self._rounded_otherwise(place, native)]
         if any(a.shape != native.shape for a in answers):
             return Slack(excused=known.excused, spread=spread)
         stacked = torch.stack([native.double(), *answers])

@@ -61,10 +61,11 @@ def looking_aside(
         if compared:
             looked = full_shape.look(candidate, problem, facts, setting, shop)
         if isinstance(looked.traced, Traced) and looked.traced.fault is None:
-            return Aside(traces=looked.traced.traces, doubts=_doubts(looked))
-        traces = profile.traces_of(
-            candidate, compiled, facts.full, setting.target, shop, seed=setting.seed
-        )
+            traces = looked.traced.traces
+        else:
+            traces = profile.traces_of(
+                candidate, compiled, facts.full, setting.target, shop, seed=setting.seed
+            )
         return Aside(traces=traces, doubts=_doubts(looked))
 
     return Background(workshop, look)

@@ -10,7 +10,7 @@ from workbench.engine.budget import left
 from workbench.engine.funnel import funnel
 from workbench.engine.goal import goal_of
 from workbench.engine.telling import stage_line
-from workbench.engine.view import Snapshot, State, Talk, Version, unwritten_lines
+from workbench.engine.view import Snapshot, State, Talk, Version, in_steps, unwritten_lines
 from workbench.engine.visible import visible
 from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Verdict
@@ -109,8 +109,7 @@ def _goal(snapshot: Snapshot, best: Version | None) -> list[str]:
 
 def _spent(snapshot: Snapshot) -> str:
     cost = snapshot.spent
-    steps = "1 step" if snapshot.steps == 1 else f"{snapshot.steps} steps"
-    parts = [steps, f"{cost.wall_seconds:.0f} s of work"]
+    parts = [in_steps(snapshot.steps), f"{cost.wall_seconds:.0f} s of work"]
     if cost.gpu_seconds:
         told = ", ".join(f"{name} {used:.1f}" for name, used in snapshot.gpu_seconds.items())
         parts.append(f"{cost.gpu_seconds:.1f} GPU-s" + (f" ({told})" if told else ""))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from statistics import median, quantiles
 
+from workbench.engine.view import in_steps
 from workbench.session.records import Answer, Budget, Cost, Transition
 
 PRICED = 15
@@ -128,8 +129,7 @@ def left(budget: Budget, steps: int, spent: Cost) -> str:
     """What is left of every limit that was set: `5 steps, 41 s`; `no limit` without any."""
     parts = []
     if budget.steps is not None:
-        rest = max(0, budget.steps - steps)
-        parts.append(f"{rest} step" if rest == 1 else f"{rest} steps")
+        parts.append(in_steps(max(0, budget.steps - steps)))
     if budget.usd is not None:
         parts.append(f"${max(0.0, budget.usd - spent.usd):.2f}")
     if budget.gpu_seconds is not None:

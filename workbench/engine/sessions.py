@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from workbench.engine.opening import Opened
-from workbench.engine.view import Snapshot
+from workbench.engine.view import Snapshot, in_steps
 from workbench.errors import WorkbenchError
 from workbench.paths import data_home
 from workbench.session.names import session_names
@@ -75,8 +75,7 @@ def _row(path: Path) -> SessionRow:
 
 def _spent(snapshot: Snapshot) -> str:
     cost = snapshot.spent
-    steps = "1 step" if snapshot.steps == 1 else f"{snapshot.steps} steps"
-    parts = [steps, f"{cost.wall_seconds:.0f} s"]
+    parts = [in_steps(snapshot.steps), f"{cost.wall_seconds:.0f} s"]
     parts += [f"{cost.gpu_seconds:.1f} GPU-s"] if cost.gpu_seconds else []
     parts += [f"${cost.usd:.2f}"] if cost.usd else []
     return ", ".join(parts)

@@ -104,6 +104,11 @@ class Talk(Struct, frozen=True, kw_only=True):
     """The end of its answer."""
 
 
+def in_steps(count: int) -> str:
+    """A number of steps in words: `1 step`, `5 steps`."""
+    return "1 step" if count == 1 else f"{count} steps"
+
+
 class Snapshot(Struct, frozen=True, kw_only=True):
     """The state of a session at one moment."""
 

@@ -2,7 +2,7 @@
 
 from textual.content import Content
 
-from workbench.engine.view import State
+from workbench.engine.view import State, in_steps
 from workbench.tui.draw import Part, cells, duration, fit, spread
 from workbench.tui.look import Look
 from workbench.tui.panes.base import Lines
@@ -75,8 +75,7 @@ def _steps(scene: Scene, *, wide: bool) -> str:
     step = snapshot.steps + (1 if running is not None and snapshot.versions else 0)
     limit = snapshot.budget.steps
     if not wide:
-        alone = "1 step" if step == 1 else f"{step} steps"
-        return f"{step}/{limit}" if limit is not None else alone
+        return f"{step}/{limit}" if limit is not None else in_steps(step)
     return f"step {step} of {limit}" if limit is not None else f"step {step}"
 
 

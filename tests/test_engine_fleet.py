@@ -270,7 +270,11 @@ def test_the_best_of_two_gpus_is_the_one_that_the_pairs_found_faster():
 
 
 class TwoGpus(ScriptedWorkplace):
-    """Candidates are gated by a fleet of two, ahead of their turn where one is free."""
+    """Candidates are gated by a fleet of two, ahead of their turn where one is free.
+
+    Those after the second wait until two of them have met: each GPU then has had one of them,
+    whichever thread is the faster.
+    """
 
     def __init__(self, *given, ill: int | None = None, slow: int | None = None, **options):
         super().__init__(*given, **options)
@@ -278,8 +282,9 @@ class TwoGpus(ScriptedWorkplace):
         self.slow = slow
         self.fleet = Fleet(None, stations(2), self.told)
         self.most: list[int] = []
-        self.inside: list[int] = []
+        self.inside: dict[int, int] = {}
         self.lock = threading.Lock()
+        self.met = threading.Event()
 
     def told(self, says: str) -> None:
         self.emit(ev.Note(level="warning", says=says))
@@ -293,9 +298,13 @@ class TwoGpus(ScriptedWorkplace):
             def job(station: Station) -> GateReport:
                 with self.lock:
                     assert station.index not in self.inside
-                    self.inside.append(station.index)
+                    self.inside[station.index] = number
                     self.most.append(len(self.inside))
+                    if len(self.inside) == 2 and min(self.inside.values()) > 2:
+                        self.met.set()
                 try:
+                    if number > 2:
+                        assert self.met.wait(SECONDS), "no other candidate is begun ahead"
                     if station.index == self.ill and number > 2:
                         return sick(station)
                     plain[0]()
@@ -303,7 +312,7 @@ class TwoGpus(ScriptedWorkplace):
                     return structs.replace(sitting._report, gpu_seconds=1.0)
                 finally:
                     with self.lock:
-                        self.inside.remove(station.index)
+                        del self.inside[station.index]
 
             sitting._report = self.fleet.work(ear, job)
             sitting.gpu_seconds = sitting._report.gpu_seconds
@@ -343,8 +352,8 @@ def test_two_gpus_commit_what_one_commits_in_the_same_order(tmp_path, ill):
     numbers = [e.number for e in heard if isinstance(e, ev.TransitionCommitted)]
     assert numbers == sorted(numbers)
     store = SessionStore.open(tmp_path / "two")
-    gpus = {store.transition(number).gate.gpu.partition(" ")[0] for number in numbers}
-    assert gpus == ({"cuda:0", "cuda:1"})
+    gpus = {store.transition(n).gate.gpu.partition(" ")[0] for n in numbers if n > 2}
+    assert gpus <= {f"cuda:{index}" for index in (0, 1) if index != ill}
     out = [e.says for e in heard if isinstance(e, ev.Note) and "left out" in e.says]
     assert len(out) == (0 if ill is None else 1)
 

@@ -156,8 +156,8 @@ def test_a_card_that_is_lifted_again_keeps_its_trials_where_that_is_asked_for(tm
 
 def test_recorded_runs_say_when_a_lineage_s_mechanism_fails_and_make_no_card():
     lineage, run = (SESSIONS / f"{name}.bundle" for name in ("fmha-lineage", "sdp-attention-h200"))
-    alone = {found.card.id: found.card for found in induced_from([lineage])}
-    both = {found.card.id: found.card for found in induced_from([lineage], [run])}
+    alone = {found.card.id: found.card for found in induced_from([lineage]).cards}
+    both = {found.card.id: found.card for found in induced_from([lineage], [run]).cards}
     assert both.keys() == alone.keys()
     assert not any(card.precondition for card in alone.values())
     conditions = [p for card in both.values() for p in card.precondition]

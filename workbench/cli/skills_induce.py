@@ -47,10 +47,11 @@ def induce(
     mechanism that a model took out of an expert and put back.
 
     Parameters are those that worked, conditions what tells success from failure, risks the
-    failures that no condition tells apart. A card has nothing that no recorded step supports. Exits
-    with 1 when none helped.
+    failures that no condition tells apart. A card has nothing that no recorded step supports, and a
+    step that is in no card is told with its reason; `induced.jsonl` beside the drafts says of every
+    step what became of it. Exits with 1 when none helped.
     """
-    from workbench.engine.inducing import induced_from, save
+    from workbench.engine.inducing import induced_from, keep_account, rows, save, told
     from workbench.engine.sessions import find_session, sessions_folder
 
     def place(name: str) -> Path:
@@ -58,15 +59,22 @@ def induce(
         return path if path.is_file() else find_session(name, sessions_folder(folder))
 
     found = induced_from([*map(place, sessions)], [*map(place, beside or ())])
-    for one in found:
+    for one in found.cards:
         where = None if out is None else save(one, out, renew=renew)
         if json:
             emit.json({"card": one.card, "path": None if where is None else str(where)})
         else:
             emit.text(_told(one, where))
-    if found and out is None and not json:
+    if json:
+        emit.json({"steps": rows(found)})
+    else:
+        for line in told(found.left_out):
+            emit.text(line)
+    if out is not None:
+        keep_account(found, out)
+    elif found.cards and not json:
         emit.text("nothing is written; --out DIR writes the drafts")
-    if not found:
+    if not found.cards:
         if not json:
             emit.text("no step was kept and faster: there is nothing to lift")
         raise typer.Exit(Exit.NO)

@@ -12,9 +12,9 @@ from workbench.measure.records import Kind, Speed
 from workbench.search.chain import combined_gain
 from workbench.search.records import Proposal
 from workbench.search.rungs import Action, Ladder, RungResult
-from workbench.session.records import Answer, RungVisit, Transition
+from workbench.session.records import PUT_ASIDE, Answer, RungVisit, Transition
 
-HELD = "profile.held"
+HELD = PUT_ASIDE
 """Reason code of a candidate that was put aside."""
 
 

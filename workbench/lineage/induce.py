@@ -51,6 +51,8 @@ class Induced(Struct, frozen=True, kw_only=True):
     helped: int
     failed: int
     conditions: tuple[Predicate, ...]
+    group: tuple[Instance, ...]
+    """The recorded uses that it was made from."""
 
 
 def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
@@ -90,7 +92,13 @@ def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
         provides=(feature,) if lifted else (),
         evidence=tuple(_evidence(one) for one in group if not one.removal),
     )
-    return Induced(card=card, helped=len(helped), failed=len(failed), conditions=tuple(found))
+    return Induced(
+        card=card,
+        helped=len(helped),
+        failed=len(failed),
+        conditions=tuple(found),
+        group=tuple(group),
+    )
 
 
 def _carried(edit: str, helped: Sequence[Instance]) -> tuple[str, Carrier]:

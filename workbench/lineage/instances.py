@@ -1,9 +1,13 @@
-"""All recorded uses of a mechanism, good and bad, with the facts under which it was used."""
+"""All recorded uses of a mechanism, good and bad, with the facts under which it was used.
+
+Every transition of a session is either an instance or left out with a reason; none is passed over.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, structs
 
+from workbench.errors import WorkbenchError
 from workbench.gate.records import GateReport, Verdict
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.facts import read_facts
@@ -13,8 +17,9 @@ from workbench.kernels.target import TARGETS
 from workbench.lineage.leaping import leap
 from workbench.measure.records import Speed
 from workbench.problems.sidecar import family_of
+from workbench.session.layout import numbered
 from workbench.session.reader import SessionReader
-from workbench.session.records import Answer, SessionSettings, Transition
+from workbench.session.records import PUT_ASIDE, Answer, SessionSettings, Transition
 from workbench.skills.records import Parameter, Plan
 
 Facts = dict[str, Fact]
@@ -39,7 +44,7 @@ class Instance(Struct, frozen=True, kw_only=True):
     """In a run: right, kept, and faster by more than `LEAST_GAIN`. In a lineage: a step of the
     accepted chain, which leads to the expert whatever its own gain."""
     says: str
-    """The gate's sentence."""
+    """The gate's sentence; for one that a person vetoed, their reason."""
     code: str = ""
     """The gate's reason; empty for one that passed."""
     ratio: float | None = None
@@ -54,6 +59,8 @@ class Instance(Struct, frozen=True, kw_only=True):
     after_us: float | None = None
     measured: bool = False
     session: str
+    number: int = 0
+    """Of its transition."""
     commit: str
     device: str
     problem: str
@@ -71,6 +78,8 @@ class Instance(Struct, frozen=True, kw_only=True):
     removal: bool = False
     """A removal that failed. It is not a forward step: it shows what the mechanism means to a
     kernel, and nothing for or against adding it."""
+    tried_back: bool = False
+    """An attempt of a walk that failed in either direction."""
     intent: str = ""
     """Intent in the words of its plan."""
     change: tuple[str, str] | None = None
@@ -90,29 +99,63 @@ class Instance(Struct, frozen=True, kw_only=True):
         return "-".join(filter(None, (self.category, self.place.lower().replace("_", "-"))))
 
 
-def instances(stores: Iterable[SessionReader]) -> Iterator[Instance]:
-    """Every informative step, in the order of the sessions.
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """A recorded transition that speaks for no card and against none."""
 
-    Steps of runs by an edit; steps of lineages by an edit or a model, and failed removals.
+    session: str
+    number: int
+    says: str
+    """Why."""
+
+
+def instances(stores: Iterable[SessionReader]) -> Iterator[Instance]:
+    """The informative steps of `accounted`."""
+    return (one for one in accounted(stores) if isinstance(one, Instance))
+
+
+def accounted(stores: Iterable[SessionReader]) -> Iterator[Instance | LeftOut]:
+    """Every transition but the seeds, in the order of the sessions.
+
+    Instances are the steps of runs by an edit; the steps of lineages by an edit or a model; and a
+    walk's failed removals. All others are left out.
     """
     for store in stores:
-        # A step of several cards is evidence for none of them; what a model made of a card in a run
-        # is a candidate of its own.
-        made = [one for one in steps_of(store) if not one.first]
-        yield from leaps([one for one in made if one.edit or one.position is not None])
-        yield from _refused(store)
+        read = _read(store)
+        every = [*read.left_out, *_steps(store, read), *_refused(store, read)]
+        told = [_uninformative(one) or one for one in every]
+        kept = [one for one in told if isinstance(one, Instance)]
+        yield from leaps([one for one in kept if not one.tried_back])
+        yield from (one for one in kept if one.tried_back)
+        yield from (one for one in told if isinstance(one, LeftOut))
+
+
+def _uninformative(one: Instance | LeftOut) -> LeftOut | None:
+    """Why a step says nothing of its mechanism alone; None where it does."""
+    if isinstance(one, LeftOut):
+        return None
+    why = ""
+    if one.first:
+        why = f"a step of several cards shows none of them alone ({', '.join(one.first)} first)"
+    elif not one.edit and one.position is None and not one.tried_back:
+        why = f"what a model made of {one.category} is a candidate of its own"
+    elif one.code == PUT_ASIDE:
+        why = f"put aside before its gate ended: {one.says}"
+    elif one.unproven:
+        why = f"the gate could not judge it: {one.says}"
+    return LeftOut(session=one.session, number=one.number, says=why) if why else None
 
 
 def leaps(steps: Iterable[Instance]) -> Iterator[Instance]:
     """Steps with the features of earlier ones that pay only together with them.
 
-    Steps of runs stay unchanged: each was kept for its own gain.
+    Steps of runs stay unchanged: each was kept for its own gain. Where a step of a lineage is
+    missing, nothing below it is known to pay with what is above.
     """
     every = list(steps)
     owed: dict[int, list[str]] = {}
     chain = [place for place, one in enumerate(every) if one.position is not None]
     for at, place in enumerate(chain):
-        together = leap([every[other].speed for other in chain[at:]])
+        together = leap([every[other].speed for other in _unbroken(every, chain[at:])])
         if together > 1:
             owed.setdefault(chain[at + together - 1], []).append(every[place].feature)
     for place, one in enumerate(every):
@@ -120,18 +163,40 @@ def leaps(steps: Iterable[Instance]) -> Iterator[Instance]:
         yield structs.replace(one, requires=found)
 
 
+def _unbroken(every: Sequence[Instance], chain: Sequence[int]) -> Iterator[int]:
+    """The places of a chain up to the first step that is missing."""
+    last = every[chain[0]].number
+    for place in chain:
+        if every[place].number > last + 1:
+            return
+        last = every[place].number
+        yield place
+
+
 def steps_of(store: SessionReader) -> Iterator[Instance]:
     """Every step of a session that added a mechanism, by an edit or by a model.
 
-    Includes steps in which others were applied first, and leaves out what steps require.
+    Includes steps in which others were applied first and those that nobody could judge, and leaves
+    out what steps require.
     """
-    place, read = _Place.of(store), _read(store)
+    return (one for one in _steps(store, _read(store)) if isinstance(one, Instance))
+
+
+def _steps(store: SessionReader, read: "_Read") -> Iterator[Instance | LeftOut]:
+    place = _Place.of(store)
     lineage = place.settings.kind == "lineage"
-    steps = sum(t.decision.answer is Answer.ACCEPTED for t, _ in read.values()) - 1
-    for number, (transition, source) in read.items():
-        parent = read.get(-1 if transition.parent is None else transition.parent)
+    last = max((n for n, (t, _) in read.whole.items() if _accepted(t)), default=0)
+    for number, (transition, source) in read.whole.items():
         plan = transition.plan
-        if parent is None or plan is None or not _is_step(transition, plan, place.settings):
+        if transition.parent is None or (lineage and not _accepted(transition)):
+            # Of a walk's failed attempts tells `_refused`.
+            continue
+        parent = read.whole.get(transition.parent)
+        why = _no_step(transition, lineage=lineage)
+        if parent is None:
+            why = f"v{transition.parent}, which it was made from, cannot be read"
+        if why or plan is None or parent is None:
+            yield LeftOut(session=place.settings.name, number=number, says=why)
             continue
         before, after = parent[0].gate, transition.gate
         one = place.instance(
@@ -140,10 +205,26 @@ def steps_of(store: SessionReader) -> Iterator[Instance]:
             before=place.facts(parent[1], plan.kernel, before),
             after=place.facts(source, _heir(source, plan.kernel), after),
         )
-        at = number / steps if lineage and steps > 0 else None
+        at = number / last if lineage else None
         change = None if plan.edit else (parent[1], source)
         was = plan.was or _was(plan, parent[1])
         yield structs.replace(one, position=at, change=change, was=was)
+
+
+def _accepted(transition: Transition) -> bool:
+    return transition.decision.answer is Answer.ACCEPTED
+
+
+def _no_step(transition: Transition, *, lineage: bool) -> str:
+    """Why a transition that has a parent added no mechanism that has a name; empty where it did."""
+    plan = transition.plan
+    if plan is None:
+        return "it has no plan, so that nobody says what was done"
+    if transition.decision.answer is Answer.PENDING:
+        return "it waits for a decision"
+    if not lineage and not plan.edit and not plan.card:
+        return "a model made it of no card"
+    return ""
 
 
 def _was(plan: Plan, before: str) -> dict[str, Parameter]:
@@ -155,32 +236,52 @@ def _was(plan: Plan, before: str) -> dict[str, Parameter]:
     return {}
 
 
-def _refused(store: SessionReader) -> Iterator[Instance]:
+def _refused(store: SessionReader, read: "_Read") -> Iterator[Instance | LeftOut]:
     """Failed attempts of a walk: forward steps that failed, and removals that failed themselves."""
     place = _Place.of(store)
     if place.settings.kind != "lineage":
         return
-    for transition, source in _read(store).values():
+    for number, (transition, source) in read.whole.items():
         plan, step = transition.plan, transition.backward
-        if plan is None or step is None or transition.decision.answer is not Answer.REJECTED:
+        if transition.parent is None or _accepted(transition):
+            continue
+        if plan is None or step is None:
+            says = "it does not say what was taken out"
+            yield LeftOut(session=place.settings.name, number=number, says=says)
             continue
         # The launches are known of the kernel that the mechanism was to be restored to.
         before = place.facts(source, plan.kernel, None)
         one = place.instance(transition, plan, before=before, after=before)
-        yield structs.replace(one, removal=not step.roundtrip)
+        yield structs.replace(one, removal=not step.roundtrip, tried_back=True)
 
 
-def _read(store: SessionReader) -> dict[int, tuple[Transition, str]]:
-    numbers = sorted(version.number for version in store.overview().versions)
-    return {n: (store.transition(n), store.source(n)) for n in numbers}
+class _Read(Struct, frozen=True, kw_only=True):
+    """A session's transitions by number, each with its source, and those that cannot be read."""
+
+    whole: dict[int, tuple[Transition, str]]
+    left_out: tuple[LeftOut, ...]
 
 
-def _is_step(transition: Transition, plan: Plan, settings: SessionSettings) -> bool:
-    """Whether it is a forward step that added a mechanism."""
-    answer = transition.decision.answer
-    if settings.kind == "lineage":
-        return answer is Answer.ACCEPTED
-    return bool(plan.edit or plan.card) and answer is not Answer.PENDING
+def _read(store: SessionReader) -> _Read:
+    overview, session = store.overview(), store.settings().name
+    faults = {
+        row.number: one.says for one in overview.unread if (row := numbered(one.ref)) is not None
+    }
+    whole: dict[int, tuple[Transition, str]] = {}
+    for number in sorted(version.number for version in overview.versions):
+        try:
+            whole[number] = store.transition(number), store.source(number)
+        except WorkbenchError as fault:
+            faults[number] = fault.what
+    for gone in range(max([*whole, *faults], default=0)):
+        if gone not in whole:
+            faults.setdefault(gone, "it is not there: its reference is gone")
+    rows = sorted((number, says) for number, says in faults.items() if number not in whole)
+    left_out = tuple(
+        LeftOut(session=session, number=number, says=f"it cannot be read: {says}")
+        for number, says in rows
+    )
+    return _Read(whole=whole, left_out=left_out)
 
 
 class _Place(Struct, frozen=True, kw_only=True):
@@ -221,7 +322,7 @@ class _Place(Struct, frozen=True, kw_only=True):
             kernel=plan.kernel,
             parameters=plan.parameters,
             helped=accepted and (backward is not None or gained),
-            says=gate.says,
+            says=_says(transition),
             code=gate.code,
             ratio=ratio,
             speed=gate.speed,
@@ -231,6 +332,7 @@ class _Place(Struct, frozen=True, kw_only=True):
             after_us=None if gate.time is None else gate.time.microseconds,
             measured=gate.time is not None and gate.time.kind.value == "measured",
             session=settings.name,
+            number=transition.number,
             commit=self.commits[transition.number],
             device=gate.device if gate.device != "cpu" else settings.target,
             problem=settings.problem,
@@ -241,6 +343,13 @@ class _Place(Struct, frozen=True, kw_only=True):
             first=plan.first,
             intent=plan.intent,
         )
+
+
+def _says(transition: Transition) -> str:
+    """The gate's sentence, or a person's reason against what the gate let pass."""
+    decision = transition.decision
+    vetoed = decision.answer is Answer.VETOED
+    return f"vetoed: {decision.reason}" if vetoed else transition.gate.says
 
 
 def _heir(source: str, kernel: str) -> str:

@@ -12,6 +12,8 @@ from workbench.skills.records import Plan
 FORMAT = 1
 """Version of the repository's format; a reader refuses a newer one and names it."""
 
+PUT_ASIDE = "profile.held"
+"""Reason code of a candidate that was put aside before its gate ended, with no fault found."""
 
 Baselined = Literal["eager", "both"]
 """Baselines that are timed on a GPU: only eager PyTorch, or `both` it and torch.compile."""

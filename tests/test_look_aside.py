@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from gate_kit import shared
+from gate_kit import CANDIDATE, shared
 
 from workbench.errors import WorkbenchError
 from workbench.gate import compile as compiling
@@ -16,6 +16,7 @@ from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import Blame, Outcome, Stage, StageReport
 from workbench.isolation.outcome import WorkerFault
 from workbench.isolation.records import Flavor, Limits
+from workbench.kernels.requests import Traced
 from workbench.problems.load import load_problem
 from workbench.problems.records import Problem
 
@@ -28,14 +29,26 @@ def looked(case: str, reference: str, *, compared: bool = True) -> Aside:
     return looked_at(text, load_problem(str(CORPUS / "refs" / f"{reference}.py")), compared)
 
 
-def looked_at(source: str, problem: Problem, compared: bool = True) -> Aside:
+def looked_at(source: str, problem: Problem, compared: bool = True, shop=None) -> Aside:
     candidate = candidate_of(source)
     facts = inspect_problem(problem, shared())
     compiled = compiling.run(candidate, facts.full, TARGET, shared())
     setting = Setting(target=TARGET, launches=compiled.recorded.launches, seed=bytes(16))
-    aside = looking_aside(candidate, problem, facts, compiled, setting, shared(), compared=compared)
+    where = shop or shared()
+    aside = looking_aside(candidate, problem, facts, compiled, setting, where, compared=compared)
     with aside:
         return aside.result()
+
+
+class Counted:
+    """The shared workshop, and which workers it was asked for."""
+
+    def __init__(self):
+        self.flavors = []
+
+    def worker(self, flavor, limits):
+        self.flavors.append(flavor)
+        return shared().worker(flavor, limits)
 
 
 def test_what_only_other_orders_of_programs_show_leaves_a_comparison_unproven():
@@ -66,6 +79,32 @@ def test_what_a_sample_left_is_read_before_another_call_puts_memory_back():
     found = looked_at(state.read_text(), problem)
     assert not found.doubts
     assert found.traces
+
+
+READS_PAST_THE_END = (
+    CANDIDATE
+    + """
+@triton.jit
+def last(x, o, n):
+    tl.store(o, tl.load(x + n))
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        o = torch.empty((), device=x.device)
+        last[(1,)](x, o, x.numel())
+        return o
+"""
+)
+
+
+def test_launches_that_cannot_be_traced_are_tried_once():
+    problem, shop = load_problem(str(CORPUS / "refs" / "squares_sized.py")), Counted()
+    found = looked_at(READS_PAST_THE_END, problem, shop=shop)
+    assert isinstance(found.traced, Traced)
+    assert found.traced.fault is not None
+    assert not found.traces
+    assert shop.flavors.count(Flavor.INTERPRET) == 1
 
 
 def test_without_a_comparison_it_is_only_traced():

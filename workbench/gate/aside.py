@@ -14,9 +14,9 @@ from workbench.gate.correctness.full import stage as full_shape
 from workbench.gate.correctness.full.looks import FullLook, Setting
 from workbench.gate.correctness.judging import ONLY_INTERPRETER_SEES
 from workbench.gate.problem.records import ProblemReport
-from workbench.gate.profile import Traces
 from workbench.gate.records import Blame, Finding, Outcome, StageReport
 from workbench.isolation.workshop import Workshop
+from workbench.kernels.records import LaunchTrace
 from workbench.kernels.requests import Traced
 from workbench.problems.records import Problem
 
@@ -24,10 +24,17 @@ from workbench.problems.records import Problem
 class Aside(Struct, frozen=True, kw_only=True):
     """What was found aside."""
 
-    traces: Traces
-    """Of the launches at the full shape; empty where they cannot be traced."""
+    traced: Traced | Finding
+    """The launches at the full shape, or why they cannot be traced."""
     doubts: tuple[Finding, ...] = ()
     """What the interpreter got wrong at the full shape."""
+
+    @property
+    def traces(self) -> tuple[LaunchTrace, ...]:
+        """Of the launches at the full shape; empty where they cannot be traced."""
+        if isinstance(self.traced, Finding) or self.traced.fault is not None:
+            return ()
+        return self.traced.traces
 
     def on(self, report: StageReport) -> StageReport:
         """A comparison's report with the doubts, which leave it unproven."""
@@ -60,13 +67,12 @@ def looking_aside(
         looked = FullLook()
         if compared:
             looked = full_shape.look(candidate, problem, facts, setting, shop)
-        if isinstance(looked.traced, Traced) and looked.traced.fault is None:
-            traces = looked.traced.traces
-        else:
-            traces = profile.traces_of(
+        traced = looked.traced
+        if traced is None:
+            traced = profile.traced_at(
                 candidate, compiled, facts.full, setting.target, shop, seed=setting.seed
             )
-        return Aside(traces=traces, doubts=_doubts(looked))
+        return Aside(traced=traced, doubts=_doubts(looked))
 
     return Background(workshop, look)
 

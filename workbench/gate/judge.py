@@ -302,9 +302,10 @@ class Sitting:
             self._profiled = self._measured(timer, parent, counting)
         else:
             facts = self._facts()
-            if self._settings.device_index is not None and self.compiled:
+            if self._aside_compares and self.compiled:
                 with self._aside(self.compiled) as aside:
                     self._doubt(aside.result())
+                    self._looked = FullLook(traced=aside.result().traced)
             # On a GPU the full shape itself was compared, without one only the smallest.
             shown = 0 if self._settings.device_index is None else -1
             self._profiled = profile.run_modeled(
@@ -354,9 +355,13 @@ class Sitting:
             for report in self._reports
         ]
 
+    @property
+    def _aside_compares(self) -> bool:
+        """Whether the interpreter compares the full shape, too, beside a GPU."""
+        return self._settings.device_index is not None and self._settings.rung >= _LOOKED_ASIDE
+
     def _aside(self, compiled: Compiled) -> Background[Aside]:
         """The full shape in the interpreter, looked at while the GPU times."""
-        on_gpu = self._settings.device_index is not None
         return looking_aside(
             self._candidate,
             self._problem,
@@ -364,7 +369,7 @@ class Sitting:
             compiled,
             Setting.of(compiled.recorded, self._settings.target, self._seed),
             self._workshop,
-            compared=on_gpu and self._settings.rung >= _LOOKED_ASIDE,
+            compared=self._aside_compares,
         )
 
     def report(self) -> GateReport:

@@ -130,7 +130,22 @@ def _doubt(
     )
 
 
-Traces = tuple[LaunchTrace, ...]
+def traced_at(
+    candidate: Candidate,
+    compiled: Compiled,
+    shape: ShapeReport,
+    target: str,
+    workshop: StartsWorkers,
+    *,
+    seed: bytes = b"",
+) -> Traced | Finding:
+    """The launches at a shape as a sample of programs shows them, or why they cannot be traced.
+
+    `seed` draws the sampled programs. Raises WorkbenchError when no worker starts.
+    """
+    limits = Limits(wall_seconds=_SECONDS, memory_bytes=_MEMORY)
+    with workshop.worker(Flavor.INTERPRET, limits) as worker:
+        return _traced(worker, candidate, compiled, shape, target, seed)
 
 
 def traces_of(
@@ -141,14 +156,9 @@ def traces_of(
     workshop: StartsWorkers,
     *,
     seed: bytes = b"",
-) -> Traces:
-    """Traces of the launches at a shape, for facts; empty where they cannot be traced.
-
-    `seed` draws the sampled programs. Raises WorkbenchError when no worker starts.
-    """
-    limits = Limits(wall_seconds=_SECONDS, memory_bytes=_MEMORY)
-    with workshop.worker(Flavor.INTERPRET, limits) as worker:
-        traced = _traced(worker, candidate, compiled, shape, target, seed)
+) -> tuple[LaunchTrace, ...]:
+    """What `traced_at` traced, for facts; empty where the launches cannot be traced."""
+    traced = traced_at(candidate, compiled, shape, target, workshop, seed=seed)
     return () if isinstance(traced, Finding) else traced.traces
 
 

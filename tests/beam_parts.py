@@ -1,6 +1,6 @@
 """A workplace with a beam whose answers hang on the source alone.
 
-Also a program: `python beam_parts.py SESSION_FOLDER` runs an engine on it, to be killed.
+Also a program: `python beam_parts.py SESSION_FOLDER MOST` runs an engine on it, to be killed.
 """
 
 import hashlib
@@ -8,10 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from engine_parts import ScriptedSitting, ScriptedWorkplace, plan, report
+from engine_parts import ScriptedSitting, ScriptedWorkplace, commits_told, plan, report
 from msgspec import structs
 
-from workbench.engine import events as ev
 from workbench.engine.held import HELD, comes_back
 from workbench.engine.history import History
 from workbench.engine.parts import Judged, Look
@@ -148,12 +147,8 @@ def opened(store, settings, own_seed, emit):
 
 
 def main() -> None:
-    def listen(event) -> None:
-        if isinstance(event, ev.TransitionCommitted):
-            sys.stdout.write(f"{event.number} {event.commit}\n")
-            sys.stdout.flush()
-
-    serve_session(Path(sys.argv[1]), listen=listen, open_workplace=opened)
+    folder, most = Path(sys.argv[1]), int(sys.argv[2])
+    serve_session(folder, listen=commits_told(most), open_workplace=opened)
 
 
 __all__ = ["HELD", "WIDTH", "Ridge", "opened", "speed_of"]

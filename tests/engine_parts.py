@@ -1,6 +1,6 @@
 """A workplace whose answers are written down, for tests of everything around it.
 
-Also a program: `python engine_parts.py SESSION_FOLDER` runs an engine on it, to be killed.
+Also a program: `python engine_parts.py SESSION_FOLDER MOST` runs an engine on it, to be killed.
 """
 
 import sys
@@ -28,6 +28,8 @@ from workbench.skills.records import Check, Plan, Truth
 
 PROBLEM = "class Model: ...\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n"
 SEED = "# v0\n"
+SECONDS = 60.0
+"""For another thread that never comes."""
 
 
 def new_session(
@@ -173,7 +175,7 @@ class ScriptedWorkplace:
         self.parents[number] = None if parent is None else parent.number
         tell(ev.StageStarted(number=number, stage="policy"))
         if self.hold is not None and parent is not None:
-            self.hold.wait(20)
+            assert self.hold.wait(SECONDS)
         if self.gate_seconds:
             time.sleep(self.gate_seconds)
         if parent is None:
@@ -202,16 +204,28 @@ class ScriptedWorkplace:
         self.closed = True
 
 
-def main() -> None:
-    def opened(store, settings, own_seed, emit):
-        return ScriptedWorkplace(store, settings, own_seed, emit, steps=40, gate_seconds=0.004)
+def commits_told(most: int):
+    """Prints each commit. After so many the engine waits to be killed: so a killer that is late
+    finds a session that is not over."""
+    told: list[int] = []
 
     def listen(event) -> None:
         if isinstance(event, ev.TransitionCommitted):
             sys.stdout.write(f"{event.number} {event.commit}\n")
             sys.stdout.flush()
+            told.append(event.number)
+            if len(told) == most:
+                threading.Event().wait()
 
-    serve_session(Path(sys.argv[1]), listen=listen, open_workplace=opened)
+    return listen
+
+
+def main() -> None:
+    def opened(store, settings, own_seed, emit):
+        return ScriptedWorkplace(store, settings, own_seed, emit, steps=40, gate_seconds=0.004)
+
+    folder, most = Path(sys.argv[1]), int(sys.argv[2])
+    serve_session(folder, listen=commits_told(most), open_workplace=opened)
 
 
 if __name__ == "__main__":

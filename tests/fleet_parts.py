@@ -1,13 +1,13 @@
 """A beam of four on two GPUs whose answers hang on the source alone; one GPU may be sick.
 
-Also a program: `python fleet_parts.py SESSION_FOLDER [SICK]` runs an engine on it, to be killed.
+Also a program: `python fleet_parts.py SESSION_FOLDER MOST [SICK]` runs an engine, to be killed.
 """
 
 import sys
 from pathlib import Path
 
 from beam_parts import Climber, Ridge
-from engine_parts import report
+from engine_parts import commits_told, report
 from msgspec import structs
 
 from workbench.engine import events as ev
@@ -93,13 +93,9 @@ def opener(ill: int | None):
 
 
 def main() -> None:
-    def listen(event) -> None:
-        if isinstance(event, ev.TransitionCommitted):
-            sys.stdout.write(f"{event.number} {event.commit}\n")
-            sys.stdout.flush()
-
-    ill = int(sys.argv[2]) if len(sys.argv) > 2 else None
-    serve_session(Path(sys.argv[1]), listen=listen, open_workplace=opener(ill))
+    folder, most = Path(sys.argv[1]), int(sys.argv[2])
+    ill = int(sys.argv[3]) if len(sys.argv) > 3 else None
+    serve_session(folder, listen=commits_told(most), open_workplace=opener(ill))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from engine_parts import SEED, ScriptedWorkplace, new_session
+from engine_parts import SECONDS, SEED, ScriptedWorkplace, new_session
 
 from workbench.engine import events as ev
 from workbench.engine.client import SessionClient
@@ -64,11 +64,11 @@ class Running:
             return None
 
         with self._news:
-            assert self._news.wait_for(found, timeout=20), [type(e).__name__ for e in self.seen]
+            assert self._news.wait_for(found, SECONDS), [type(e).__name__ for e in self.seen]
             return found()
 
     def join(self) -> ev.RunEnded:
-        self._thread.join(20)
+        self._thread.join(SECONDS)
         assert self.ended is not None
         return self.ended
 
@@ -270,11 +270,14 @@ def test_an_engine_killed_at_any_moment_loses_no_committed_step(folder):
     promised: dict[int, str] = {}
     kills = 0
     while SessionClient(folder).snapshot().steps < 24:
+        lines = rng.randint(1, 5)
         engine = subprocess.Popen(
-            [sys.executable, str(PARTS), str(folder)], stdout=subprocess.PIPE, text=True
+            [sys.executable, str(PARTS), str(folder), str(lines + 3)],
+            stdout=subprocess.PIPE,
+            text=True,
         )
-        first = engine.stdout.readline()
-        time.sleep(rng.random() * 0.12)
+        first = "".join(engine.stdout.readline() for _ in range(lines))
+        time.sleep(rng.random() * 0.02)
         engine.send_signal(signal.SIGKILL)
         said = first + engine.stdout.read()
         engine.wait()

@@ -60,16 +60,16 @@ def test_killed_anywhere_it_goes_on_with_the_same_queue(tmp_path, alone, ill):
     folder = tmp_path / "killed"
     new_session(folder, budget=Budget(steps=STEPS))
     program = Path(__file__).with_name("fleet_parts.py")
-    words = [str(folder), *([] if ill is None else [str(ill)])]
+    sick = [] if ill is None else [str(ill)]
     rng, killed = random.Random(11), 0
     for _ in range(40):
+        lines = rng.randint(1, 5)
         engine = subprocess.Popen(
-            [sys.executable, str(program), *words],
+            [sys.executable, str(program), str(folder), str(lines + 2), *sick],
             stdout=subprocess.PIPE,
             text=True,
             cwd=program.parent,
         )
-        lines = rng.randint(1, 8)
         told = [engine.stdout.readline() for _ in range(lines)]
         if all(told):
             engine.send_signal(signal.SIGKILL)

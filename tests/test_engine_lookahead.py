@@ -12,13 +12,22 @@ import time
 from pathlib import Path
 
 import pytest
-from engine_parts import ScriptedSitting, ScriptedWorkplace, new_session, plan, report
+from engine_parts import (
+    SECONDS,
+    ScriptedSitting,
+    ScriptedWorkplace,
+    commits_told,
+    new_session,
+    plan,
+    report,
+)
 from msgspec import structs
 
 from workbench.engine import events as ev
 from workbench.engine.client import SessionClient
 from workbench.engine.depth import depth_of
 from workbench.engine.history import History
+from workbench.engine.parts import Judged
 from workbench.engine.serve import serve_session
 from workbench.engine.workclock import WorkClock
 from workbench.errors import WorkbenchError
@@ -30,23 +39,58 @@ from workbench.session.store import SessionStore
 STEPS = 14
 
 
+class Unhurried(ScriptedSitting):
+    """Its turn ends when what follows its refusal was begun, however slow that thread is."""
+
+    def finish(self, history: History) -> Judged:
+        source, _, number = self._asked
+        if 0 < number < self._workplace.steps:
+            follows = name(number + 1, history.incumbent.number, f"{past(source)}-")
+            assert self._workplace.has_begun(follows), "nothing is begun ahead"
+        return super().finish(history)
+
+
+def name(number: int, parent: int, after: str) -> str:
+    return f"# v{number} from v{parent} after {after}\n"
+
+
+def past(source: str) -> str:
+    return source.rpartition(" ")[2].strip()
+
+
 class Hillside(ScriptedWorkplace):
     """Its steps hang on everything that was decided before, its verdicts on the source alone."""
 
     luck = "a"
     least = 0.0
 
+    def __init__(self, *given, **options) -> None:
+        super().__init__(*given, **options)
+        self._begun: set[str] = set()
+        self._news = threading.Condition()
+
+    def has_begun(self, source: str) -> bool:
+        with self._news:
+            return self._news.wait_for(lambda: source in self._begun, SECONDS)
+
+    def sit(self, source, history, number, plan):
+        kind = Unhurried if self.depth else ScriptedSitting
+        return kind(self, source, history.incumbent if plan else None, number)
+
     def propose(self, history: History) -> Proposal | NoProposal:
         if history.steps >= self.steps:
             return NoProposal(reason="nothing is left to try")
-        past = "".join(
+        after = "".join(
             "+" if t.decision.answer is Answer.ACCEPTED else "-" for t in history.transitions
         )
         number = history.next_number
-        source = f"# v{number} from v{history.incumbent.number} after {past}\n"
+        source = name(number, history.incumbent.number, after)
         return Proposal(plan=plan(number), source=source)
 
     def gate(self, source, parent, number, tell):
+        with self._news:
+            self._begun.add(source)
+            self._news.notify_all()
         made = super().gate(source, parent, number, tell)
         time.sleep(self.least)
         if parent is None:
@@ -108,28 +152,31 @@ def test_what_is_thrown_away_is_paid_for_once(tmp_path):
 
 def test_no_more_than_the_depth_is_begun_and_nothing_past_the_last_step(tmp_path):
     new_session(tmp_path / "ahead", budget=Budget(steps=4))
-    at_once: set[int] = set()
+    at_once: list[int] = []
     most = [0]
     gated: list[int] = []
     lock = threading.Lock()
+    meeting = threading.Barrier(3)
 
-    class Counting(Hillside):
+    class Counting(ScriptedWorkplace):
         def gate(self, source, parent, number, tell):
             with lock:
-                at_once.add(id(source))
+                at_once.append(number)
                 most[0] = max(most[0], len(at_once))
                 gated.append(number)
-            time.sleep(0.02)
+                first = len(gated) in {2, 3, 4}
+            if first:
+                meeting.wait(SECONDS)
             try:
                 return super().gate(source, parent, number, tell)
             finally:
                 with lock:
-                    at_once.discard(id(source))
+                    at_once.remove(number)
 
     serve_session(
         tmp_path / "ahead", open_workplace=lambda *given: Counting(*given, steps=40, depth=2)
     )
-    assert most[0] <= 3
+    assert most[0] == 3
     assert max(gated) == 4
 
 
@@ -199,13 +246,13 @@ def test_while_a_person_decides_the_step_after_a_yes_is_begun(tmp_path):
         daemon=True,
     )
     thread.start()
-    assert waiting.wait(20)
-    assert begun.wait(20), "v2 is gated although nobody has accepted v1 yet"
+    assert waiting.wait(SECONDS)
+    assert begun.wait(SECONDS), "v2 is gated although nobody has accepted v1 yet"
     assert [v.number for v in SessionClient(tmp_path / "review").snapshot().versions] == [0, 1]
     asyncio.run(SessionClient(tmp_path / "review").decide(1, Answer.ACCEPTED))
-    assert used.wait(20)
+    assert used.wait(SECONDS)
     asyncio.run(SessionClient(tmp_path / "review").stop())
-    thread.join(20)
+    thread.join(SECONDS)
 
 
 def reviewed(folder: Path, *, depth: int) -> None:
@@ -227,11 +274,11 @@ def reviewed(folder: Path, *, depth: int) -> None:
     )
     thread.start()
     asked = 0
-    while (number := wanted.get(timeout=30)) is not None:
+    while (number := wanted.get(timeout=SECONDS)) is not None:
         answer = (Answer.VETOED, Answer.ACCEPTED)[asked % 2]
         asyncio.run(SessionClient(folder).decide(number, answer, "not this one"))
         asked += 1
-    thread.join(20)
+    thread.join(SECONDS)
     assert asked > 2
 
 
@@ -253,11 +300,15 @@ def test_a_kill_while_looking_ahead_resumes_to_the_same_sequence(tmp_path):
     rng = random.Random(7)
     kills = 0
     while len(sequence(tmp_path / "killed")) < len(wanted):
+        lines = rng.randint(1, 4)
         engine = subprocess.Popen(
-            [sys.executable, __file__, str(tmp_path / "killed")], stdout=subprocess.PIPE, text=True
+            [sys.executable, __file__, str(tmp_path / "killed"), str(lines + 2)],
+            stdout=subprocess.PIPE,
+            text=True,
         )
-        engine.stdout.readline()
-        time.sleep(rng.random() * 0.5)
+        for _ in range(lines):
+            engine.stdout.readline()
+        time.sleep(rng.random() * 0.1)
         engine.send_signal(signal.SIGKILL)
         engine.stdout.read()
         engine.wait()
@@ -291,16 +342,13 @@ def test_a_session_says_how_far_to_look_ahead_else_the_machine_does(tmp_path):
 
 
 def main() -> None:
-    def listen(event) -> None:
-        if isinstance(event, ev.TransitionCommitted):
-            print(event.number, flush=True)
-
     def opened(*given):
         made = Hillside(*given, steps=STEPS, depth=3)
         made.least = 0.02
         return made
 
-    serve_session(Path(sys.argv[1]), listen=listen, open_workplace=opened)
+    folder, most = Path(sys.argv[1]), int(sys.argv[2])
+    serve_session(folder, listen=commits_told(most), open_workplace=opened)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
-from engine_parts import ScriptedWorkplace, new_session
+from engine_parts import SECONDS, ScriptedWorkplace, new_session
 from msgspec import structs
 from session_kit import transition
 from test_engine_lastlook import CLEAN, found
@@ -162,11 +163,19 @@ def test_what_could_not_be_judged_is_paid_for_and_looked_at_again(tmp_path):
 class Wasting(ScriptedWorkplace):
     """What is begun ahead has had a GPU, and the run ends before it is anybody's turn."""
 
+    def __init__(self, *given, **options) -> None:
+        super().__init__(*given, **options)
+        self.ahead = threading.Event()
+
     def sit(self, source, history, number, plan):
         sitting = super().sit(source, history, number, plan)
+        finish = sitting.finish
         if number > 2:
             sitting.gpu_seconds = 3.0
-            sitting.begin = lambda: sitting._given_up.wait(20) and self._gone()
+            sitting.begin = lambda: sitting._given_up.wait(SECONDS) and self._gone()
+            self.ahead.set()
+        elif number == 2:
+            sitting.finish = lambda at: self.ahead.wait(SECONDS) and finish(at)
         return sitting
 
     @staticmethod

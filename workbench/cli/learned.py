@@ -45,7 +45,7 @@ def _words(line: Expert | Attempt) -> str:
     what = f"{line.category} out of {line.kernel} ({line.says})"
     if not line.accepted:
         return f"not {what}: {line.why} [{line.code}]"
-    back = "the same text" if line.same_text else f"{line.ratio:.3f}x of what there was"
+    back = "the same text" if line.same_text else f"{line.ratio:.3f}x the speed of what there was"
     if line.same_work:
         back = "other text, the same machine code, so as fast and not timed"
     return f"{what}: right without it, {line.predecessor.says}; put back: {back}"

@@ -226,7 +226,7 @@ def card_text(transition: Transition) -> str:
 def _backward(step: BackwardStep) -> list[str]:
     """How the step was found: its mechanism, and what the gate said in both directions."""
     text = "the very text" if step.same_text else "another text"
-    ratio = "" if step.ratio is None else f", {step.ratio:.3f}x of what there was"
+    ratio = "" if step.ratio is None else f", {step.ratio:.3f}x the speed of what there was"
     back = f"{step.roundtrip} ({text}{ratio})" if step.forward else "the edit was not made"
     return [
         f"  mechanism {step.category} at {step.locus}",

@@ -18,7 +18,7 @@ from workbench.kernels.records import HostOperation, Launch, LaunchTrace
 from workbench.kernels.target import Target
 from workbench.measure.model_pipes import pipe_times
 from workbench.measure.model_traffic import Moved, is_async, moved
-from workbench.measure.records import Kind, Time
+from workbench.measure.records import FLOOR, Kind, Time
 from workbench.problems.records import WorkFloor
 
 _AROUND_US = 2.2
@@ -98,7 +98,7 @@ def modeled_time(
         kind=Kind.MODELED,
         microseconds=max(total, least),
         device=target.name,
-        detail={**detail, "host": copying, "launch": starting, "floor": least},
+        detail={**detail, "host": copying, "launch": starting, FLOOR: least},
     )
 
 

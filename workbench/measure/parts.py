@@ -5,10 +5,7 @@ from collections.abc import Mapping, Sequence
 from workbench.kernels.records import Launch, LaunchTrace
 from workbench.kernels.target import Target
 from workbench.measure.model import CannotModel, modeled_time
-from workbench.measure.records import Time
-
-FLOOR = "floor"
-"""Of a modeled time's `detail`: what the problem's compulsory bytes take, a bound and no part."""
+from workbench.measure.records import FLOOR, Time
 
 
 def modeled_parts(
@@ -19,8 +16,8 @@ def modeled_parts(
 ) -> Mapping[str, float]:
     """Parts of the modeled time in microseconds; empty where nothing was traced.
 
-    A measured time has no parts of its own, so they are modeled beside it. The compulsory bytes are
-    no part beside DRAM's, but the least that it can be.
+    A measured time has no parts of its own, so they are modeled beside it. The floor is not listed:
+    DRAM's part is at least as long.
     """
     if time is not None and time.detail:
         return _without_floor(time.detail)
@@ -39,7 +36,7 @@ def _without_floor(detail: Mapping[str, float]) -> Mapping[str, float]:
 
 
 def in_words(part: str) -> str:
-    """A part of a modeled time's `detail` as people are told it."""
+    """The words for a key of a modeled time's `detail`."""
     return "compulsory bytes alone" if part == FLOOR else part
 
 

@@ -16,6 +16,10 @@ class Kind(StrEnum):
     """Read on a GPU."""
 
 
+FLOOR = "floor"
+"""Key of `Time.detail` for the time of the problem's compulsory bytes: a bound, not a part."""
+
+
 class Time(Struct, frozen=True, kw_only=True):
     """Time of one call of a candidate or reference at one shape."""
 
@@ -30,7 +34,8 @@ class Time(Struct, frozen=True, kw_only=True):
     device: str = ""
     """Name of the GPU, or of the target when modeled (`sm90`)."""
     detail: dict[str, float] = {}
-    """Parts of a modeled time in microseconds (`dram`, `l2`, `fp32`, `tensor`, `launch`, ...)."""
+    """Parts of a modeled time in microseconds (`dram`, `l2`, `fp32`, `tensor`, `launch`, ...), and
+    `FLOOR`."""
 
 
 class Speed(Struct, frozen=True, kw_only=True):

@@ -227,7 +227,7 @@ class WorkbenchApp(Looking):
             self._driver.write(sequence)
         try:
             path = clipboard.save(text)
-        except OSError:
+        except (OSError, WorkbenchError):
             path = None
         self.notify(clipboard.told(text, path, sent=bool(sequence)), markup=False)
 

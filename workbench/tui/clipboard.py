@@ -29,17 +29,18 @@ def osc52(text: str, env: Mapping[str, str]) -> str:
 def save(text: str, folder: Path | None = None) -> Path:
     """Write the text to the file for copies, which only its owner can read; returns its path.
 
-    Raises OSError when it cannot be written.
+    Raises OSError when it cannot be written, WorkbenchError when no cache folder is known.
     """
     path = (folder or cache_home()) / "copied.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
+    path.chmod(0o600)  # a file of an earlier copy may have been opened to others since
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def told(text: str, path: Path | None, *, sent: bool) -> str:
-    """What was done, for a message: a terminal never says whether it copied the text."""
+    """A message on what was done. A terminal does not answer, so it cannot say that it worked."""
     lines = text.count("\n") + 1
     what = f"{lines} lines" if lines > 1 else text if len(text) <= 40 else f"{len(text)} characters"
     asked = f"{what}: the terminal was asked to copy" if sent else f"{what}: too long for OSC 52"

@@ -9,8 +9,11 @@ from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, reason
 from workbench.paths import data_home
+
+_MOST_DRAFTS = 999
+"""Most files for edits of one version (ours)."""
 
 
 def draft(session: str, number: int, source: str) -> Path:
@@ -19,7 +22,7 @@ def draft(session: str, number: int, source: str) -> Path:
     stem = f"{re.sub(r'[^A-Za-z0-9._-]', '-', session)}-v{number}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for copy in range(1, 1000):
+        for copy in range(1, _MOST_DRAFTS + 1):
             path = folder / (f"{stem}.py" if copy == 1 else f"{stem}-{copy}.py")
             try:
                 with path.open("x", encoding="utf-8") as file:
@@ -29,9 +32,15 @@ def draft(session: str, number: int, source: str) -> Path:
             return path
     except OSError as fault:
         raise WorkbenchError(
-            f"the candidate cannot be written: {fault.strerror}", where=str(folder)
+            f"the candidate cannot be written: {reason(fault)}",
+            where=str(folder),
+            todo="make room there, or make the folder writable for you",
         ) from fault
-    raise WorkbenchError("there are a thousand edits of this version", where=str(folder))
+    raise WorkbenchError(
+        f"there are {_MOST_DRAFTS} edits of this version already",
+        where=str(folder),
+        todo="remove those that you no longer need",
+    )
 
 
 def open_editor(app: App[Any], path: Path) -> None:
@@ -51,7 +60,11 @@ def open_editor(app: App[Any], path: Path) -> None:
             f"the editor cannot be started: {fault}", where=editor, todo="set EDITOR"
         ) from fault
     if left:
-        raise WorkbenchError(f"the editor left with {left}", where=f"{editor} {path}")
+        raise WorkbenchError(
+            f"the editor left with {left}",
+            where=editor,
+            todo=f"nothing was done with it; what you saved is in {path}",
+        )
 
 
 def read_back(path: Path) -> str:
@@ -59,4 +72,6 @@ def read_back(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
-        raise WorkbenchError(f"the edit cannot be read: {fault}", where=str(path)) from fault
+        raise WorkbenchError(
+            f"the edit cannot be read: {reason(fault)}", where=str(path), todo="save it as UTF-8"
+        ) from fault

@@ -40,12 +40,12 @@ class Looking(Showing):
         self.run_worker(paint(), group="paint")
 
     def action_review(self) -> None:
-        """The version that waits, else the selected one."""
+        """Review the version that waits, else the selected one."""
         pending = self.scene.snapshot.pending
         self._open(pending if pending is not None else self.scene.selected)
 
     def action_diff(self) -> None:
-        """The selected version against its parent."""
+        """Show the selected version against its parent."""
         self._open(self.scene.selected)
 
     def action_mark(self) -> None:
@@ -55,7 +55,7 @@ class Looking(Showing):
         self._show()
 
     def action_compare(self) -> None:
-        """The selected version against the marked one."""
+        """Compare the selected version with the marked one."""
         snapshot, mark, selected = self.scene.snapshot, self.scene.mark, self.scene.selected
         if version_of(snapshot, mark) is None or version_of(snapshot, selected) is None:
             key = shown_by_id(self.settings.keymap.table, "mark")
@@ -78,11 +78,11 @@ class Looking(Showing):
             self.push_screen(Thoughts(self.scene))
 
     def action_why(self) -> None:
-        """Why the selected version was tried."""
+        """Show why the selected version was tried."""
         self._why(self.scene)
 
     def on_review_asked(self, event: Review.Asked) -> None:
-        """Why the version on the table was tried."""
+        """Show why the version under review was tried."""
         self._why(event.scene)
 
     def _why(self, scene: Scene) -> None:
@@ -94,37 +94,37 @@ class Looking(Showing):
         self.board.focus_pane(number)
 
     def action_zoom(self) -> None:
-        """The focused pane alone, or all of them."""
+        """Show the focused pane alone, or all panes."""
         self.board.toggle_zoom()
 
     def action_find(self) -> None:
-        """The palette with versions only."""
+        """Open the palette with versions only."""
         self.push_screen(CommandPalette([Find], placeholder="Find a version…"))
 
     def action_palette(self) -> None:
-        """Every command, version, card and session."""
+        """Open the palette of commands, versions, cards and sessions."""
         self.action_command_palette()
 
     def action_log(self) -> None:
-        """What happened, newest at the end."""
+        """Show the log of events, newest at the end."""
         log = log_lines(self.scene.snapshot)
         self.push_screen(TextBox("Log", "esc closes", log, self.scene, end=True))
 
     def action_help(self) -> None:
-        """The keys of the pane in focus."""
+        """Show the keys of the focused pane."""
         pane = self.board.pane
         self.tell_keys(f"Keys in {pane.number} {pane.heading}", pane.place, Place.BOARD)
 
     def on_review_help_wanted(self) -> None:
-        """The keys of the review."""
+        """Show the keys of the review."""
         self.tell_keys("Keys in the review", Place.REVIEW, Place.DIFF)
 
     def on_compare_help_wanted(self) -> None:
-        """The keys of the comparison."""
+        """Show the keys of the comparison."""
         self.tell_keys("Keys in the comparison", Place.COMPARE, Place.DIFF, Place.LIST)
 
     def tell_keys(self, title: str, *places: Place) -> None:
-        """The keys that work in these places."""
+        """Show the keys that work in these places."""
         table = self.settings.keymap.table
         down, up = shown_by_id(table, "down"), shown_by_id(table, "up")
         foot = f"{down} {up} scroll   rebind them in config.toml, section keys"

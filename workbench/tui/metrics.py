@@ -7,7 +7,7 @@ from msgspec import Struct
 from workbench.gate.records import GateReport
 from workbench.kernels.records import Launch, LaunchTrace, StaticProfile
 from workbench.measure.ncu.records import NcuLaunch
-from workbench.measure.records import Kind, Time
+from workbench.measure.records import FLOOR, Kind, Time
 from workbench.tui.draw import figure
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -15,8 +15,6 @@ SHOWN_PARTS = 4
 """Parts of a modeled time that are shown, largest first."""
 _HAIR = 0.005
 """Relative change below which a number is neither better nor worse (ours)."""
-_FLOOR = "floor"
-"""A part of a modeled time that is not work: the least that the problem's bytes must take."""
 
 
 class Metric(Struct, frozen=True, kw_only=True):
@@ -84,7 +82,7 @@ def _times(own: GateReport, parent: GateReport | None) -> list[Metric]:
         spread = f"{figure(time.low)}-{figure(time.high)}"
     whole = None if before is None else before.microseconds
     rows = [_time_row("Time us", time, time.microseconds, whole, spread)]
-    parts = {name: value for name, value in time.detail.items() if value > 0 and name != _FLOOR}
+    parts = {name: value for name, value in time.detail.items() if value > 0 and name != FLOOR}
     for name, value in sorted(parts.items(), key=lambda part: -part[1])[:SHOWN_PARTS]:
         part = None if before is None else before.detail.get(name)
         rows.append(_time_row(f" {name} us", time, value, part, ""))
@@ -118,9 +116,9 @@ def roof_share(own: GateReport) -> float | None:
     time = own.time
     if time is not None and own.limit is not None:
         return own.limit.share(time)
-    if time is None or not time.detail.get(_FLOOR) or time.microseconds <= 0:
+    if time is None or not time.detail.get(FLOOR) or time.microseconds <= 0:
         return None
-    return time.detail[_FLOOR] / time.microseconds
+    return time.detail[FLOOR] / time.microseconds
 
 
 def _time_row(name: str, time: Time, value: float, before: float | None, note: str) -> Metric:

@@ -141,12 +141,10 @@ class Cards(Elsewhere):
         ]
 
     def _show(self, skill: "Skill", said: str) -> None:
-        from workbench.tui.dialogs.skill_card import card_lines
-        from workbench.tui.dialogs.text import TextBox
+        from workbench.tui.dialogs.skill_card import card_box
 
         app = skinned(self)
-        draw = card_lines(skill, said)
-        app.push_screen(TextBox(skill.card.id, f"esc closes   {skill.path}", draw, app.scene))
+        app.push_screen(card_box(skill, said, app.scene))
 
 
 def _cards() -> Iterator[tuple["Skill", str]]:

@@ -9,7 +9,7 @@ from textual.content import Content
 from workbench.gate.records import GateReport
 from workbench.kernels.records import LaunchTrace
 from workbench.kernels.target import TARGETS, Target
-from workbench.measure.records import Kind
+from workbench.measure.records import FLOOR, Kind
 from workbench.tui.draw import figure, line
 from workbench.tui.look import Look
 
@@ -51,7 +51,7 @@ def point_of(gate: GateReport) -> Point | None:
     flops = sum(t.vector_flops + sum(t.dot_flops.values()) for t in gate.traces)
     if target is None or time is None or flops <= 0 or time.microseconds <= 0:
         return None
-    floor = time.detail.get("floor", 0.0)
+    floor = time.detail.get(FLOOR, 0.0)
     if floor <= 0:
         return None
     intensity = flops / (floor * target.dram_gbps * 1e3)

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from msgspec import Struct
 
 from workbench.engine.view import Snapshot, State, Version
+from workbench.errors import WorkbenchError
 from workbench.gate.records import Outcome, Stage, StageReport, Verdict
 from workbench.session.records import Answer, Transition
 from workbench.skills.records import Plan
@@ -92,6 +93,18 @@ def version_of(snapshot: Snapshot, number: int | None) -> Version | None:
     if at < len(snapshot.versions) and snapshot.versions[at].number == number:
         return snapshot.versions[at]
     return None
+
+
+def committed(snapshot: Snapshot, number: int) -> Version:
+    """The version of that number. Raises WorkbenchError when it is not committed yet."""
+    version = version_of(snapshot, number)
+    if version is None:
+        raise WorkbenchError(
+            f"v{number} is not committed yet",
+            where=f"session {snapshot.name}",
+            todo="look again when its gate has ended",
+        )
+    return version
 
 
 def row_of(snapshot: Snapshot, number: int | None) -> Version | None:

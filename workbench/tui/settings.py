@@ -1,4 +1,4 @@
-"""A person's settings of the screen: `[tui]` and `[keys]` of `config.toml`, with their faults."""
+"""Reads the screen's settings, `[tui]` and `[keys]` of `config.toml`, and collects their faults."""
 
 import tomllib
 from pathlib import Path
@@ -24,7 +24,7 @@ class TuiSettings(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What was asked for, and a line for each entry that cannot be used."""
+    """The settings, and a line for each entry that cannot be used."""
 
     tui: TuiSettings = TuiSettings()
     keymap: Keymap = keymap({})
@@ -32,7 +32,10 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 def load_settings(path: Path | None = None) -> Settings:
-    """Read `config.toml`; a missing file gives the defaults, a wrong entry its own default."""
+    """Read `config.toml`; a missing file gives the defaults, and so does each wrong entry.
+
+    Raises WorkbenchError when no folder of settings is known.
+    """
     file = path or config_home() / "config.toml"
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -58,7 +61,7 @@ def _table(tables: dict[str, Any], name: str, faults: list[str]) -> dict[str, An
 
 
 def _tui(table: dict[str, Any], faults: list[str]) -> TuiSettings:
-    """Each entry by itself, so that one wrong value does not cost the others."""
+    """The valid entries: each is checked alone, so that one wrong value spares the others."""
     good: dict[str, Any] = {}
     for key, value in table.items():
         if key not in TuiSettings.__struct_fields__:

@@ -1,4 +1,4 @@
-"""The screen's core: news of the session in, moments out to everything that draws one."""
+"""Follows a session and passes what arrives to the screens as scenes."""
 
 import asyncio
 import time
@@ -24,11 +24,12 @@ from workbench.tui.skin import Skinned
 from workbench.tui.theme import Themes
 
 _SETTLE_SECONDS = 0.05
-"""The selection rests this long before its record is read, so that a held key reads nothing."""
+"""How long the selection must be at rest before its record is read: while a key is held down, none
+is."""
 
 
 class Showing(Skinned):
-    """Follows one session and hands every moment to the screens; hears no key."""
+    """An app that follows one session; subclasses add the keys."""
 
     def __init__(
         self,
@@ -44,7 +45,7 @@ class Showing(Skinned):
         self._scene = Scene(snapshot=self._moments.snapshot)
         self._meter: Timer | None = None
         self._rest: Timer | None = None
-        """Until the selection has rested."""
+        """Fires when the selection has been at rest for `_SETTLE_SECONDS`."""
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen."""
@@ -57,11 +58,11 @@ class Showing(Skinned):
 
     @property
     def scene(self) -> Scene:
-        """The moment that is shown."""
+        """What is shown now."""
         return self._scene
 
     def on_mount(self) -> None:
-        """Draw the first moment, then follow the session."""
+        """Draw the first scene, then follow the session."""
         self.dress()
         self._meter = self.set_interval(1.0, self._show, pause=True)
         self._arrive(self._client.snapshot())
@@ -70,14 +71,14 @@ class Showing(Skinned):
         self.call_after_refresh(self._settle)
 
     def connect(self) -> None:
-        """Follow the session from now on, also after its news broke off."""
+        """Follow the session from now on; also after the feed broke."""
         self._moments.trouble = ""
         hz = self.settings.tui.refresh_hz
         feed = follow(self._client, self._arrive, self._lose, hz)
         self.run_worker(feed, group="feed", exclusive=True)
 
     def _settle(self) -> None:
-        """What can wait until the first frame is out."""
+        """Do what can wait until the first frame is painted."""
         self.run_worker(asyncio.to_thread(warm), group="warm")
         self.tell_faults()
 
@@ -101,12 +102,12 @@ class Showing(Skinned):
         self._show()
 
     def _show(self) -> None:
-        """Hand this moment to every screen that draws one, and read what it lacks."""
-        if not self.screen_stack:  # news that comes while the screen closes
+        """Pass the current scene to every screen that draws one, and read records it lacks."""
+        if not self.screen_stack:  # news may arrive while the screen closes
             return
         before = self._scene
         self._scene = self._moments.scene(self.look)
-        # A change under a dialog repaints the dialog too, so a mere meter waits until it closes.
+        # A change under a dialog repaints the dialog too, so meters wait until it closes.
         if self.screen is self.board or outline(before) != outline(self._scene):
             self.board.show_scene(self._scene)
         for screen in self.screen_stack[1:]:
@@ -129,18 +130,18 @@ class Showing(Skinned):
             self._show()
 
     def on_board_uncovered(self) -> None:
-        """A dialog closed: catch up with what the meters did meanwhile."""
+        """A dialog closed: bring the meters up to date."""
         self._show()
 
     def on_lineage_picked(self, event: Lineage.Picked) -> None:
-        """Look at another version."""
+        """Select another version."""
         self._moments.pick(event.number)
         self._show()
 
     # -- wishes ---------------------------------------------------------------------------------
 
     def wish(self, wish: Coroutine[Any, Any, str]) -> None:
-        """Ask the engine; its answer or its refusal is told."""
+        """Send a wish to the engine, and show its answer or refusal."""
 
         async def ask() -> None:
             try:
@@ -158,7 +159,7 @@ class Showing(Skinned):
         self._show()
 
     def _follow_scope(self, snapshot: Snapshot) -> None:
-        """Answer for what a person agreed to already, and stop where that ends."""
+        """Accept a waiting version that the scope covers, and drop a scope that has ended."""
         scope = self._moments.scope
         if scope is None:
             return
@@ -169,6 +170,6 @@ class Showing(Skinned):
             says = f"{scope.card} is asked about again: {why}"
             self.notify(says, severity="warning", timeout=10, markup=False)
         elif number is not None:
-            # A second answer for the same version would be refused and told as an error.
+            # The engine would refuse a second answer for the same version, and an error be shown.
             self._moments.scope = Scope(card=scope.card, since=number)
             self.wish(self._client.decide(number, Answer.ACCEPTED, scope.reason))

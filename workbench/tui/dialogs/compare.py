@@ -32,7 +32,7 @@ from workbench.tui.keys import Key, Place, bindings, keys_of, shown_by_id
 from workbench.tui.look import Look, dressed
 from workbench.tui.panes.base import Scroller
 from workbench.tui.panes.keybar import KeyBar
-from workbench.tui.scene import Scene, version_of
+from workbench.tui.scene import Scene, committed
 
 
 class Pair(Struct, frozen=True):
@@ -48,15 +48,10 @@ async def read_pair(reading: Reading, snapshot: Snapshot, a: int, b: int, look: 
 
     Raises WorkbenchError or OSError.
     """
-    records = []
-    for number in (a, b):
-        version = version_of(snapshot, number)
-        if version is None:
-            raise WorkbenchError(f"v{number} is not committed yet")
-        records.append(await reading.record(number, version.answer))
+    one, other = [await reading.record(n, committed(snapshot, n).answer) for n in (a, b)]
     before, after = (await reading.sources(a))[1], (await reading.sources(b))[1]
     compared = await asyncio.to_thread(prepare, before, after, look)
-    return Pair(records[0], records[1], compared)
+    return Pair(one, other, compared)
 
 
 class Numbers(Scroller):

@@ -17,8 +17,8 @@ _LEAST_NAME, _MOST_NAME = 12, 44
 
 
 def delta_lines(a: Transition, b: Transition, look: Look, width: int) -> list[Content]:
-    """A row a number that either version has, under the kernel and group it belongs to."""
-    # What reads profiles takes a while to load: not before it is asked for.
+    """A row for each number that either version has, under its kernel and group."""
+    # Imported when needed, so that the first frame does not wait for it.
     from workbench.gate.profiles import compare
 
     rows = compare(a.gate, b.gate)
@@ -69,7 +69,7 @@ def _said(value: "Value | None") -> str:
 
 
 def _change(one: "Compared", look: Look) -> tuple[str, str]:
-    """Better and worse are told by sign and colour; `!` marks what got worse."""
+    """The change in words and its style; `!` marks what got worse, for screens without colour."""
     if one.delta is None:
         return "", ""
     if not one.delta:

@@ -128,7 +128,8 @@ class Form(ModalScreen[Result | None], Generic[Result]):
         """The limits from the fields. Raises WorkbenchError for an invalid amount."""
         steps = self._amount("steps")
         if steps is not None and not steps.is_integer():
-            raise WorkbenchError("steps: a whole number is wanted")
+            says = f"steps: {steps:g} is not a whole number"
+            raise WorkbenchError(says, todo="blank for no limit")
         return Budget(
             steps=None if steps is None else int(steps),
             gpu_seconds=self._amount("gpu"),

@@ -8,8 +8,7 @@ from workbench.engine.wishes import Choose
 from workbench.skills.library import Library, load_library
 from workbench.tui.dialogs.ask import Reason
 from workbench.tui.dialogs.listed import Listed
-from workbench.tui.dialogs.skill_card import card_lines
-from workbench.tui.dialogs.text import TextBox
+from workbench.tui.dialogs.skill_card import card_box
 from workbench.tui.keys import Place, bindings
 from workbench.tui.panes.listing import Row
 
@@ -66,11 +65,8 @@ class NextStep(Listed[Choose]):
         """Show the card."""
         wish, library = self._wish, self._library
         if wish is not None and library is not None:
-            skill = library.skill(wish.skill)
-            draw = card_lines(skill, library.decided(wish.skill))
-            self.app.push_screen(
-                TextBox(wish.skill, f"esc closes   {skill.path}", draw, self.scene)
-            )
+            said = library.decided(wish.skill)
+            self.app.push_screen(card_box(library.skill(wish.skill), said, self.scene))
 
     def action_choose_this(self) -> None:
         """Make the card the next step."""

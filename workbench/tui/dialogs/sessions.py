@@ -10,6 +10,7 @@ from textual.binding import BindingType
 
 from workbench.engine.housekeeping import ARCHIVE, archive, archived, delete, rename, restore
 from workbench.engine.sessions import SessionRow, export, import_file, list_sessions
+from workbench.engine.view import State
 from workbench.errors import WorkbenchError
 from workbench.tui.dialogs.ask import Confirm, Reason
 from workbench.tui.dialogs.listed import Listed
@@ -28,10 +29,16 @@ class Choice(Struct, frozen=True, kw_only=True):
     """Whether to start an engine on it."""
 
 
-_STYLES = {
-    "your review": "accent", "running": "accent", "starting": "accent", "failed": "bad",
-    "interrupted": "bad", "budget spent": "warn", "finished": "good",
-}  # fmt: skip
+_STYLES: dict[str, str] = {
+    State.WAITING: "accent",
+    State.RUNNING: "accent",
+    State.STARTING: "accent",
+    State.FAILED: "bad",
+    State.LOST: "bad",
+    State.BUDGET: "warn",
+    State.FINISHED: "good",
+}
+"""Role of a row's first cell by the session's state."""
 
 
 class Sessions(Listed[Choice]):

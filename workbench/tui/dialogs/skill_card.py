@@ -6,10 +6,16 @@ from textual.content import Content
 
 from workbench.skills.card import Skill
 from workbench.skills.records import EvidenceRow
+from workbench.tui.dialogs.text import TextBox
 from workbench.tui.draw import line, wrapped
 from workbench.tui.look import Look
 from workbench.tui.panes.told import told
 from workbench.tui.scene import Scene
+
+
+def card_box(skill: Skill, said: str, scene: Scene) -> TextBox:
+    """A box with the card over the screen; `said` is `disabled`, `pinned` or empty."""
+    return TextBox(skill.card.id, f"esc closes   {skill.path}", card_lines(skill, said), scene)
 
 
 def card_lines(skill: Skill, said: str) -> Callable[[Scene, int], list[Content]]:

@@ -9,8 +9,7 @@ from workbench.skills.card import Skill, read_card
 from workbench.skills.library import Library, load_library, user_folder
 from workbench.skills.preferences import load_preferences, save_preferences
 from workbench.tui.dialogs.listed import Listed
-from workbench.tui.dialogs.skill_card import card_lines
-from workbench.tui.dialogs.text import TextBox
+from workbench.tui.dialogs.skill_card import card_box
 from workbench.tui.editor import open_editor
 from workbench.tui.keys import Place, bindings
 from workbench.tui.panes.listing import Row
@@ -41,9 +40,8 @@ class Skills(Listed[None]):
         """Show the card."""
         skill, library = self._skill, self._library
         if skill is not None and library is not None:
-            foot = f"esc closes   {skill.path}"
-            draw = card_lines(skill, library.decided(skill.card.id))
-            self.app.push_screen(TextBox(skill.card.id, foot, draw, self.scene))
+            said = library.decided(skill.card.id)
+            self.app.push_screen(card_box(skill, said, self.scene))
 
     def action_edit(self) -> None:
         """Open the card in the user's editor; a shipped card is first copied to the user's folder.

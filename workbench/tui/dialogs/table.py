@@ -5,12 +5,11 @@ import asyncio
 from msgspec import Struct
 
 from workbench.engine.view import Snapshot
-from workbench.errors import WorkbenchError
 from workbench.session.records import Transition
 from workbench.tui.diff.paint import Compared, prepare
 from workbench.tui.feed import Reading
 from workbench.tui.look import Look
-from workbench.tui.scene import version_of
+from workbench.tui.scene import committed, version_of
 
 
 class Table(Struct, frozen=True):
@@ -29,10 +28,7 @@ async def lay_out(reading: Reading, snapshot: Snapshot, number: int, look: Look)
 
     Raises WorkbenchError or OSError when something cannot be read.
     """
-    version = version_of(snapshot, number)
-    if version is None:
-        raise WorkbenchError(f"v{number} is not committed yet")
-    record = await reading.record(number, version.answer)
+    record = await reading.record(number, committed(snapshot, number).answer)
     above = version_of(snapshot, record.parent)
     parent = await reading.record(above.number, above.answer) if above is not None else None
     before, after = await reading.sources(number)

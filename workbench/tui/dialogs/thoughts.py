@@ -16,7 +16,7 @@ from workbench.tui.scene import Scene
 
 
 class Stream(Scroller):
-    """Keeps its end in view until the person scrolls up."""
+    """Keeps its end in view until the user scrolls up."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.TEXT)
     follow: bool = True
@@ -58,7 +58,7 @@ class Thoughts(Following):
         box.border_subtitle = dressed(Content("esc closes"), self._scene.look)
 
     def on_mount(self) -> None:
-        """Draw what there is."""
+        """Draw the current scene."""
         self._stream.focus()
         self.show_scene(self._scene)
 

@@ -31,7 +31,8 @@ def why_lines(scene: Scene, width: int) -> list[Content]:
 
 
 def policy_lines(record: PolicyRecord) -> tuple[str, ...]:
-    """The record in words. What says them takes a while to load: not before it is asked for."""
+    """The record in words."""
+    # Imported when needed, so that the first frame does not wait for it.
     from workbench.skills.policy import told as says
 
     return says(record)

@@ -1,4 +1,4 @@
-"""TTGIR, PTX and SASS in the theme's own colours: what a line does, on what, where it goes."""
+"""Colours TTGIR, PTX and SASS by the theme: operations, names, labels, types, numbers, comments."""
 
 import re
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def _styles(look: Look) -> dict[str, str]:
 
 
 def coloured(lines: Sequence[str], look: Look, level: str) -> list[Content]:
-    """The lines with styles; text and length of each stay as they are. KeyError: no such level."""
+    """The lines with styles and unchanged text. Raises KeyError for an unknown `level`."""
     tokens, styles = _TOKENS[level], _styles(look)
 
     def spans(line: str) -> list[Span]:

@@ -1,4 +1,4 @@
-"""Python code in the theme's own colours, line by line; pygments is loaded when first asked."""
+"""Colours Python code by the theme, line by line; pygments is loaded on first use."""
 
 from collections.abc import Sequence
 
@@ -27,12 +27,12 @@ def _styles(look: Look) -> dict[str, str]:
 
 
 def warm() -> None:
-    """Load pygments and its lexer, for a thread to do after the first paint."""
+    """Load pygments and its lexer; a thread does so after the first paint."""
     highlighted(["x = 1"], Look())
 
 
 def highlighted(lines: Sequence[str], look: Look) -> list[Content]:
-    """The lines with styles; text and length of each stay as they are."""
+    """The lines with styles and unchanged text."""
     from pygments.lexers.python import PythonLexer  # type: ignore[import-untyped] # ships none
 
     styles = _styles(look)

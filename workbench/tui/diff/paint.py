@@ -1,4 +1,4 @@
-"""A comparison as lines of the screen: two columns or one, long lines continued, none cut."""
+"""Lays out a comparison for the screen: in two columns or one, with long lines wrapped."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,18 +20,20 @@ from workbench.tui.diff.rows import (
 from workbench.tui.look import Look
 
 CONTEXT = 3
+"""Equal lines shown before and after a change, as in git's patches."""
 SPLIT_FROM = 110
-"""Terminal width from which both sides stand beside each other."""
+"""Terminal width from which both sides are shown side by side (ours)."""
 _GUTTER = 5
-"""Cells of one line number with the blank after it."""
+"""Cells of one line number and the blank after it."""
 _MARK = 2
+"""Cells of the sign `+` or `-` and the blank after it."""
 _SOFT, _BREAKS = 20, " ,([="
-"""A long line is broken after one of these when there is one in its last characters, else between
-two names; ours."""
+"""A long line is broken after one of these characters if there is one among the last `_SOFT`, else
+where no name is split (ours)."""
 
 
 class Compared(Struct, frozen=True):
-    """Two sources, compared and highlighted: all that painting needs, made in a thread."""
+    """Two sources, compared and highlighted; made in a thread, since painting must be quick."""
 
     difference: Difference
     left: tuple[Content, ...]
@@ -39,19 +41,19 @@ class Compared(Struct, frozen=True):
 
 
 class Painted(Struct, frozen=True):
-    """Lines for the screen and where the changes begin."""
+    """Lines for the screen, and the index of the first line of each change."""
 
     lines: tuple[Content, ...]
     hunks: tuple[int, ...]
 
 
 def prepare(before: str, after: str, look: Look) -> Compared:
-    """Compare and highlight Python; some ms a hundred lines, so not for the screen's own thread."""
+    """Compare and highlight Python; takes milliseconds per hundred lines: call it in a thread."""
     return compared(before, after, lambda lines: highlighted(lines, look))
 
 
 def compared(before: str, after: str, colour: Callable[[Sequence[str]], list[Content]]) -> Compared:
-    """The same for any language; `colour` adds styles and leaves the text alone."""
+    """As `prepare`, for any language; `colour` must leave the text as it is."""
     return Compared(
         difference=compare(before, after),
         left=tuple(colour(shown_lines(before))),
@@ -94,7 +96,7 @@ class _Painter:
         return [Content.styled(text.ljust(self._width), self._look.faint)]
 
     def split(self, row: Row) -> list[Content]:
-        """Both sides beside each other."""
+        """Both sides, side by side."""
         width = (self._width - 1) // 2
         left = self._side(row.left, "-", row, width) if row.left else []
         right = self._side(row.right, "+", row, width) if row.right else []
@@ -129,7 +131,7 @@ class _Painter:
         before: str = "",
         after: str = "",
     ) -> list[Content]:
-        """One line of one side over as many screen lines as it needs."""
+        """One line of one side, on as many screen lines as it needs."""
         if cell is None:
             return []
         look, sign = self._look, mark if row.changed else " "
@@ -179,5 +181,5 @@ def _chopped(code: Content, width: int) -> list[Content]:
 
 
 def _named(char: str) -> bool:
-    """Whether a name may have it."""
+    """Whether the character may be part of a name."""
     return char.isalnum() or char == "_"

@@ -1,4 +1,4 @@
-"""How two sources differ, line beside line and word by word; pure text, nothing is left out."""
+"""Compares two sources line by line and, within edited lines, word by word. Pure."""
 
 import difflib
 import re
@@ -12,9 +12,9 @@ from workbench.tui.look import visible
 TAB_STOP = 4
 NO_NEWLINE = "(no newline at the end of the file)"
 _ALIGN_LIMIT = 900
-"""Pairs of lines in one changed block that are compared for likeness; ours, about 10 ms."""
+"""Most pairs of lines in a changed block for which likeness is computed (ours: about 10 ms)."""
 _ALIKE = 0.45
-"""Likeness from which two lines are one line that was edited; ours."""
+"""Likeness from which two lines count as one edited line (ours)."""
 _WORDS = re.compile(r"\w+|\s+|.")
 
 
@@ -48,7 +48,7 @@ class Difference(Struct, frozen=True):
 
     @property
     def same(self) -> bool:
-        """Whether there is none."""
+        """Whether both sides are equal."""
         return not self.added and not self.removed
 
 
@@ -91,7 +91,7 @@ def compare(before: str, after: str) -> Difference:
 
 
 def _block(left: Sequence[Cell], right: Sequence[Cell]) -> list[Row]:
-    """A changed block: lines that are alike beside each other, in order."""
+    """The rows of a changed block, with lines that are alike side by side."""
     rows: list[Row] = []
     i = j = 0
     for at, to in [*_pairs(left, right), (len(left), len(right))]:
@@ -105,7 +105,10 @@ def _block(left: Sequence[Cell], right: Sequence[Cell]) -> list[Row]:
 
 
 def _pairs(left: Sequence[Cell], right: Sequence[Cell]) -> list[tuple[int, int]]:
-    """Which lines of a block are one edited line: the order-keeping pairs most alike in sum."""
+    """Pairs of indices of lines that are one edited line.
+
+    Of all pairings in the order of both sides, the one with the largest sum of likeness.
+    """
     if not left or not right or len(left) * len(right) > _ALIGN_LIMIT:
         return [(n, n) for n in range(min(len(left), len(right)))]
     columns = [_words(cell.text) for cell in right]
@@ -128,7 +131,7 @@ def _pairs(left: Sequence[Cell], right: Sequence[Cell]) -> list[tuple[int, int]]
 
 
 def _likeness(one: Counter[str], other: Counter[str]) -> float:
-    """Share of words in common (Dice's coefficient); quick, where an edit distance would not be."""
+    """Share of words in common (Dice's coefficient), which is quicker than an edit distance."""
     total = one.total() + other.total()
     return 2 * (one & other).total() / total if total else 0.0
 
@@ -138,7 +141,7 @@ def _words(text: str) -> Counter[str]:
 
 
 def _edited(left: Cell, right: Cell) -> Row:
-    """Two lines beside each other with the words that differ."""
+    """Two lines side by side, with the words that differ."""
     old, new = _WORDS.findall(left.text), _WORDS.findall(right.text)
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     if matcher.ratio() < _ALIKE:
@@ -183,7 +186,7 @@ def folded(rows: Sequence[Row], context: int) -> list[Row]:
 
 
 def unified(rows: Sequence[Row]) -> list[Row]:
-    """The rows one side at a time: in each changed run first what went, then what came."""
+    """The rows in one column: of each run of changes first the removed lines, then the added."""
     flat: list[Row] = []
     gone: list[Row] = []
     came: list[Row] = []
@@ -207,7 +210,7 @@ def hunk_starts(rows: Sequence[Row]) -> list[int]:
 
 
 def patch(before: str, after: str, old_name: str, new_name: str) -> str:
-    """The difference as a patch that `git apply` and `patch` take."""
+    """The difference as a patch that `git apply` and `patch` accept."""
     lines = difflib.unified_diff(_ended(before), _ended(after), old_name, new_name)
     return "".join(
         text if text.endswith("\n") else text + "\n\\ No newline at end of file\n" for text in lines

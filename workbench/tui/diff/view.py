@@ -1,4 +1,4 @@
-"""The diff on the screen: scrolls, jumps from change to change, fits itself to its width."""
+"""The widget that shows a diff: it scrolls, jumps between changes and adapts to its width."""
 
 from typing import ClassVar
 
@@ -28,23 +28,23 @@ class DiffView(ScrollView, can_focus=True):
         self._split: bool | None = None
         self._whole = False
         self._laid_out = (0, False)
-        """Width and form of what is painted."""
+        """Width of what is painted, and whether it is split."""
 
     @property
     def is_split(self) -> bool:
-        """Whether both sides stand beside each other: as chosen, else by the terminal's width."""
+        """Whether both sides are side by side: as the user chose, else by the terminal's width."""
         return self.app.size.width >= SPLIT_FROM if self._split is None else self._split
 
     def compare(self, compared: Compared) -> None:
         """Show this comparison from its top."""
         self._compared = compared
-        # Hidden it has no width; it is laid out when it gets one, even the one it had.
+        # A hidden widget has no width: it is laid out when it gets one, even its previous one.
         self._laid_out = (0, False)
         self._lay_out()
         self._to(0)
 
     def on_resize(self) -> None:
-        """Another width is another layout; the same one is on the screen already."""
+        """Lay out again if the width or the form has changed."""
         if (self.scrollable_content_region.width, self.is_split) != self._laid_out:
             self._lay_out()
 
@@ -76,12 +76,12 @@ class DiffView(ScrollView, can_focus=True):
         return max(1, passed), len(self.painted.hunks)
 
     def action_split(self) -> None:
-        """Both sides, or one above the other."""
+        """Switch between two columns and one."""
         self._split = not self.is_split
         self._lay_out()
 
     def action_whole(self) -> None:
-        """The whole file, or changes with three lines around them."""
+        """Switch between the whole file and changes with their context."""
         self._whole = not self._whole
         self._lay_out()
 

@@ -31,4 +31,4 @@ def backward_lines(record: Transition, step: BackwardStep, look: Look, width: in
 
 
 def _ratio(step: BackwardStep) -> str:
-    return "" if step.ratio is None else f", {step.ratio:.3f}x the time of what there was"
+    return "" if step.ratio is None else f", {step.ratio:.3f}x the speed of what there was"

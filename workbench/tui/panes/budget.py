@@ -1,4 +1,4 @@
-"""The budget: what is spent of each limit, what is left, and what it has bought so far."""
+"""The budget pane: what is spent of each limit, what is left, and the best speed so far."""
 
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ from workbench.tui.panes.base import Pane
 from workbench.tui.scene import Scene, version_of
 
 AMBER, RED = 0.75, 0.90
-"""Shares of a limit from which its bar warns and alarms."""
+"""Shares of a limit above which its bar warns and alarms (ours)."""
 NO_LIMIT = "no limit"
 _ONE_LINE_BELOW = 3
 
@@ -110,7 +110,7 @@ def best_speed(snapshot: Snapshot) -> Speed | None:
 
 
 class Budget(Pane):
-    """A bar a limit and the best so far; one line where there is no room."""
+    """A bar for each limit and the best so far; one line if there is no room."""
 
     number: ClassVar[int] = 5
     heading: ClassVar[str] = "Budget"

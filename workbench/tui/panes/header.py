@@ -86,24 +86,21 @@ def state_sign(scene: Scene) -> tuple[str, str, str]:
         return "✗", "no connection", look.bad
     if scene.stale:
         return "●", f"no news for {int(scene.age // 10 * 10)} s", look.warn
-    return {**_calm(look), **_loud(look)}[state]
+    mark, style = _signs(look)[state]
+    return mark, state.value, style
 
 
-def _calm(look: Look) -> dict[State, tuple[str, str, str]]:
+def _signs(look: Look) -> dict[State, tuple[str, str]]:
+    """Mark and style of each state."""
     return {
-        State.STARTING: ("●", "starting", look.accent),
-        State.RUNNING: ("●", "running", look.accent),
-        State.PAUSED: ("○", "paused", look.muted),
-        State.SAVED: ("○", "saved", look.muted),
-        State.STOPPED: ("○", "stopped", look.muted),
-        State.FINISHED: ("✓", "finished", look.good),
-    }
-
-
-def _loud(look: Look) -> dict[State, tuple[str, str, str]]:
-    return {
-        State.WAITING: ("●", "your review", look.accent),
-        State.BUDGET: ("✓", "budget spent", look.warn),
-        State.FAILED: ("✗", "failed", look.bad),
-        State.LOST: ("✗", "interrupted", look.bad),
+        State.STARTING: ("●", look.accent),
+        State.RUNNING: ("●", look.accent),
+        State.PAUSED: ("○", look.muted),
+        State.SAVED: ("○", look.muted),
+        State.STOPPED: ("○", look.muted),
+        State.FINISHED: ("✓", look.good),
+        State.WAITING: ("●", look.accent),
+        State.BUDGET: ("✓", look.warn),
+        State.FAILED: ("✗", look.bad),
+        State.LOST: ("✗", look.bad),
     }

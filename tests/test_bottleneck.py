@@ -7,8 +7,8 @@ from ncu_kit import SOFTMAX, page
 
 from workbench.kernels.facts import read_facts
 from workbench.kernels.facts_catalogue import CATALOGUE
-from workbench.measure.bottleneck import BottleneckClass, Headroom, classify
-from workbench.measure.bottleneck_rules import MEASURED, PARTS, UNMEASURED
+from workbench.measure.bottleneck import BottleneckClass, Headroom
+from workbench.measure.bottleneck_rules import MEASURED, PARTS, UNMEASURED, classify
 from workbench.measure.ncu.facts import ncu_facts
 from workbench.measure.ncu.parse import parse_raw
 from workbench.measure.ncu.records import NcuRecord, NcuState

@@ -114,6 +114,12 @@ def test_a_taken_out_gpu_is_passed_over_refused_by_name_and_comes_back(monkeypat
     assert devices.choose_place("cuda:0", "").index == 0
 
 
+def test_a_gpu_whose_record_cannot_be_written_is_still_refused_with_the_reason(monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/proc/none")
+    sick = gpuhealth.take_out(gpu(0).uuid, "the canary is wrong")
+    assert sick.reason.startswith("the canary is wrong; no record could be written to /proc/none")
+
+
 def test_doctor_shows_it_with_the_remedy(monkeypatch):
     monkeypatch.setattr(gpus, "list_gpus", lambda: [gpu(0)])
     assert [line.state for line in doctor._gpu()] == ["ok"]

@@ -21,7 +21,8 @@ from workbench.gate.tool_program import CallRequest, tool_program
 from workbench.isolation.scratch import ScratchRoot
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.facts import read_facts
-from workbench.measure.bottleneck import BottleneckClass, classify
+from workbench.measure.bottleneck import BottleneckClass
+from workbench.measure.bottleneck_rules import classify
 from workbench.measure.gpus import list_gpus
 from workbench.measure.ncu.catalogue import CATALOGUE
 from workbench.measure.ncu.command import find_ncu, read_command

@@ -185,6 +185,7 @@ def test_a_fault_in_a_bound_file_shows_its_own_line():
         (PROBLEM.replace("class Model", "class Net"), "lacks `class Model(nn.Module)`"),
         (PROBLEM.replace("get_inputs", "inputs"), "lacks `def get_inputs()`"),
         (PROBLEM.replace("get_init_inputs()", "get_init_inputs(n)"), "needs 1 argument"),
+        (PROBLEM.replace("get_inputs()", "get_inputs(*, n)", 1), "needs 1 argument"),
         ("(" * 5000 + ")" * 5000, "not Python"),
     ],
 )
@@ -193,6 +194,13 @@ def test_a_wrong_problem_file_is_named(write, source, says):
     error = refused(path)
     assert says in error.what
     assert str(path) in error.where
+
+
+def test_a_function_that_only_a_handler_defines_is_found(write):
+    guarded = "try:\n    import other as m\nexcept ImportError:\n"
+    inputs = "    def get_init_inputs():\n        return []\n"
+    source = PROBLEM.replace("def get_init_inputs", "def unused") + guarded + inputs
+    assert load_problem(write(source)).name
 
 
 def test_the_line_of_a_syntax_error_is_told(write):

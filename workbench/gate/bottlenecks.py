@@ -3,7 +3,8 @@
 from workbench.gate.records import GateReport
 from workbench.kernels.facts import read_facts
 from workbench.kernels.target import TARGETS
-from workbench.measure.bottleneck import Bottleneck, classify
+from workbench.measure.bottleneck import Bottleneck
+from workbench.measure.bottleneck_rules import classify
 from workbench.measure.ncu.facts import ncu_facts
 from workbench.measure.parts import largest_part
 

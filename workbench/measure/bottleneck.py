@@ -1,11 +1,9 @@
-"""What limits a kernel's speed, with the evidence: a number, a threshold and its source."""
+"""Records of what limits a kernel's speed, with the evidence: number, threshold and source."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct
 
-from workbench.kernels.records import Fact
 from workbench.measure.records import Kind
 
 
@@ -85,14 +83,3 @@ class Bottleneck(Struct, frozen=True, kw_only=True):
     """What limits occupancy (registers, shared, warps or programs), or the main stall."""
     missing: tuple[str, ...] = ()
     """Unknown facts that the rules would have used."""
-
-
-def classify(facts: Mapping[str, Fact]) -> Bottleneck:
-    """The bottleneck of one kernel from its facts (`kernels.facts.read_facts`).
-
-    Measured facts decide where there are any; otherwise traced, modeled and compiled facts do.
-    Unknown facts decide nothing: when all are unknown, the answer is `BottleneckClass.UNKNOWN`.
-    """
-    from workbench.measure.bottleneck_rules import decide
-
-    return decide(facts)

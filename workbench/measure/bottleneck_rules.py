@@ -199,8 +199,12 @@ PARTS: dict[str, BottleneckClass] = {
 _UNCOALESCED_FIRST = (BottleneckClass.UNCOALESCED,)
 
 
-def decide(facts: Mapping[str, Fact]) -> Bottleneck:
-    """The body of `bottleneck.classify`, which documents it."""
+def classify(facts: Mapping[str, Fact]) -> Bottleneck:
+    """The bottleneck of one kernel from its facts (`kernels.facts.read_facts`).
+
+    Measured facts decide where there are any; otherwise traced, modeled and compiled facts do.
+    Unknown facts decide nothing: when all are unknown, the answer is `BottleneckClass.UNKNOWN`.
+    """
     if _number(facts, "profile.limiter_pct") is not None:
         return _measured(facts)
     return _unmeasured(facts)

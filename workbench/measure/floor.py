@@ -29,7 +29,7 @@ class Floor(Struct, frozen=True, kw_only=True):
     """`8.59e+09 bytes at 4800 GB/s`, or why nothing is known."""
 
 
-def floor(  # the work, where it runs, and what is known of either
+def floor(
     work: WorkFloor | None,
     target: Target,
     *,
@@ -59,7 +59,7 @@ def floor(  # the work, where it runs, and what is known of either
     return Floor(us=arithmetic, says=f"{work.flops:.4g} operations at the peak of {target.name}")
 
 
-def limit(  # the work, where it runs, and what is known of either
+def limit(
     work: WorkFloor | None,
     target: Target,
     *,

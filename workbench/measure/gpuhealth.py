@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from workbench.measure.cache import write_cached
 from workbench.paths import runtime_home
 
 _POLL_SECONDS = 0.2
@@ -39,15 +40,20 @@ def record_path(uuid: str) -> Path:
 
 
 def take_out(uuid: str, reason: str) -> Sick:
-    """Record that a GPU must not be used; an earlier record is kept and returned."""
+    """Record that a GPU must not be used; an earlier record is kept and returned.
+
+    Where no record can be written, the reason says so: other processes still use the GPU.
+    """
     known = sickness(uuid)
     if known is not None:
         return known
     sick = Sick(uuid=uuid, reason=reason, since=datetime.now(UTC).isoformat(timespec="seconds"))
     path = record_path(uuid)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path.write_bytes(msgspec.json.encode(sick))
-    return sick
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if write_cached(path, sick):
+        return sick
+    return structs.replace(sick, reason=f"{reason}; no record could be written to {path}")
 
 
 def sickness(uuid: str) -> Sick | None:

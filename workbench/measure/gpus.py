@@ -4,7 +4,6 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
@@ -46,12 +45,12 @@ class NvmlFault(Exception):
 
 
 @contextlib.contextmanager
-def _nvml() -> Iterator[object]:
+def _nvml() -> Iterator[None]:
     import pynvml
 
     pynvml.nvmlInit()
     try:
-        yield pynvml
+        yield
     finally:
         pynvml.nvmlShutdown()
 
@@ -70,14 +69,10 @@ def list_gpus() -> list[Gpu]:
         with _nvml():
             driver = str(pynvml.nvmlSystemGetDriverVersion())
             count = pynvml.nvmlDeviceGetCount()
-            return _visible([_read(pynvml, index, driver) for index in range(count)])
+            return _visible([_read(index, driver) for index in range(count)])
     except pynvml.NVMLError as fault:
-        absent = (
-            pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
-            pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
-            pynvml.NVML_ERROR_NO_PERMISSION,
-        )
-        if fault.value in absent[:2]:
+        absent = {pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED}
+        if fault.value in absent:
             return []
         raise NvmlFault(str(fault)) from fault
 
@@ -101,7 +96,7 @@ def _visible(gpus: list[Gpu]) -> list[Gpu]:
     return seen
 
 
-def _read(nvml: object, index: int, driver: str) -> Gpu:
+def _read(index: int, driver: str) -> Gpu:
     import pynvml
 
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
@@ -109,7 +104,7 @@ def _read(nvml: object, index: int, driver: str) -> Gpu:
 
     def ask(function: str, *args: object) -> int | None:
         try:
-            return int(getattr(nvml, function)(handle, *args))
+            return int(getattr(pynvml, function)(handle, *args))
         except pynvml.NVMLError:
             return None
 
@@ -139,15 +134,17 @@ def _read(nvml: object, index: int, driver: str) -> Gpu:
             pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
             pynvml.NVML_VOLATILE_ECC,
         ),
-        mig=_is_split(pynvml, handle),
+        mig=_is_split(handle),
     )
 
 
-def _is_split(nvml: Any, handle: object) -> bool:  # noqa: ANN401 -- an untyped module
+def _is_split(handle: object) -> bool:
     """Whether MIG is on; NVML raises "not supported" for a GPU without MIG."""
+    import pynvml
+
     try:
-        return int(nvml.nvmlDeviceGetMigMode(handle)[0]) == 1
-    except nvml.NVMLError:
+        return int(pynvml.nvmlDeviceGetMigMode(handle)[0]) == 1
+    except pynvml.NVMLError:
         return False
 
 

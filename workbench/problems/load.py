@@ -174,6 +174,8 @@ def _bound(body: Sequence[ast.stmt]) -> set[str]:
             case ast.If() | ast.Try() | ast.With():
                 for field in ("body", "orelse", "finalbody"):
                     names |= _bound(getattr(statement, field, []))
+                for handler in getattr(statement, "handlers", []):
+                    names |= _bound(handler.body)
             case _:
                 pass
     return names
@@ -182,6 +184,7 @@ def _bound(body: Sequence[ast.stmt]) -> set[str]:
 def _check_no_arguments(function: ast.FunctionDef, where: str) -> None:
     arguments = function.args
     needed = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    needed += arguments.kw_defaults.count(None)
     if function.name in _NEEDED and needed > 0:
         raise WorkbenchError(
             f"`{function.name}` needs {needed} argument{'s' if needed > 1 else ''}",

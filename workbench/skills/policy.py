@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from workbench.kernels.records import Fact
-from workbench.measure.bottleneck import Bottleneck, BottleneckClass, Headroom, classify
+from workbench.measure.bottleneck import Bottleneck, BottleneckClass, Headroom
+from workbench.measure.bottleneck_rules import classify
 from workbench.skills.conditions import Answer, Condition, check, evaluate
 from workbench.skills.policy_table import Case, PolicyTable, Veto
 from workbench.skills.records import Check, PolicyRecord, Truth

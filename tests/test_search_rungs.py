@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from workbench.measure.records import Kind
-from workbench.search.duplicates import same_as
 from workbench.search.prices import learned
 from workbench.search.rungs import Action, Ladder, RungResult
 
@@ -19,7 +18,7 @@ NAMES = [rung.name for rung in LADDER.rungs]
 def measured(rung: str, ratio: float, low: float, high: float, **more: object) -> RungResult:
     """A passed result with an interval."""
     return RungResult(
-        sha256="c", rung=rung, passed=True, kind=Kind.MEASURED, ratio=ratio, low=low, high=high,
+        rung=rung, passed=True, kind=Kind.MEASURED, ratio=ratio, low=low, high=high,
         **more,
     )  # fmt: skip
 
@@ -32,9 +31,6 @@ def results(draw: st.DrawFn, *, passed: bool | None = None) -> RungResult:
     ratio = draw(st.floats(0.01, 50)) if timed else None
     ends = timed and kind is Kind.MEASURED and draw(st.booleans())
     return RungResult(
-        sha256=draw(st.sampled_from("abcd")),
-        cubin=draw(st.sampled_from(["", "x", "y"])),
-        number=draw(st.none() | st.integers(0, 20)),
         rung=draw(st.sampled_from(NAMES)),
         passed=draw(st.booleans()) if passed is None else passed,
         unproven=draw(st.booleans()),
@@ -77,7 +73,7 @@ def test_a_gain_over_another_kernel_is_none_over_the_incumbent() -> None:
 
 
 def test_what_the_machine_could_not_judge_is_held_and_not_given_up() -> None:
-    unknown = RungResult(sha256="c", rung="bench", passed=False, unproven=True)
+    unknown = RungResult(rung="bench", passed=False, unproven=True)
     assert LADDER.standing([unknown]).action is Action.HOLD
     assert LADDER.standing([structs.replace(unknown, unproven=False)]).action is Action.PRUNE
 
@@ -123,29 +119,6 @@ def test_whose_interval_lies_above_the_incumbents_is_never_pruned(
     assert standing.action is not Action.PRUNE
 
 
-@given(st.lists(results(), max_size=8), results())
-def test_the_order_of_duplicates_changes_nothing(
-    history: list[RungResult], one: RungResult
-) -> None:
-    """The earliest transition is named, however the history is read."""
-    found = [same_as(one, order) for order in (history, history[::-1])]
-    named = [None if twin is None else (twin.number, twin.sha256) for twin in found]
-    assert named[0] == named[1]
-
-
-def test_the_same_machine_code_is_named_after_the_first_that_had_it() -> None:
-    """Another text of the same work is not evaluated again."""
-    first = RungResult(sha256="a", cubin="k", number=7, rung="bench", passed=True)
-    later = RungResult(sha256="b", cubin="k", number=9, rung="bench", passed=True)
-    new = RungResult(sha256="c", cubin="k", number=12, rung="static", passed=True)
-    assert same_as(new, [later, first, new]) is first
-    assert same_as(RungResult(sha256="a", rung="static", passed=True), [first]) is first
-    assert same_as(new, [new]) is None
-    # Work that is not known is nobody's work.
-    unknown = [RungResult(sha256=text, rung="static", passed=True) for text in "de"]
-    assert same_as(unknown[0], [unknown[1], first]) is None
-
-
 @pytest.mark.parametrize(
     ("ratio", "trusted", "action"),
     [(0.4, True, Action.PRUNE), (0.9, True, Action.PROMOTE), (0.4, False, Action.PROMOTE)],
@@ -154,15 +127,15 @@ def test_a_modeled_loss_prunes_only_where_the_model_is_trusted_and_beyond_its_do
     ratio: float, trusted: bool, action: Action
 ) -> None:
     """Elsewhere the next rung has to tell."""
-    modeled = RungResult(sha256="c", rung="static", passed=True, ratio=ratio)
+    modeled = RungResult(rung="static", passed=True, ratio=ratio)
     assert LADDER.standing([modeled], trusted=trusted).action is action
 
 
 def test_without_a_gpu_a_modeled_loss_is_held_where_the_model_is_not_trusted() -> None:
     """The top rung there measures nothing: a gain is kept as modeled, a loss refuses nobody."""
     ladder = Ladder.load().without_gpu()
-    slow = RungResult(sha256="c", rung="smoke", passed=True, ratio=0.9)
-    fast = RungResult(sha256="c", rung="smoke", passed=True, ratio=1.2)
+    slow = RungResult(rung="smoke", passed=True, ratio=0.9)
+    fast = RungResult(rung="smoke", passed=True, ratio=1.2)
     assert ladder.standing([slow], trusted=False).action is Action.HOLD
     assert ladder.standing([slow], trusted=True).action is Action.PRUNE
     kept = ladder.standing([fast], trusted=False)
@@ -182,7 +155,7 @@ def test_a_gain_that_the_pairs_prove_climbs_though_a_short_kernels_interval_is_w
 def test_kinds_are_never_mixed_in_one_ratio() -> None:
     """A measured incumbent says nothing of a modeled candidate."""
     incumbent = measured("bench", 1.5, 1.4, 1.6)
-    modeled = RungResult(sha256="c", rung="static", passed=True, ratio=0.1)
+    modeled = RungResult(rung="static", passed=True, ratio=0.1)
     assert LADDER.standing([modeled], incumbent=incumbent, trusted=True).action is Action.PROMOTE
 
 

@@ -73,9 +73,6 @@ class Desk:
             self._wait(took, side_by_side=side_by_side)
         wrong = refused is not None and refused.rung == RUNGS[0]
         return RungResult(
-            sha256=one.name,
-            cubin=one.work,
-            technique=one.technique,
             rung=RUNGS[0],
             passed=not wrong,
             ratio=self.modeled(one, against, RUNGS[0]),
@@ -181,9 +178,6 @@ class Desk:
                     self._pay(*self._counters())
                     self._beside_seed(one, against)
         return RungResult(
-            sha256=one.name,
-            cubin=one.work,
-            technique=one.technique,
             rung=RUNGS[_BENCH],
             passed=refused is None,
             kind=Kind.MEASURED,
@@ -255,9 +249,6 @@ class Desk:
         summary = self.paired(one, against, rule) if timed else None
         modeled = self.modeled(one, against, rung)
         return RungResult(
-            sha256=one.name,
-            cubin=one.work,
-            technique=one.technique,
             rung=rung,
             passed=refused is None,
             kind=Kind.MODELED if summary is None else Kind.MEASURED,

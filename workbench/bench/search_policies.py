@@ -16,8 +16,7 @@ from workbench.measure.pairs import Answer, PairRule, answer
 from workbench.measure.records import Kind
 from workbench.search.beam import Waiting, beam
 from workbench.search.chain import combined_gain
-from workbench.search.duplicates import same_as
-from workbench.search.paying import BENCH, SMOKE, worth
+from workbench.search.paying import SMOKE, worth
 from workbench.search.rungs import Action, Ladder, RungResult, Standing
 
 Policy = Callable[[Desk, Sequence[Candidate]], Candidate]
@@ -104,19 +103,17 @@ def _fixed(desk: Desk, one: Candidate, base: Candidate, rung: str, pairs: int) -
 class Climbing:
     """Our ladder: candidates wait at the bottom, and the best of them climbs on its own."""
 
-    def __init__(self, ladder: Ladder, *, ahead: int | None = None, all_rungs: bool = True) -> None:
-        """`ahead` wait at once, as many as the ladder says when None; 1: they climb as they come.
-        Without `all_rungs` smoke is asked where it pays, as a run does it."""
+    def __init__(self, ladder: Ladder, *, ahead: int | None = None) -> None:
+        """`ahead` wait at once, as many as the ladder says when None; 1: they climb as they come."""
         self._ladder = ladder
         self._ahead = ahead
-        self._all = all_rungs
 
     def __call__(self, desk: Desk, order: Sequence[Candidate]) -> Candidate:
         """Every candidate once, until none waits."""
         measured = desk.stream.kind is Kind.MEASURED
         ladder = self._ladder if measured else self._ladder.without_gpu()
         ahead = self._ahead or int(ladder.file.search.ahead.value)
-        walk = Walk(ladder, desk, every=self._all or not measured)
+        walk = Walk(ladder, desk)
         coming = list(order)
         waiting: list[tuple[Candidate, RungResult]] = []
         while coming or waiting:
@@ -157,10 +154,12 @@ def a_run(ladder: Ladder) -> Policy:
     pays; the kernel that it ends with is looked at at the top rung."""
 
     def policy(desk: Desk, order: Sequence[Candidate]) -> Candidate:
-        walk = Walk(ladder, desk, every=False)
+        walk = Walk(ladder, desk)
         for one in order:
             bottom = walk.bottom(one)
-            if bottom is not None and walk.standing(one, [bottom]).action is Action.PROMOTE:
+            if bottom is None or walk.standing(one, [bottom]).action is not Action.PROMOTE:
+                continue
+            if not walk.slow_at_smoke(one):
                 walk.gate(one)
         desk.last_look(walk.incumbent)
         return walk.incumbent
@@ -177,7 +176,7 @@ class Beaming:
 
     def __call__(self, desk: Desk, order: Sequence[Candidate]) -> Candidate:
         """Every candidate is looked at once; those put aside come back at the end."""
-        walk = Walk(self._ladder, desk, every=True)
+        walk = Walk(self._ladder, desk)
         coming = list(order)
         beam_: list[_Aside] = []
         held: list[_Aside] = []
@@ -244,22 +243,21 @@ class _Aside(NamedTuple):
 class Walk:
     """Candidates of one replay on their way up, against the incumbent of the moment."""
 
-    def __init__(self, ladder: Ladder, desk: Desk, *, every: bool) -> None:
-        """`every` rung is asked, or smoke only where it pays."""
+    def __init__(self, ladder: Ladder, desk: Desk) -> None:
         self.ladder = ladder
         self.incumbent = desk.stream.base
         self.gains: list[RungResult] = []
         """What each accepted candidate gained, in order."""
         self._desk = desk
-        self._every = every
-        self._seen: list[RungResult] = []
+        self._seen: set[str] = set()
         self._costs: list[RungResult] = []
 
     def bottom(self, one: Candidate, *, side_by_side: bool = False) -> RungResult | None:
         """The lowest rung; None for the same work as an earlier candidate's."""
         result = self._desk.bottom(one, self.incumbent, side_by_side=side_by_side)
-        known = same_as(result, self._seen) is not None
-        self._seen.append(result)
+        known = one.work in self._seen
+        if one.work:
+            self._seen.add(one.work)
         return None if known else result
 
     def standing(self, one: Candidate, results: Sequence[RungResult]) -> Standing:
@@ -277,26 +275,24 @@ class Walk:
         self._costs.append(found)
         return found
 
-    def climb(self, one: Candidate, *results: RungResult) -> bool:
-        """Whether a candidate comes out at the top; then it is the incumbent."""
-        reached = list(results)
-        while True:
-            standing = self.standing(one, reached)
-            if standing.action is not Action.PROMOTE:
-                return False
+    def climb(self, one: Candidate, bottom: RungResult) -> None:
+        """Ask rung after rung; who comes out at the top is the incumbent."""
+        reached = [bottom]
+        while (standing := self.standing(one, reached)).action is Action.PROMOTE:
             if not standing.rung:
                 self._keep(one, reached[-1])
-                return True
-            if standing.rung not in self._desk.stream.rungs:
-                return False
-            reached.append(self.result(one, self._asked(standing.rung)))
+                return
+            reached.append(self.result(one, standing.rung))
+
+    def slow_at_smoke(self, one: Candidate) -> bool:
+        """Whether smoke is asked, where it pays, and gives the candidate up."""
+        if not worth(self._costs, self.ladder.file).pays:
+            return False
+        few = self.result(one, SMOKE)
+        return self.ladder.standing([few]).action is Action.PRUNE
 
     def gate(self, one: Candidate) -> bool:
         """Whether the whole gate keeps a candidate; then it is the incumbent."""
-        if not self._every and worth(self._costs, self.ladder.file).pays:
-            few = self.result(one, SMOKE)
-            if self.ladder.standing([few]).action is Action.PRUNE:
-                return False
         found = self._desk.gated(one, self.incumbent)
         self._costs.append(found)
         if found.gain:
@@ -307,9 +303,3 @@ class Walk:
         self.incumbent = one
         self.gains.append(found)
         self._desk.kept()
-
-    def _asked(self, rung: str) -> str:
-        """The rung, or the one above it where it is smoke and does not pay."""
-        if rung != SMOKE or self._every or worth(self._costs, self.ladder.file).pays:
-            return rung
-        return BENCH

@@ -60,12 +60,10 @@ class Climb:
         speed = found.speed
         self._results.append(
             RungResult(
-                sha256=found.report.kernel_sha256,
                 rung=rung,
                 passed=_nothing_against(found.report),
                 unproven=found.undecided
                 or any(s.outcome is Outcome.UNPROVEN for s in found.report.stages),
-                cubin=found.report.work,
                 kind=Kind.MODELED if speed is None else speed.kind,
                 ratio=None if speed is None else speed.ratio,
                 low=None if speed is None else speed.low,

@@ -80,12 +80,11 @@ def _result(transition: Transition) -> RungResult | None:
     visit = _last(transition)
     if visit is None or visit.speed is None:
         return None
-    return _of(visit.rung, visit.speed, transition.gate.kernel_sha256)
+    return _of(visit.rung, visit.speed)
 
 
-def _of(rung: str, speed: Speed, sha256: str) -> RungResult:
+def _of(rung: str, speed: Speed) -> RungResult:
     return RungResult(
-        sha256=sha256,
         rung=rung,
         passed=True,
         kind=speed.kind,
@@ -105,5 +104,5 @@ def _since(one: Transition, like: RungResult, history: History) -> list[RungResu
     if one.parent is None or one.parent not in line:
         return None
     speeds = [history.get(n).gate.speed for n in line[line.index(one.parent) + 1 :]]
-    known = [_of(like.rung, speed, "") for speed in speeds if speed is not None]
+    known = [_of(like.rung, speed) for speed in speeds if speed is not None]
     return known if len(known) == len(speeds) else None

@@ -18,8 +18,6 @@ class Waiting(Struct, frozen=True, kw_only=True):
     """How it differs from the incumbent: a card's category, method or level."""
     place: int = 0
     """Position in the order of proposals; of two with equal scores the earlier goes first."""
-    line: int | None = None
-    """Number of the kernel that it was made from; None when all are made from the incumbent."""
 
 
 def beam(waiting: Iterable[Waiting], spec: SearchSpec) -> tuple[Waiting, ...]:
@@ -39,5 +37,5 @@ def beam(waiting: Iterable[Waiting], spec: SearchSpec) -> tuple[Waiting, ...]:
     return tuple([*first, *spare][:width])
 
 
-def _rank(one: Waiting) -> tuple[float, int, str, int, str]:
-    return -one.score, one.place, one.technique, one.line or 0, one.sha256
+def _rank(one: Waiting) -> tuple[float, int, str, str]:
+    return -one.score, one.place, one.technique, one.sha256

@@ -19,7 +19,6 @@ def combined_gain(gains: Sequence[RungResult], like: RungResult) -> RungResult |
     lows = [r if one.low is None else one.low for one, r in zip(gains, ratios, strict=True)]
     highs = [r if one.high is None else one.high for one, r in zip(gains, ratios, strict=True)]
     return RungResult(
-        sha256="",
         rung=like.rung,
         passed=True,
         kind=like.kind,

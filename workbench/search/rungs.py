@@ -33,8 +33,6 @@ class RungResult(Struct, frozen=True, kw_only=True):
     or any kernel that the incumbent's own result also refers to.
     """
 
-    sha256: str
-    """`normalized_sha256` of its source."""
     rung: str
     """`static`, `smoke`, `bench` or `profile`."""
     passed: bool
@@ -42,12 +40,6 @@ class RungResult(Struct, frozen=True, kw_only=True):
     a time never makes it false."""
     unproven: bool = False
     """The machine kept it from being judged: not the candidate's failure."""
-    cubin: str = ""
-    """`GateReport.work`, the digest of its work on a GPU; empty when that is not known."""
-    number: int | None = None
-    """Number of its transition, if it has one: `same kernel as v7`."""
-    technique: str = ""
-    """The card category of its last step; empty for a seed."""
     kind: Kind = Kind.MODELED
     ratio: float | None = None
     """None where nothing was timed."""

@@ -192,3 +192,5 @@ def test_an_autotuner_takes_the_place_of_stated_options_and_gives_it_back():
     assert "num_warps=8, num_stages=2)" in picked
     assert "there is no configuration 9" in says(tuned, "pick-config", config=9)
     assert "autotuned already" in says(CONFIGS, "autotune")
+    clustered = edited(SEEDS["gemm"], "num-ctas", value=4)
+    assert "states `num_ctas`" in says(clustered, "autotune")

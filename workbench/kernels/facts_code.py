@@ -8,7 +8,7 @@ from workbench.kernels.edits.dimensions import plain_dimensions
 from workbench.kernels.edits.hoist import invariant_loads
 from workbench.kernels.edits.order import tile_order
 from workbench.kernels.source import Source
-from workbench.kernels.source_kernel import Access, JitKernel
+from workbench.kernels.source_kernel import Access, JitKernel, Loop
 
 Row = tuple[str, bool | int | float | str | tuple[str, ...] | None, str]
 """Name, value, evidence."""
@@ -19,9 +19,10 @@ def code_facts(source: Source, kernel: JitKernel) -> Iterator[Row]:
     yield "code.kernel_count", len(source.launched), ", ".join(source.launched)
     launches = source.launches_of(kernel.name)
     yield "code.launch_count", len(launches), _lines(s.line for s in launches)
-    yield from _loops(kernel)
-    yield from _accesses(kernel)
-    yield from _arithmetic(source, kernel)
+    family = _with_helpers(source, kernel)
+    yield from _loops(kernel, family)
+    yield from _accesses(family)
+    yield from _arithmetic(kernel, family)
     yield "code.tile_order", tile_order(kernel), ""
     yield "code.is_persistent", _persistent(kernel), ""
     yield "code.is_autotuned", source.autotuned(kernel), ""
@@ -29,7 +30,9 @@ def code_facts(source: Source, kernel: JitKernel) -> Iterator[Row]:
     blocks = tunable(source, kernel)
     yield "code.tunable_blocks", len(blocks), ", ".join(blocks)
     held = invariant_loads(kernel)
-    yield "code.invariant_loads", len(held), _lines(a.line for a in held)
+    elsewhere = any(k.loads for k in family[1:])
+    count = None if elsewhere else len(held)
+    yield "code.invariant_loads", count, _lines(a.line for a in held)
     passed = plain_dimensions(kernel)
     yield "code.passed_dims", len(passed), ", ".join(passed)
 
@@ -40,39 +43,46 @@ def _lines(lines: Iterator[int]) -> str:
     return f"{word} {', '.join(map(str, numbers))}" if numbers else ""
 
 
-def _loops(kernel: JitKernel) -> Iterator[Row]:
-    loops = kernel.loops
+def _loops(kernel: JitKernel, family: list[JitKernel]) -> Iterator[Row]:
+    """Loops of helpers count; where helpers load, what loops read is not told by the text."""
+    loops = [loop for k in family for loop in k.loops]
     yield "code.loop_count", len(loops), _lines(loop.line for loop in loops)
-    yield "code.loop_depth", max((loop.depth + 1 for loop in loops), default=0), ""
+    depth = max((loop.depth + 1 for loop in kernel.loops), default=0)
+    yield "code.loop_depth", None if len(loops) > len(kernel.loops) else depth, ""
     readers: dict[str, set[int]] = {}
     for access in kernel.loads:
         if access.loops and access.base:
             readers.setdefault(access.base, set()).add(access.loops[0].line)
     most = max(readers.values(), key=len, default=set())
-    yield "code.passes_over_input", len(most), _lines(iter(most))
-    yield "code.rereads_input", len(most) > 1, _lines(iter(most)) if len(most) > 1 else ""
+    elsewhere = any(k.loads for k in family[1:])
+    yield "code.passes_over_input", None if elsewhere else len(most), _lines(iter(most))
+    again = len(most) > 1
+    yield "code.rereads_input", again or (None if elsewhere else False), _lines(iter(most)) * again
 
 
-def _accesses(kernel: JitKernel) -> Iterator[Row]:
+def _accesses(family: list[JitKernel]) -> Iterator[Row]:
+    every = [a for k in family for a in k.accesses]
     by_kind: dict[str, list[Access]] = {"load": [], "store": [], "atomic": []}
-    for access in kernel.accesses:
+    for access in every:
         by_kind[access.kind].append(access)
     for kind, found in by_kind.items():
         yield f"code.{kind}_count", len(found), _lines(a.line for a in found)
-    masked = [a for a in kernel.accesses if a.mask is not None]
+    masked = [a for a in every if a.mask is not None]
     yield "code.has_mask", bool(masked), _lines(a.line for a in masked)
     inside = [a for a in masked if a.kind == "load" and a.loops]
-    yield "code.mask_in_loop", bool(inside), _lines(a.line for a in inside)
-    descriptors = kernel.calls("make_tensor_descriptor", "make_block_ptr")
-    methods = [a for a in kernel.accesses if kernel.by_descriptor(a)]
-    yield "code.uses_descriptors", bool(descriptors or methods), ""
-    stated = [
-        a for a in kernel.accesses if a.option("eviction_policy") or a.option("cache_modifier")
-    ]
+    maybe = any(a.kind == "load" and a not in inside for k in family[1:] for a in k.accesses)
+    told = bool(inside) or (None if maybe and len(masked) > len(inside) else False)
+    yield "code.mask_in_loop", told, _lines(a.line for a in inside)
+    described = any(
+        k.calls("make_tensor_descriptor", "make_block_ptr") or any(map(k.by_descriptor, k.accesses))
+        for k in family
+    )
+    yield "code.uses_descriptors", described, ""
+    stated = [a for a in every if a.option("eviction_policy") or a.option("cache_modifier")]
     yield "code.has_eviction_policy", bool(stated), _lines(a.line for a in stated)
-    wrapped = [a for a in kernel.accesses if _has_modulo(kernel, a.pointer)]
+    wrapped = [a for k in family for a in k.accesses if _has_modulo(k, a.pointer)]
     yield "code.has_modulo_offsets", bool(wrapped), _lines(a.line for a in wrapped)
-    wide = [n for n in ast.walk(kernel.node) if kernel.names.dotted(n) == "tl.int64"]
+    wide = [n for k in family for n in ast.walk(k.node) if k.names.dotted(n) == "tl.int64"]
     yield "code.has_wide_offsets", bool(wide), ""
 
 
@@ -90,15 +100,15 @@ def _has_modulo(kernel: JitKernel, pointer: ast.expr) -> bool:
     )
 
 
-def _arithmetic(source: Source, kernel: JitKernel) -> Iterator[Row]:
-    family = _with_helpers(source, kernel)
+def _arithmetic(kernel: JitKernel, family: list[JitKernel]) -> Iterator[Row]:
     dots = [d for k in family for d in k.dots]
     yield "code.dot_count", len(dots), _lines(d.lineno for d in dots)
     yield "code.dot_precision", _precision(dots), ""
     reductions = [r for k in family for r in k.reductions]
     yield "code.reduction_count", len(reductions), _lines(r.lineno for r in reductions)
-    looped = [r for r in kernel.reductions if kernel.loops_of(r)]
-    yield "code.reduction_in_loop", bool(looped), _lines(r.lineno for r in looped)
+    looped = [r for k in family for r in k.reductions if k.loops_of(r)]
+    told = bool(looped) or (None if any(k.reductions for k in family[1:]) else False)
+    yield "code.reduction_in_loop", told, _lines(r.lineno for r in looped)
     yield "code.scan_count", sum(len(k.scans) for k in family), ""
     special = [c for k in family for c in k.transcendentals]
     yield "code.special_count", len(special), _lines(c.lineno for c in special)
@@ -119,7 +129,7 @@ def _arithmetic(source: Source, kernel: JitKernel) -> Iterator[Row]:
 
 
 def _with_helpers(source: Source, kernel: JitKernel) -> list[JitKernel]:
-    """The kernel and the jit functions that it calls, directly or not."""
+    """The kernel, first, and the jit functions that it calls, directly or not."""
     found: dict[str, JitKernel] = {}
     ahead = [kernel]
     while ahead:
@@ -153,9 +163,40 @@ def _precision_of(dot: ast.Call) -> str:
 
 
 def _persistent(kernel: JitKernel) -> bool:
+    """Whether a loop goes on by the grid's width from the program's own number.
+
+    Its step names the grid, or is a number that the launch gives while every round stores a tile.
+    """
     return any(
-        kernel.names.op(node) == "num_programs"
+        any(_walks_the_grid(kernel, part) for part in _advances(loop))
+        or (_from_own_number(kernel, loop) and any(loop in a.loops for a in kernel.stores))
         for loop in kernel.loops
-        if loop.step is not None
-        for node in ast.walk(loop.step)
     )
+
+
+def _advances(loop: Loop) -> Iterator[ast.expr]:
+    """What a round adds: the step of a range, or what a `while` adds to a name."""
+    if loop.step is not None:
+        yield loop.step
+    if loop.kind == "while":
+        for node in ast.walk(loop.node):
+            match node:
+                case ast.AugAssign(op=ast.Add(), value=added):
+                    yield added
+                case ast.Assign(value=ast.BinOp(op=ast.Add()) as added):
+                    yield added
+                case _:
+                    pass
+
+
+def _walks_the_grid(kernel: JitKernel, step: ast.expr) -> bool:
+    parts = [n for n in ast.walk(step) if isinstance(n, ast.expr)]
+    behind = [b for part in parts if (b := kernel.flow.resolve(part)) is not None]
+    return any(kernel.names.op(n) == "num_programs" for one in behind for n in ast.walk(one))
+
+
+def _from_own_number(kernel: JitKernel, loop: Loop) -> bool:
+    """Whether a range starts at the program's number and steps by a parameter."""
+    start, step = kernel.flow.resolve(loop.start), loop.step
+    named = isinstance(step, ast.Name) and step.id in kernel.flow.parameters
+    return named and kernel.names.op(start) == "program_id"

@@ -105,8 +105,14 @@ class Source:
         )
 
     def kernel(self, name: str) -> JitKernel | None:
-        """The GPU function of that name; None when there is none."""
-        return next((k for k in self.kernels if k.name == name), None)
+        """The GPU function of that name; None when there is none, or which one counts is not told.
+
+        Of several the last one counts, as in Python, if all are statements of the module.
+        """
+        found = [k for k in self.kernels if k.name == name]
+        if len(found) > 1 and any(k.node not in self.tree.body for k in found):
+            return None
+        return max(found, key=lambda k: k.line, default=None)
 
     def _decorator(self, node: ast.FunctionDef, dotted: str) -> ast.expr | None:
         for decorator in node.decorator_list:

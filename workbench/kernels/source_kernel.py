@@ -258,18 +258,35 @@ class JitKernel:
 
     @property
     def reductions(self) -> tuple[ast.Call, ...]:
-        """`tl.sum`, `tl.max`, ... as functions of one tensor."""
-        return self.calls(*_REDUCTIONS)
+        """`tl.sum`, `tl.max`, ..., also as methods of a tensor."""
+        return self._either(_REDUCTIONS)
 
     @property
     def scans(self) -> tuple[ast.Call, ...]:
         """Scans and sorts."""
-        return self.calls(*_SCANS)
+        return self._either(_SCANS)
 
     @property
     def transcendentals(self) -> tuple[ast.Call, ...]:
         """Calls that run on the special-function unit."""
-        return self.calls(*_TRANSCENDENTAL)
+        return self._either(_TRANSCENDENTAL)
+
+    def _either(self, ops: frozenset[str]) -> tuple[ast.Call, ...]:
+        """Calls of operations, by name or as a method of what the kernel computed."""
+        return tuple(c for c in self._calls if self.names.op(c) in ops or self._by_method(c) in ops)
+
+    def _by_method(self, call: ast.Call) -> str:
+        """The method that a call names; empty for a function, of a module too."""
+        computed = {*self.flow.definitions, *self.flow.parameters}
+        match call.func:
+            case ast.Attribute(value=ast.Name(id=holder), attr=method) if holder in computed:
+                return method
+            case ast.Attribute(value=ast.Name() | ast.Attribute()):
+                return ""
+            case ast.Attribute(attr=method):
+                return method
+            case _:
+                return ""
 
     @cached_property
     def blocks(self) -> tuple[str, ...]:

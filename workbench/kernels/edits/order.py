@@ -143,9 +143,23 @@ def _is_grouped(kernel: JitKernel) -> bool:
                 product = isinstance(behind, ast.BinOp) and isinstance(behind.op, ast.Mult)
                 if product and names_in(behind) & set(kernel.constexprs):
                     return True
+                if _times_tiles(kernel, behind):
+                    return True
             case _:
                 pass
     return False
+
+
+def _times_tiles(kernel: JitKernel, node: ast.expr | None) -> bool:
+    """Whether it is a written number of times a count of tiles."""
+    match node:
+        case ast.BinOp(left=ast.Constant(), op=ast.Mult(), right=count):
+            pass
+        case ast.BinOp(left=count, op=ast.Mult(), right=ast.Constant()):
+            pass
+        case _:
+            return False
+    return kernel.names.op(kernel.flow.resolve(count)) == "cdiv"
 
 
 def _reaches_id(kernel: JitKernel, node: ast.expr, calls: list[ast.Call]) -> bool:

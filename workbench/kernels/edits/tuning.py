@@ -29,6 +29,8 @@ def _find_add(source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
         given = option_sites(source, kernel, option)
         if given.computed:
             raise EditRefused(f"`{option}` is computed, not written out")
+    if any(launch.keyword("num_ctas") for launch in source.launches_of(kernel.name)):
+        raise EditRefused("a launch states `num_ctas`, and so would every configuration")
     return (Anchor(lines=(kernel.line,), says="warps and stages that launches state"),)
 
 

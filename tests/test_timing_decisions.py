@@ -5,7 +5,7 @@ import re
 import time
 
 import pytest
-from timing_parts import FIRST, OLD, Match, Watched, codes, noisy
+from timing_parts import FIRST, OLD, Match, Times, Watched, codes, noisy
 
 from workbench.gate.records import Blame, Finding, Outcome
 from workbench.gate.timing.sides import CANDIDATE, PARENT, REFERENCE
@@ -39,6 +39,39 @@ def test_a_gain_is_confirmed_in_new_workers_with_the_order_and_the_contents_chan
     assert first.seed != second.seed
     assert first.candidates == second.candidates
     assert [s.run for s in profiled.samples] == ["first", "second"]
+
+
+class Looked(Watched):
+    """Notes when a clock is read: before and after each round, and around the run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.between: list[list[tuple[int, str]]] = [[]]
+        """Turns, as run and side, between two readings."""
+
+    def state(self) -> GpuState:
+        self.between.append([])
+        return super().state()
+
+    def times(self, name: str, us: Times) -> Times:
+        def told(run: int, turn: int) -> float:
+            self.between[-1].append((run, name))
+            return us(run, turn)
+
+        return told
+
+
+def test_the_second_run_begins_with_the_side_that_the_first_one_ended_with():
+    watch = Looked()
+    new, old = noisy(95.0, seed=1), noisy(100.0, seed=2)
+    match = Match(new=watch.times(CANDIDATE, new), old=watch.times(PARENT, old), watch=watch)
+    assert match.judged().report.outcome is Outcome.PASSED
+    begins = []
+    for run in (0, 1):
+        warming_up = max((turns for turns in watch.between if (run, PARENT) in turns), key=len)
+        first = watch.between[watch.between.index(warming_up) + 1]
+        begins.append([name for _, name in first])
+    assert begins == [[PARENT, CANDIDATE], [CANDIDATE, PARENT]]
 
 
 @pytest.mark.parametrize("us", [95.0, 100.0, 300.0])
@@ -230,6 +263,19 @@ def test_a_judge_that_waits_longer_in_most_turns_believes_nothing(of_four):
     profiled = Match(new=noisy(50.0), old=noisy(100.0), candidate=late).judged()
     assert profiled.report.outcome is Outcome.UNPROVEN
     assert codes(profiled)[0] == "profile.clocks-disagree"
+
+
+def test_a_kernel_alone_is_timed_on_until_its_clocks_agree_and_believed_only_then():
+    """Four times as many pairs outvote a burst, and no lasting disturbance."""
+    burst = {"late_of_four": 3, "late_until": 120}
+    profiled = Match(new=noisy(50.0), candidate=burst).judged()
+    assert profiled.report.outcome is Outcome.PASSED
+    assert len(profiled.samples[0].us[CANDIDATE]) == 240
+    quiet = Match(new=noisy(50.0)).judged()
+    assert len(quiet.samples[0].us[CANDIDATE]) == 60
+    lasting = Match(new=noisy(50.0), candidate={"late_of_four": 3}).judged()
+    assert lasting.report.outcome is Outcome.UNPROVEN
+    assert codes(lasting)[0] == "profile.clocks-disagree"
 
 
 def test_less_time_than_the_work_takes_is_refused():

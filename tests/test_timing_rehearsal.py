@@ -9,6 +9,7 @@ from textwrap import dedent
 import pytest
 import torch
 from gate_kit import CANDIDATE, SCALE, SCALE_KERNEL, model, problem
+from wrong_candidates import COUNTING_SCALE
 
 from workbench.gate.candidate import candidate_of
 from workbench.gate.correctness.asking import opening
@@ -25,6 +26,7 @@ from workbench.measure.pairs import PairRule
 
 SEED = bytes(range(16))
 WEIGHT = {"init": "self.weight = nn.Parameter(torch.ones(n))", "arguments": "self, n"}
+SEEN = "\nself.register_buffer('seen', torch.zeros(()))"
 ONCE = "return launch(inputs[0], self.weight, torch.empty_like(inputs[0]))"
 OFTEN = """
 x, = inputs
@@ -68,19 +70,53 @@ def timer():
         )
 
 
-def test_a_stand_in_takes_the_turn_of_a_candidate_that_computes_nothing(timer):
-    task = timer.problem
-    spec = SidesSpec(
+def spec(timer, new, task=None) -> SidesSpec:
+    task = timer.problem if task is None else task
+    return SidesSpec(
         problem=opening(task, task.full, 3, lends=False),
-        candidates=(("candidate", candidate(ONCE).source),),
+        candidates=(("candidate", new.source),),
         with_reference=False,
         target="sm90",
         seed=SEED,
     )
-    with open_sides(spec, timer.workshop) as sides:
+
+
+def test_a_stand_in_takes_the_turn_of_a_candidate_that_computes_nothing(timer):
+    with open_sides(spec(timer, candidate(ONCE)), timer.workshop) as sides:
         sides.fresh(["candidate"])
         turns = [sides.stand_in(bare=bare) for bare in (False, True)]
     assert all(turn is not None and turn.judge_us > turn.reading.wall_us for turn in turns)
+
+
+@pytest.mark.parametrize(
+    ("after", "at_a_glance", "closely"),
+    [
+        ("", "", ""),
+        ("out.mul_(1.001)", "correctness.error-above-bound", "correctness.error-above-bound"),
+        ("inputs[0].add_(1.0)", "", "correctness.input-modified"),
+    ],
+    ids=["right", "wrong", "right, and writes to its input"],
+)
+def test_outputs_are_compared_at_a_glance_and_closely_with_all_else(
+    timer, after, at_a_glance, closely
+):
+    forward = f"{ONCE.replace('return', 'out =')}\n{after}\nreturn out"
+    with open_sides(spec(timer, candidate(forward)), timer.workshop) as sides:
+        (side,) = sides.sides
+        sides.fresh([side.name])
+        side.turn(bare=False)
+        for look, code in ((False, at_a_glance), (True, closely)):
+            assert [one.code for one in side.check(closely=look)][:1] == [code] * bool(code)
+
+
+def test_the_turns_of_an_idle_side_are_like_those_of_one_whose_state_nothing_restores(timer):
+    counting = candidate(ONCE, WEIGHT["init"] + SEEN)
+    for task, new, alike in (
+        (timer.problem, candidate(ONCE), True),
+        (problem(COUNTING_SCALE), counting, False),
+    ):
+        with open_sides(spec(timer, new, task), timer.workshop) as sides:
+            assert sides.sides[0].empty.alike is alike
 
 
 def judged(timer, new, old=None):

@@ -107,6 +107,32 @@ def test_a_refusal_says_where_what_and_what_to_do():
     assert "torch.relu" in finding.says
 
 
+@pytest.mark.parametrize(
+    ("written", "advised"),
+    [
+        ("torch.library.register_kernel('mine::x', 'cpu')", "one function for every device"),
+        ("torch.ops.aten.relu(a)", "torch.ops.mine.scale"),
+        ("__import__('importlib').util.find_spec('triton')", "write the code in the file"),
+        ("os.getenv('TRITON_INTERPRET')", "a variable of your own"),
+        ("torch.cuda.CUDAGraph()", "would replay old inputs"),
+        ("torch.cuda.set_device(0)", "the gate sets device and stream"),
+        ("time.time()", "which only a script runs"),
+        ("a.max(b.item())", "pass the tensor to the kernel"),
+    ],
+)
+def test_a_refusal_of_a_common_spelling_says_what_to_write_instead(written, advised):
+    source = model(f"return run({written})").replace("import math", "import math, os, time")
+    found = check(source).findings
+    assert advised in " ".join(str(finding.evidence["todo"]) for finding in found), found
+
+
+def test_what_inductor_prints_is_told_from_its_first_line_on():
+    source = f"from ctypes import c_int\nimport torch._inductor.utils\n{model('return run(a)')}"
+    first, second = check(source).findings
+    assert (first.code, second.code) == ("policy.inductor-output", "policy.forbidden-import")
+    assert "leave --kernel away" in str(first.evidence["todo"])
+
+
 def test_what_is_there_is_said_before_what_is_missing():
     assert codes(model("return torch.relu(a)")) == ["policy.torch-compute", "policy.no-launch"]
 

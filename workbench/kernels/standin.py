@@ -146,6 +146,19 @@ class _Guard(contextlib.nullcontext[None]):
         super().__init__()
 
 
+@contextlib.contextmanager
+def _marked(*_args: object, **_kwargs: object) -> Iterator[None]:
+    """Replaces `torch.cuda.nvtx.range`, a context and a decorator."""
+    yield
+
+
+_RANGES: dict[str, object] = {
+    "range": _marked,
+    **dict.fromkeys(("mark", "range_pop", "range_push"), lambda *_args, **_kwargs: None),
+}
+"""Replacements for functions of `torch.cuda.nvtx`, which a CPU build of torch lacks."""
+
+
 def _answers(target: Target) -> dict[str, object]:
     """Replacements for functions of torch.cuda, by name."""
     stream = types.SimpleNamespace(
@@ -189,11 +202,13 @@ def standing_in(
     tensors. Everything is restored on exit.
     """
     answers = _answers(target)
-    before = {name: getattr(torch.cuda, name) for name in answers}
+    places = [(torch.cuda, n, a) for n, a in answers.items()]
+    places += [(torch.cuda.nvtx, n, a) for n, a in _RANGES.items()]
+    before = [getattr(place, name) for place, name, _ in places]
     active = triton_driver._active  # noqa: SLF001 -- triton has no public way to look
     triton_driver.set_active(driver or StandInDriver(target))
-    for name, answer in answers.items():
-        setattr(torch.cuda, name, answer)
+    for place, name, answer in places:
+        setattr(place, name, answer)
     try:
         with (
             HostDevice(torch.device(host), source),
@@ -202,6 +217,6 @@ def standing_in(
         ):
             yield
     finally:
-        for name, function in before.items():
-            setattr(torch.cuda, name, function)
+        for (place, name, _), function in zip(places, before, strict=True):
+            setattr(place, name, function)
         triton_driver._active = active  # noqa: SLF001 -- triton has no public name for it

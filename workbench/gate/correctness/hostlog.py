@@ -38,6 +38,8 @@ ALLOWED_OPERATORS = frozenset(
         # metadata, and single values read by the host
         "_local_scalar_dense", "dim", "is_nonzero", "is_pinned", "is_same_size", "item", "numel",
         "record_stream", "size", "storage_offset", "stride", "sym_numel", "sym_size", "sym_stride",
+        # ranges for a profiler
+        "_record_function_enter", "_record_function_enter_new", "_record_function_exit",
     }
 )  # fmt: skip
 """By the operator's name without namespace and overload. Every other operator computes."""

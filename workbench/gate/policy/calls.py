@@ -6,12 +6,11 @@ from workbench.gate.policy.decorators import DECORATED
 from workbench.gate.policy.fields import field_names
 from workbench.gate.policy.library import CALLABLE, KEPT
 from workbench.gate.policy.members import OF_NAMED_TUPLES, PLAIN_MODULES, WHATEVER
+from workbench.gate.policy.registering import CONTEXT, Registering
 from workbench.gate.policy.state import DEFAULTS, Activation, Frame, TooTangledError
-from workbench.gate.policy.stories import Stories
 from workbench.gate.policy.tree import is_generator, survey
 from workbench.gate.policy.values import (
     EMPTY,
-    INPUT,
     NOTHING,
     PLAIN,
     UNKNOWN,
@@ -44,16 +43,15 @@ from workbench.gate.policy.values import (
 )
 
 _DEEPEST_CALL = 24
-_MOST_CONTEXTS = 24
+_MOSTCONTEXTS = 24
 _VIEW_MODULES = frozenset({"torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten"})
 _IMPLIED = ("__hash__", "__len__", "__repr__", "__str__")
 _ASKED = ("__getitem__", "__iter__", "__next__")
 """Methods by which Triton, torch and patterns walk over an object that hides in another."""
 _HANDED = ("__enter__", "__exit__", "__getitem__", "__iter__", "__next__", "keys")
-_CONTEXT: Value = frozenset({Known("torch.autograd.function.FunctionCtx")})
 
 
-class Calls(Stories):
+class Calls(Registering):
     """The layer that calls values."""
 
     def run_body(self, function: Function, frame: Frame) -> None:
@@ -79,7 +77,8 @@ class Calls(Stories):
             case Bound():
                 return self._call_function(atom.function, given.after(atom.owner), node, frame)
             case Partial():
-                return self.call(atom.target, _completed(atom, given), node, frame)
+                target = atom.target | self.fakes_of(atom) if atom.operator else atom.target
+                return self.call(target, _completed(atom, given), node, frame)
             case Launcher():
                 return self.launch(atom, given, node, frame)
             case Method():
@@ -138,7 +137,7 @@ class Calls(Stories):
             case Class():
                 return self._apply_autograd(owner, given, node, frame)
             case Partial():
-                return self._register(atom.name, given, node, frame)
+                return self.register(owner, atom.name, given, node, frame)
             case Kernel() if atom.name == "run":
                 return self.run_kernel(owner, given, node, frame)
             case Kernel():
@@ -218,24 +217,14 @@ class Calls(Stories):
         receiver: Value = frozenset({owner})
         forward = self.read_member(receiver, "forward", node, frame)
         if not self.find_member(owner.node, "setup_context"):
-            return self.call(forward, given.after(_CONTEXT), node, frame)
+            return self.call(forward, given.after(CONTEXT), node, frame)
         result = self.call(forward, given, node, frame)
         setup = self.read_member(receiver, "setup_context", node, frame)
         inputs: Value = frozenset({Tuple(given.positional)})
         if given.rest:
             inputs = self.make_list(self.implied_call(node), given.all())
-        self.call(setup, Arguments((_CONTEXT, inputs, result)), node, frame)
+        self.call(setup, Arguments((CONTEXT, inputs, result)), node, frame)
         return result
-
-    def _register(self, name: str, given: Arguments, node: ast.AST, frame: Frame) -> Value:
-        """What an operator keeps for others: neither fake nor backward runs in a call."""
-        self.accounted |= {a.node for a in given.get(0, "") if isinstance(a, Function)}
-        if name == "register_autograd":
-            setup = dict(given.keywords).get("setup_context", EMPTY) - NOTHING
-            passed = Arguments((_CONTEXT, INPUT | PLAIN, INPUT))
-            self.call(setup, passed, node, Frame(frame.scope, Phase.CALL))
-            return NOTHING
-        return given.get(0, "fake_impl")
 
     # ------------------------------------------------------------------------------ functions
 
@@ -300,7 +289,7 @@ class Calls(Stories):
         key = tuple(sorted_items(bindings))
         if key in known:
             return known[key], bindings
-        if len(known) < _MOST_CONTEXTS:
+        if len(known) < _MOSTCONTEXTS:
             known[key] = Activation(Scope(function.scope, function.node))
             return known[key], bindings
         # Too many contexts: one activation stands for the rest, evaluated again as it grows.

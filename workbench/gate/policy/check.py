@@ -47,6 +47,7 @@ LARGEST_SOURCE = 1 << 20
 DEEPEST_SOURCE = 120
 """Levels of nesting in the syntax tree; ours. Hand-written kernels stay under 30."""
 _MOST_ROUNDS = 40
+_RANKS = {"policy.inductor-output": -1, "policy.no-launch": 1, "policy.unresolved": 1}
 _REMEMBERED = 4
 """Files whose report is cached: a verdict without a session checks before its workers start and
 after."""
@@ -122,9 +123,9 @@ def _findings(source: str, inputs: Sequence[Kind]) -> list[Finding]:
     return [*refused, *machine.notes.values()]
 
 
-def _decisive_first(found: Finding) -> tuple[bool, int]:
-    """What is present comes before what is missing, then in the order of the file."""
-    return found.code in ("policy.no-launch", "policy.unresolved"), found.line or 0
+def _decisive_first(found: Finding) -> tuple[int, int]:
+    """What explains the rest comes first, what is missing last; else the order of the file."""
+    return _RANKS.get(found.code, 0), found.line or 0
 
 
 def _parse(source: str) -> ast.Module:

@@ -3,6 +3,7 @@
 import ast
 
 from workbench.gate.policy.fields import dataclasses_in_order, field_names, ordered_fields
+from workbench.gate.policy.keys import Key, asked_key, literal, possible_keys
 from workbench.gate.policy.members import WHATEVER, Members
 from workbench.gate.policy.refusals import spelled
 from workbench.gate.policy.state import Frame
@@ -30,7 +31,6 @@ from workbench.gate.policy.values import (
     join,
 )
 
-Key = str | int | None
 _STORES = frozenset({"add", "append", "appendleft", "insert"})
 _MERGES = frozenset({"extend", "update", "union"})
 
@@ -250,7 +250,7 @@ class Containers(Members):
         if not isinstance(node.slice, ast.Slice):
             return join(atom.items)
         parts = (node.slice.lower, node.slice.upper, node.slice.step)
-        match [_literal(part) for part in parts]:
+        match [literal(part) for part in parts]:
             case [int() | None as lower, int() | None as upper, int() | None as step] if step != 0:
                 return frozenset({Tuple(atom.items[lower:upper:step])})
         return self.make_list(node, join(atom.items))
@@ -258,7 +258,12 @@ class Containers(Members):
     def _index_items(self, atom: Items, key: Key, node: ast.Subscript) -> Value:
         if isinstance(node.slice, ast.Slice):
             return frozenset({atom})
-        return self._under(atom, key)
+        may_be = None if isinstance(key, str) else possible_keys(node.slice, self.tree)
+        contents = self.contents(atom)
+        if may_be is None or atom.kind not in ("dict", "meta"):
+            return self._under(atom, key)
+        held = join(value for name, value in contents.keyed.items() if may_be(str(name)))
+        return held | contents.elements | (PLAIN if atom.kind == "meta" else EMPTY)
 
     def _under(self, atom: Items, key: Key) -> Value:
         """What a container holds under a key; everything where the key is unknown."""
@@ -315,7 +320,7 @@ class Containers(Members):
             if name == "setdefault":
                 self._store_key(atom, first)
                 self.put(atom, second)
-            asked = self._under(atom, _asked_key(node, arguments)) | NOTHING
+            asked = self._under(atom, asked_key(node, arguments)) | NOTHING
             return second | (asked if name == "get" else self.contents(atom).all())
         if name == "items":
             pair = Tuple((contents.keys | PLAIN, contents.all()))
@@ -378,22 +383,3 @@ class Containers(Members):
                     self.put(atom, self.spread(source, node, frame))
         for key, held in arguments.keywords:
             self.put(atom, held, key)
-
-
-def _asked_key(node: ast.AST, given: Arguments) -> Key:
-    """The key in `d.get("key")`; None where it may come from a partial or a star."""
-    match node:
-        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(key)), *more]):
-            return key if len(given.positional) == 1 + len(more) else None
-    return None
-
-
-def _literal(node: ast.expr | None) -> int | str | None:
-    match node:
-        case None:
-            return None
-        case ast.Constant(value=int(number)):
-            return number
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(number))):
-            return -number
-    return "computed"

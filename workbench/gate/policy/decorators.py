@@ -3,6 +3,7 @@
 import ast
 
 from workbench.gate.policy.comparisons import Comparisons
+from workbench.gate.policy.operators import OPERATORS
 from workbench.gate.policy.tree import names_types, own_arguments
 from workbench.gate.policy.values import (
     EMPTY,
@@ -21,8 +22,6 @@ from workbench.gate.policy.values import (
     Value,
 )
 
-_OPERATORS = ("torch.library.custom_op", "torch.library.triton_op")
-"""Decorators that make an operator of a function, which the dispatcher calls."""
 _WITHOUT_FUNCTION = ("contextlib.nullcontext", "contextlib.suppress")
 """Contexts that decorate nothing: what they are given, they hold."""
 DECORATED = (Function, Bound, Partial, Kernel, Class, Instance, Method, Known, Unknown)
@@ -32,13 +31,16 @@ DECORATED = (Function, Bound, Partial, Kernel, Class, Instance, Method, Known, U
 class Decorators(Comparisons):
     """The layer that decorates."""
 
-    def decorate(self, path: str, arguments: Arguments) -> Value:
-        """A bare decorator returns the function; one with settings waits for it."""
+    def decorate(self, path: str, arguments: Arguments, name: str = "") -> Value:
+        """A bare decorator returns the function; one with settings waits for it.
+
+        `name` is the operator's, where the decorator makes one and its name is known.
+        """
         match arguments.positional:
             case (value,) if value and all(isinstance(a, Function | Kernel | Class) for a in value):
                 given = Arguments(keywords=arguments.keywords, rest=arguments.rest)
                 return self.apply_decorator(Decorator(path, given), value)
-        waiting = Decorator(path, arguments)
+        waiting = Decorator(path, arguments, name)
         if path in _WITHOUT_FUNCTION or self.allowed.names[path].returns == "decorator":
             return frozenset({waiting})
         # The function may also come by its keyword, behind a star, or among settings.
@@ -52,9 +54,11 @@ class Decorators(Comparisons):
         """What a library decorator returns for a function, a kernel or a class."""
         if decorator.path.endswith("lru_cache"):
             return frozenset(with_cache(a) if isinstance(a, Function) else a for a in value)
-        if decorator.path in _OPERATORS and value:
+        if decorator.path in OPERATORS and value:
             self._check_schema(value)
-            return frozenset({Partial(value, (), (), operator=True)})
+            made: Value = frozenset({Partial(value, (), (), operator=True)})
+            self.name_operator(decorator.name, made)
+            return made
         if decorator.path == "functools.wraps":
             self._take_members(decorator.given.all(), value)
         if decorator.path.endswith(".jit"):

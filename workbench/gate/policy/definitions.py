@@ -2,6 +2,7 @@
 
 import ast
 
+from workbench.gate.policy.refusals import code_of_import
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.statements import Statements
 from workbench.gate.policy.tree import own_arguments
@@ -104,7 +105,7 @@ class Definitions(Statements):
         """`from a import b as c`; a star would bind names that nobody can see here."""
         module = node.module or ""
         if node.level or module not in self.allowed.imports:
-            self.refuse("policy.forbidden-import", node, "." * node.level + module)
+            self.refuse(code_of_import(module), node, "." * node.level + module)
         for alias in node.names:
             if alias.name == "*":
                 self.refuse("policy.forbidden-import", node, f"from {module} import *")
@@ -118,6 +119,6 @@ class Definitions(Statements):
 
     def _imported(self, module: str, path: str, node: ast.Import) -> Value:
         if module not in self.allowed.imports:
-            self.refuse("policy.forbidden-import", node, module)
+            self.refuse(code_of_import(module), node, module)
             return UNKNOWN
         return frozenset({Known(path)})

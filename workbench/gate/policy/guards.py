@@ -22,6 +22,7 @@ from workbench.gate.policy.values import (
     FunctionNode,
     Instance,
     Items,
+    Known,
     Nothing,
     Plain,
     Unknown,
@@ -29,6 +30,7 @@ from workbench.gate.policy.values import (
     join,
 )
 
+_STACK = "contextlib.ExitStack"
 _LEAVES = ast.Return | ast.Break | ast.Continue
 
 
@@ -104,6 +106,23 @@ class Guards(Patterns):
         own = [c for c in self.bases if any("builtins." in b for b in self.library_bases(c))]
         return frozenset({Caught(), *(Instance(c) for c in own)})
 
+    def tell(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value | None:
+        """The result of calling `path`; None where the rules define it."""
+        if not path.startswith(_STACK):
+            return super().tell(path, arguments, node, frame)
+        first = arguments.get(0, "callback")
+        match path.removeprefix(_STACK):
+            case ".enter_context":
+                given = arguments.all() - {Known(_STACK)}
+                if any(map(self._may_swallow, given)):
+                    self.refuse("policy.fallback", node)
+                return join(self._enter(atom, node, frame) for atom in given)
+            case ".callback":
+                others = Arguments(arguments.positional[1:], arguments.keywords, arguments.rest)
+                self.call(first, others, node, frame)
+                return first
+        return frozenset({Known(_STACK)})
+
     def with_context(self, node: ast.With, frame: Frame) -> bool:
         """`with`; where it may swallow, the body may end anywhere and execution continue behind."""
         swallows = False
@@ -149,7 +168,7 @@ class Guards(Patterns):
                 self.call(leave, Arguments(ended), node, frame)
                 enter = self.read_member(receiver, "__enter__", node, frame)
                 return self.call(enter, Arguments(), node, frame)
-            case Plain() | Unknown():
+            case Plain() | Unknown() | Known(path="contextlib.ExitStack"):
                 return frozenset({atom})
             case Nothing():
                 return EMPTY

@@ -4,8 +4,9 @@ import ast
 import re
 from functools import cached_property
 
-from workbench.gate.policy.classes import Classes
+from workbench.gate.policy.flags import flags_asked
 from workbench.gate.policy.names import Group
+from workbench.gate.policy.operators import Operators
 from workbench.gate.policy.refusals import code_of_name, spelled
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.tree import survey
@@ -79,7 +80,7 @@ def is_dunder(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-class Members(Classes):
+class Members(Operators):
     """The layer that looks members up and assigns them."""
 
     def call(self, value: Value, arguments: Arguments, node: ast.AST, frame: Frame) -> Value:
@@ -130,6 +131,8 @@ class Members(Classes):
                 return frozenset({Method(atom, name)})
             case Partial(operator=True) if name in ("register_autograd", "register_fake"):
                 return frozenset({Method(atom, name)})
+            case Partial(operator=True) if name == "default":
+                return frozenset({atom})
             case Caught():
                 if name in ("value", "obj"):  # it may be any object
                     return self._no_member(name, node)
@@ -142,13 +145,25 @@ class Members(Classes):
         """Expressions of which nothing but `.get` is read."""
         return frozenset(n.value for n in survey(self.tree).of(ast.Attribute) if n.attr == "get")
 
+    @cached_property
+    def _flags_asked(self) -> frozenset[ast.AST]:
+        """Expressions of which nothing but the presence or the text of flags is read."""
+        return flags_asked(self.tree)
+
     def known(self, path: str, node: ast.AST) -> Value:
         """A library object by its full name, refused unless the allow-list has it."""
         path = path.replace("typing_extensions.", "typing.", 1)
         group = self.allowed.names.get(path)
+        if path == "os.environ" and node in self._flags_asked:
+            return PLAIN
         if path == "os.environ" and node not in self._asked_for_flags:
             self.refuse("policy.forbidden-name", node, path)
             return UNKNOWN
+        if path == "torch.ops" or path.startswith("torch.ops."):
+            own = self.own_operator(path)
+            if not own:
+                self.refuse(code_of_name(path), node, path)
+            return own
         if group is not None and group.returns == "constant":
             return PLAIN
         if group is not None or self.allowed.is_namespace(path) or self.is_language(path):

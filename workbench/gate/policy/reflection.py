@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Callable
 
-from workbench.gate.policy.flags import asked_flag
+from workbench.gate.policy.flags import is_flag
 from workbench.gate.policy.library import Library
 from workbench.gate.policy.members import PLAIN_MODULES
 from workbench.gate.policy.state import Frame
@@ -108,10 +108,25 @@ def _flag(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) 
     """`os.getenv("NAME", default)`: no worker has the variable, but the call may be another's."""
     called = library.evaluate(node.func, frame)
     direct = len(called) == 1 and called <= _ASKS_FLAG
-    if not direct or len(arguments.positional) != len(node.args) or not asked_flag(node):
+    placed = len(arguments.positional) == len(node.args)
+    if not direct or not placed or not any(map(is_flag, node.args[:1])):
         library.refuse("policy.forbidden-name", node)
         return UNKNOWN
     return PLAIN | NOTHING | arguments.get(1, "default")
+
+
+def _import(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
+    """`importlib.import_module("NAME")`: what `import NAME as ...` does."""
+    called = library.evaluate(node.func, frame)
+    match node.args, node.keywords:
+        case [ast.Constant(value=str(name))], []:
+            if called == _IMPORTS and len(arguments.positional) == 1:
+                if name in library.allowed.imports:
+                    return frozenset({Known(name)})
+                library.refuse("policy.forbidden-import", node, name)
+                return UNKNOWN
+    library.refuse("policy.dynamic-code", node)
+    return UNKNOWN
 
 
 def _super(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -153,9 +168,11 @@ def _member_kind(kind: str) -> Story:
     return story
 
 
+_IMPORTS: Value = frozenset({Known("importlib.import_module")})
 _ASKS_FLAG: Value = frozenset({Known("os.environ.get"), Known("os.getenv")})
 OF_OBJECTS: dict[str, Story] = {
     **dict.fromkeys(("os.environ.get", "os.getenv"), _flag),
+    "importlib.import_module": _import,
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
     "builtins.hasattr": _hasattr,

@@ -4,6 +4,7 @@ import ast
 
 from msgspec import Struct
 
+from workbench.gate.policy.advice import advice
 from workbench.gate.records import Finding
 
 
@@ -69,6 +70,12 @@ REFUSALS = {
     ),
     "policy.forbidden-import": Refusal(
         "`{name}` may not be imported", "see `workbench gate --explain-policy` for what may"
+    ),
+    "policy.inductor-output": Refusal(
+        "`{name}` belongs to what TorchInductor prints, whose kernels are texts that it compiles",
+        "leave --kernel away: the workbench lifts Inductor's kernels itself; or write each text "
+        "as a `@triton.jit` function of this file, launch it as `kernel[grid](...)`, and take "
+        "buffers from torch.empty_strided",
     ),
     "policy.forbidden-name": Refusal(
         "`{name}` may not be used", "see `workbench gate --explain-policy` for what may"
@@ -146,6 +153,12 @@ def code_of_name(path: str) -> str:
     return "policy.torch-compute" if first == "torch" and not asks else "policy.forbidden-name"
 
 
+def code_of_import(module: str) -> str:
+    """The code under which a module that may not be imported is refused."""
+    inductor = module.startswith("torch._inductor")
+    return "policy.inductor-output" if inductor else "policy.forbidden-import"
+
+
 def finding(code: str, name: str, line: int | None = None, says: str = "") -> Finding:
     """The finding for one refusal; `says` replaces the table's sentence where it can be sharper."""
     refusal = REFUSALS[code]
@@ -153,7 +166,7 @@ def finding(code: str, name: str, line: int | None = None, says: str = "") -> Fi
         code=code,
         says=says or refusal.says.format(name=name),
         line=line,
-        evidence={"name": name, "todo": refusal.todo},
+        evidence={"name": name, "todo": advice(name) or refusal.todo},
     )
 
 

@@ -65,6 +65,8 @@ class Decorator:
 
     path: str
     given: "Arguments"
+    name: str = ""
+    """Of the operator that it makes, where it makes one and the name is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from session_kit import git, kernel, seeded, stepped, transition, write_object
+from session_kit import PROBLEM, git, kernel, seeded, stepped, transition, write_object
 
 from workbench.engine.moving import read_history
 from workbench.errors import WorkbenchError
@@ -14,7 +14,8 @@ from workbench.session.bundle import export_bundle, import_bundle
 from workbench.session.check import check_session
 from workbench.session.moves import Move
 from workbench.session.objects import commit
-from workbench.session.records import Answer, Decision
+from workbench.session.records import Answer, Cost, Decision
+from workbench.session.spends import Spend
 from workbench.session.store import SessionStore
 
 DAMAGE = {
@@ -197,7 +198,8 @@ def test_a_refused_version_that_is_damaged_hides_no_other(
     left_out = export_bundle(store, tmp_path / "s.bundle")
     assert [says.partition(":")[0] for says in left_out] == ["refs/attempts/0002"]
     again = import_bundle(tmp_path / "s.bundle", tmp_path / "there")
-    assert [v.number for v in again.summaries()] == [0, 1, 3]
+    assert [t.number for t in read_history(again).transitions] == [0, 1, 3]
+    assert again.next_number() == 4
 
 
 def test_a_number_that_somebody_has_taken_is_given_to_no_other(tmp_path: Path) -> None:
@@ -226,6 +228,87 @@ def test_a_move_that_is_lost_is_not_guessed_at(tmp_path: Path) -> None:
     with pytest.raises(WorkbenchError, match=r"refs/moves/0001, a move of main") as told:
         read_history(store)
     assert "git update-ref -d refs/moves/0001" in told.value.todo
+
+
+# What can be saved goes out whole
+
+
+def lived(folder: Path) -> SessionStore:
+    """As `stepped`, with v4 accepted after v1, and v1's successor taken back before that."""
+    store = stepped(folder)
+    store.decide(3, Decision(answer=Answer.ACCEPTED, by="person"), best=True)
+    store.record_spend(Spend(purpose="thrown away", version=3, cost=Cost(wall_seconds=2.0)))
+    store.move_main(Move(kind="undo", before=3, to=1, best=1, undone=(3,), reason="slow"))
+    store.record(transition(4, 1), kernel(4), best=True)
+    return store
+
+
+EARLY = {
+    "refs/attempts/0000": [1, 2, 3, 4],
+    "refs/attempts/0001": [0, 2, 3, 4],
+    "refs/attempts/0001^{tree}": [0, 2, 3, 4],
+    "refs/attempts/0001:kernel.py": [0, 2, 3, 4],
+    "refs/attempts/0003:transition.toml": [0, 1, 2, 4],
+    "refs/attempts/0004": [0, 1, 2, 3],
+}
+
+
+@pytest.mark.parametrize("lost", EARLY)
+def test_an_early_loss_takes_no_later_version_from_a_bundle(tmp_path: Path, lost: str) -> None:
+    store = lived(tmp_path)
+    was = {number: store.record_of(number) for number in range(5)}
+    id_ = git(store.folder, "rev-parse", lost).strip()
+    lose(store.folder, lost)
+    told = export_bundle(store, tmp_path / "s.bundle")
+    ref, _, part = lost.replace("^{tree}", ":session.toml, problem.py").partition(":")
+    assert any(says.startswith(f"{ref}: {part or 'its commit'}") for says in told)
+    again = import_bundle(tmp_path / "s.bundle", tmp_path / "there")
+    assert check_session(again) == ()
+    assert {number: again.record_of(number) for number in EARLY[lost]} == {
+        number: was[number] for number in EARLY[lost]
+    }
+    number = int(ref[-1])
+    with pytest.raises(WorkbenchError, match=rf"v{number} has lost"):
+        again.record_of(number)
+    assert again.next_number() == 5
+    if not part:
+        assert [one.ref for one in again.overview().unread] == [ref]
+        assert id_ in git(again.folder, "log", "-1", "--format=%B", ref)
+    # It goes on travelling, and says no more and no less.
+    export_bundle(again, tmp_path / "t.bundle")
+    third = import_bundle(tmp_path / "t.bundle", tmp_path / "elsewhere")
+    assert third.overview() == again.overview()
+
+
+def test_a_file_that_the_folder_still_has_is_lost_nowhere(tmp_path: Path) -> None:
+    store = lived(tmp_path)
+    was = store.record_of(4)
+    for name in ("problem.py", "kernel.py"):
+        lose(store.folder, f"refs/attempts/0004:{name}")
+    assert SessionStore.open(store.folder).problem().source == PROBLEM
+    assert export_bundle(store, tmp_path / "s.bundle") == ()
+    again = import_bundle(tmp_path / "s.bundle", tmp_path / "there")
+    assert again.record_of(4) == was
+    done = store.recover()
+    assert [says for says in done if "found in the folder" in says] == [
+        "put back kernel.py of main, found in the folder",
+        "put back problem.py of main, found in the folder",
+    ]
+    assert store.record_of(4) == was
+    assert check_session(store) == ()
+
+
+def test_a_problem_that_is_nowhere_any_more_is_asked_for(tmp_path: Path) -> None:
+    store = lived(tmp_path)
+    lose(store.folder, "main:problem.py")
+    kept = (store.folder / "problem.py").read_text()
+    (store.folder / "problem.py").unlink()
+    with pytest.raises(WorkbenchError, match=r"no version of it has problem\.py") as told:
+        export_bundle(store, tmp_path / "s.bundle")
+    assert "put the problem.py that it was started with into this folder" in told.value.todo
+    assert not list(tmp_path.glob(".s.bundle*"))
+    (store.folder / "problem.py").write_text(kept)
+    assert export_bundle(store, tmp_path / "s.bundle") == ()
 
 
 # What git still holds is put back

@@ -1,5 +1,6 @@
 """Moves of `main` that a person asks for: where it may move, and the move itself."""
 
+import shlex
 from pathlib import Path
 from typing import Protocol
 
@@ -77,9 +78,13 @@ def missing(history: History, number: int) -> list[int]:
 
 
 def _damaged(reader: SessionReader, what: str, ref: str) -> WorkbenchError:
-    todo = "import a bundle of the session under a new name"
+    kernel = shlex.quote(str(reader.folder / "kernel.py"))
+    todo = (
+        f"`workbench export {spoken(reader.folder)} FILE` saves what can be read in a bundle;"
+        f" `workbench run PROBLEM --kernel {kernel}` starts again from its kernel"
+    )
     if ref:
-        todo += f", or forget that move: `git update-ref -d {ref}` there"
+        todo = f"forget that move: `git update-ref -d {ref}` there; or {todo}"
     return WorkbenchError(
         f"the session can be looked at and not gone on with: {what}",
         where=str(reader.folder),

@@ -11,7 +11,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -22,16 +22,17 @@ from workbench.errors import WorkbenchError
 from workbench.session import toml
 from workbench.session.check import check_session
 from workbench.session.code import CODE
-from workbench.session.complaints import DamagedError
+from workbench.session.complaints import DamagedError, lost_index
 from workbench.session.creation import settle, skeleton, taken, write_start
 from workbench.session.journal import sync_folder
 from workbench.session.layout import BEST, MAIN, START_FILES, numbered, on_main
-from workbench.session.mending import mended
+from workbench.session.mending import found_again, mended
 from workbench.session.moves import MOVES
 from workbench.session.names import check_name
 from workbench.session.own_refs import is_own
 from workbench.session.plumbing import NO_REF, Plumbing, Update, check_git
 from workbench.session.reader import SessionReader
+from workbench.session.rescue import rescue
 from workbench.session.spends import SPENDS
 from workbench.session.store import SessionStore
 
@@ -51,9 +52,9 @@ _HARMLESS = (b"@object-format=sha1\n",)
 
 
 def export_bundle(store: SessionReader, file: Path) -> tuple[str, ...]:
-    """Write the whole lineage to a new file, atomically.
+    """Write the whole lineage to a new file, atomically; of a damaged one what can be read.
 
-    Returns a sentence for each part of the session that cannot be read and is left out. Raises
+    Returns, for each reference that cannot be read whole, what of it is not in the bundle. Raises
     WorkbenchError when the file exists, cannot be written, or the session has no version yet.
     """
     if file.exists() or file.is_symlink():
@@ -62,13 +63,11 @@ def export_bundle(store: SessionReader, file: Path) -> tuple[str, ...]:
             where=str(file),
             todo="choose another name, or move the file away",
         )
-    names, left_out = _travellers(store)
-    # With HEAD in it, plain `git clone` checks out `main`; a person's own branch stays here.
-    head = ["HEAD"] if MAIN in names and on_main(store.git.git_dir) else []
+    refs, left_out = _travellers(store)
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
         draft.touch(exist_ok=False)
-        left_out |= _bundle_readable(store, head, names, draft)
+        left_out |= _bundle_readable(store, refs, draft)
         draft.rename(file)
         sync_folder(file.resolve().parent)
     except DamagedError:
@@ -91,51 +90,80 @@ def export_bundle(store: SessionReader, file: Path) -> tuple[str, ...]:
     return tuple(f"{name}: {says}" for name, says in left_out.items())
 
 
-def _bundle_readable(
-    store: SessionReader, head: list[str], names: list[str], draft: Path
-) -> dict[str, str]:
-    """Write these references; those that cannot be read are left out and returned, with why."""
-    try:
-        _bundle(store.git, [*head, *names], draft)
-    except DamagedError:
-        damaged = _unreadable(store)
-        _bundle(store.git, [*head, *(name for name in names if name not in damaged)], draft)
-        return damaged
-    return {}
+def _bundle_readable(store: SessionReader, refs: dict[str, str], draft: Path) -> dict[str, str]:
+    """Write these references with all that they lead to; what of it is lost, and why.
+
+    Where anything is, the bundle is made from a copy of what can be read.
+    """
+    # With HEAD in it, plain `git clone` checks out `main`; a person's own branch stays here.
+    shows_main = on_main(store.git.git_dir)
+    with suppress(DamagedError):
+        if all(refs.values()):
+            _bundle(store.git, refs, draft, head=shows_main)
+            return {}
+    with tempfile.TemporaryDirectory(prefix="workbench-rescue-") as folder:
+        into = skeleton(Path(folder) / "rescued")
+        lost = rescue(store.git, refs, into)
+        saved = into.ref_ids("refs")
+        missing = [name for name in START_FILES if name not in _start_files(into)]
+        if missing:
+            raise _nothing_left(store, missing)
+        _bundle(into, saved, draft, head=shows_main)
+    return lost
 
 
-def _travellers(store: SessionReader) -> tuple[list[str], dict[str, str]]:
-    """References that a bundle holds, and why others of the session cannot be in it.
+def _travellers(store: SessionReader) -> tuple[dict[str, str], dict[str, str]]:
+    """References that a bundle holds, with the ids that they name, and why others of the session
+    cannot be in it; of one that is damaged, what git still holds.
 
     Raises WorkbenchError where there is none, and where `main` is not the session's.
     """
     refs = store.git.ref_ids("refs/attempts", "refs/pending", MOVES, SPENDS, CODE, MAIN, BEST)
+    torn = [name for name, id_ in refs.items() if not id_ and is_own(name)]
+    refs |= {one.name: one.new for one in found_again(store.git, torn)}
     overview = store.overview()
-    left_out = {one.ref: one.says for one in overview.unread}
-    left_out |= {name: "its file is damaged" for name, id_ in refs.items() if not id_}
-    names = [name for name in refs if is_own(name) and name not in left_out]
-    if not any(map(numbered, names)):
+    left_out = {
+        one.ref: one.says for one in overview.unread if not one.damaged or not refs.get(one.ref)
+    }
+    left_out |= {name: "the file of this reference" for name in torn if not refs[name]}
+    refs = {name: id_ for name, id_ in refs.items() if is_own(name) and name not in left_out}
+    if not any(map(numbered, (*refs, *left_out))):
         raise WorkbenchError(
             "the session has no version yet, so there is nothing to export", where=str(store.folder)
         )
-    if MAIN in names and overview.main is None:
+    moved = overview.main is None and MAIN not in {one.ref for one in overview.unread}
+    if MAIN in refs and moved:
         raise WorkbenchError(
             "`main` was moved by hand, and a bundle would carry what is not the session's",
             where=str(store.folder),
             todo="keep your commit on a branch of its own and point `main` at a version again",
         )
-    return names, left_out
+    return refs, left_out
 
 
-def _bundle(git: Plumbing, names: list[str], draft: Path) -> None:
+def _nothing_left(store: SessionReader, missing: list[str]) -> DamagedError:
+    says = f"no version of it has {' and '.join(missing)} any more, so nothing can be exported"
+    todo = lost_index(store.folder)
+    if not todo:
+        todo = f"put the {missing[0]} that it was started with into this folder and export again"
+    return DamagedError(store.folder, says, todo)
+
+
+def _start_files(git: Plumbing) -> dict[str, str]:
+    """Ids of the files that a session starts with, of `main` or of the first version that has all
+    of them; of the last one that was looked at where none has."""
+    ids: dict[str, str] = {}
+    for id_ in (git.ref_ids(MAIN) | git.ref_ids("refs/attempts", "refs/pending")).values():
+        ids = git.files(id_)
+        if all(part in ids for part in START_FILES):
+            break
+    return ids
+
+
+def _bundle(git: Plumbing, refs: Iterable[str], draft: Path, *, head: bool) -> None:
+    names = [*(["HEAD"] if head and MAIN in refs else []), *refs]
     feed = "".join(f"{name}\n" for name in names).encode()
     git.run("bundle", "create", "--quiet", str(draft.resolve()), "--stdin", feed=feed)
-
-
-def _unreadable(store: SessionReader) -> dict[str, str]:
-    """References of versions that have files which cannot be read, and why."""
-    _, faults = store.transitions(store.overview())
-    return {one.ref: one.says for one in faults}
 
 
 @contextmanager
@@ -233,8 +261,7 @@ def _take_in(git: Plumbing, stream: BinaryIO, heads: dict[str, str]) -> None:
 
 def _begin(git: Plumbing, name: str, file: Path) -> str:
     """Write the start that the newest version carries, under the session's name; return that."""
-    refs = git.ref_ids(MAIN) or git.ref_ids("refs/attempts", "refs/pending")
-    ids = git.files(next(iter(refs.values())))
+    ids = _start_files(git)
     missing = [part for part in START_FILES if part not in ids]
     if missing:
         raise _refused(file, f"its versions have no {missing[0]}")

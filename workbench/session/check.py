@@ -5,6 +5,7 @@ itself would have written, so that no later reader meets a surprise.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -13,6 +14,7 @@ from workbench.session import spends, toml, trailers
 from workbench.session.code import CODE, coded, read
 from workbench.session.complaints import DamagedError
 from workbench.session.layout import BEST, FILES, MAIN, Numbered, numbered
+from workbench.session.lost import is_stand_in, lost_files
 from workbench.session.moves import MOVES, move_number, parse
 from workbench.session.plumbing import Found, Ref
 from workbench.session.reader import SessionReader
@@ -53,17 +55,24 @@ def _code_faults(session: SessionReader, refs: Iterable[str]) -> Iterator[Fault]
             yield Fault(where=ref, says=fault.detail)
 
 
+class Claim(NamedTuple):
+    """What a version's record says of its place in the lineage."""
+
+    number: int
+    parent: int | None
+    answer: Answer
+
+
 class _Check:
     def __init__(self, session: SessionReader, refs: Sequence[Ref]) -> None:
         self._session = session
         self._refs = refs
         self._heads = {ref.id for ref in refs if ref.name in {MAIN, BEST}}
-        self._attempts = {
-            row.number: ref.id for ref in refs if (row := numbered(ref.name)) and not row.pending
-        }
-        self._trees = {
-            row.number: ref.tree for ref in refs if (row := numbered(ref.name)) and not row.pending
-        }
+        rows = [(row, ref) for ref in refs if (row := numbered(ref.name))]
+        decided = {row.number: ref for row, ref in rows if not row.pending}
+        self._attempts = {number: ref.id for number, ref in decided.items()}
+        self._trees = {number: ref.tree for number, ref in decided.items()}
+        self._stand_ins = {n for n, ref in decided.items() if is_stand_in(ref.message)}
 
     def faults(self) -> Iterator[Fault]:
         """Faults of all references, in their order."""
@@ -98,7 +107,7 @@ class _Check:
             yield Fault(where=ref.name, says="it names a version that was not decided")
         elif ref.parent != self._attempts[move.before]:
             yield Fault(where=ref.name, says="its commit's parent is not where `main` was")
-        elif ref.tree != self._trees[move.to]:
+        elif move.to not in self._stand_ins and ref.tree != self._trees[move.to]:
             yield Fault(where=ref.name, says="its files are not those of the version it went to")
 
     def _check_spend(self, ref: Ref) -> Iterator[Fault]:
@@ -110,7 +119,7 @@ class _Check:
             return
         if ref.parent != self._attempts.get(version):
             yield Fault(where=ref.name, says="its commit's parent is not the version it names")
-        elif ref.tree != self._trees[version]:
+        elif version not in self._stand_ins and ref.tree != self._trees[version]:
             yield Fault(where=ref.name, says="its files are not those of the version it names")
 
     def _check_some(self, steps: Sequence[tuple[Ref, Numbered]]) -> Iterator[Fault]:
@@ -128,34 +137,55 @@ class _Check:
         if found is None:
             return "it is not a commit"
         ids = self._session.git.plain_files(found)
-        if sorted(ids) != sorted(FILES):
+        lost = lost_files(ref.message)
+        if sorted(ids) != sorted(set(FILES) - lost):
             return f"its files are {', '.join(sorted(ids))}"
-        files = dict(zip(FILES, self._session.git.blobs([ids[n] for n in FILES]), strict=True))
-        for name in ("kernel.py", "problem.py", "problem.toml"):
-            self._session.text(files[name], name)
-        toml.decode_settings(files["session.toml"], ref.name)
-        toml.decode_exchange(files["exchange.jsonl"], ref.name)
+        if is_stand_in(ref.message):
+            sound = not ref.parent and ref.id not in self._heads
+            return "" if sound else "it stands for a lost version and has a place in the lineage"
+        blobs = self._session.git.blobs(list(ids.values()))
+        files = dict(zip(ids, blobs, strict=True))
+        self._read_alone(files, ref.name)
+        if lost & {"transition.toml", "profile.json"}:
+            return next(self._claims(ref, row, _parsed(ref), told=True), "")
         transition, _ = toml.decode_transition(
             files["transition.toml"], files["profile.json"], ref.name
         )
-        return next(self._claims(ref, row, transition), "")
+        claim = Claim(transition.number, transition.parent, transition.decision.answer)
+        return next(self._claims(ref, row, claim, told=_said(ref) == _held(transition)), "")
 
-    def _claims(self, ref: Ref, row: Numbered, transition: Transition) -> Iterator[str]:
-        """The record against the reference, the message and the parents of its commit."""
-        parent, answer = transition.parent, transition.decision.answer
+    def _read_alone(self, files: dict[str, bytes], where: str) -> None:
+        """Files that say something without another. Raises WorkbenchError for one that does not."""
+        for name in ("kernel.py", "problem.py", "problem.toml"):
+            if name in files:
+                self._session.text(files[name], name)
+        if "session.toml" in files:
+            toml.decode_settings(files["session.toml"], where)
+        if "exchange.jsonl" in files:
+            toml.decode_exchange(files["exchange.jsonl"], where)
+
+    def _claims(self, ref: Ref, row: Numbered, held: Claim, *, told: bool) -> Iterator[str]:
+        """The record against the reference and the parents of its commit; `told`: its message
+        agrees with it."""
+        parent, answer = held.parent, held.answer
         expected = "" if parent is None else self._attempts.get(parent, "nowhere")
-        if transition.number != row.number:
-            yield f"it holds transition {transition.number}"
+        if held.number != row.number:
+            yield f"it holds transition {held.number}"
         if (answer is Answer.PENDING) != row.pending:
             yield f"its decision is {answer.value}"
         if row.pending and row.number in self._attempts:
             yield "it waits for a decision that was taken"
         if ref.parent != expected or (parent is not None and parent >= row.number):
             yield "its commit's parent is not the version it was made from"
-        if _said(ref) != _held(transition):
+        if not told:
             yield "its message does not say what its record says"
         if ref.id in self._heads and answer is not Answer.ACCEPTED:
             yield "`main` or `best` names it and it was not accepted"
+
+
+def _parsed(ref: Ref) -> Claim:
+    said = trailers.parse(ref.message, commit=ref.id, authored=ref.authored, where=ref.name)
+    return Claim(said.number, said.parent, said.answer)
 
 
 def _said(ref: Ref) -> tuple[object, ...]:

@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 from workbench.errors import WorkbenchError
+from workbench.session.names import spoken
 
 _FULL = re.compile(
     r"No space left|Out of diskspace|Disk quota exceeded|File too large"
@@ -28,7 +29,10 @@ class DamagedError(WorkbenchError):
 
     def __init__(self, folder: Path, detail: str, todo: str = "") -> None:
         what = f"the session's history is damaged: {detail}"
-        todo = todo or "run `git fsck` there, or import a bundle of the session under a new name"
+        todo = todo or (
+            f"`workbench export {spoken(folder)} FILE` saves all that can be read, for `import`;"
+            " `git fsck` there names what is damaged"
+        )
         if not folder.exists():
             what = "the session's folder is gone: somebody moved or deleted it"
             todo = "if it was moved, `workbench resume FOLDER` goes on where it is now"

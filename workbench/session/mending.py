@@ -14,15 +14,18 @@ from workbench.errors import WorkbenchError
 from workbench.measure.records import Kind
 from workbench.session import trailers
 from workbench.session.code import CODE
+from workbench.session.complaints import DamagedError
 from workbench.session.creation import write_start
 from workbench.session.layout import BEST, MAIN, START, attempt_ref, numbered, pending_ref
 from workbench.session.moves import MOVES
+from workbench.session.objects import blob
 from workbench.session.own_refs import is_own
 from workbench.session.plumbing import NO_REF, Plumbing, Update
 from workbench.session.reader import Overview, SessionReader
 from workbench.session.records import Answer
 from workbench.session.spends import SPENDS
 from workbench.session.trailers import Summary
+from workbench.session.worktree import in_folder
 
 _DAMAGED = "damaged"
 """Folder beside the journals, for files of references that git cannot read."""
@@ -46,8 +49,9 @@ def mended(session: SessionReader) -> list[str]:
     git = session.git
     torn = _set_aside(git, session.state)
     done = [f"{name} was damaged; its file is in .git/workbench/{_DAMAGED}" for name in torn]
-    done += _put_back(git, _lost_steps(git, torn))
+    done += _put_back(git, found_again(git, torn))
     done += _put_back(git, _lost_heads(session))
+    done += _from_folder(git, session.state)
     if not session.start_is_whole():
         old = git.ids(START).get(START, NO_REF)
         write_start(git, session.settings(), *session.problem(), old)
@@ -68,8 +72,7 @@ def _set_aside(git: Plumbing, state: Path) -> list[str]:
     """
     broken = [n for n, id_ in git.ref_ids(*_OURS).items() if not id_ and _is_ours(n)]
     for name in broken:
-        kept = state / _DAMAGED / f"{name.replace('/', '.')}.{secrets.token_hex(4)}"
-        kept.parent.mkdir(exist_ok=True)
+        kept = _kept(state, f"{name.replace('/', '.')}.{secrets.token_hex(4)}")
         (git.git_dir / name).rename(kept)
     return broken
 
@@ -78,14 +81,51 @@ def _is_ours(name: str) -> bool:
     return is_own(name) or name == START
 
 
-def _lost_steps(git: Plumbing, damaged: Iterable[str]) -> list[Update]:
+def _from_folder(git: Plumbing, state: Path) -> list[str]:
+    """Put back files of `main` that git lost and the folder has, as they were."""
+    try:
+        ids = git.files(MAIN) if git.ids(MAIN) else {}
+    except DamagedError:  # its tree is lost too: nobody knows what the files were
+        return []
+    lost = _lost_among(git, list(ids.values()))
+    found = in_folder(git.folder, lost) if lost else {}
+    for id_ in found:
+        # Git writes no object whose file is there, however damaged.
+        path = git.git_dir / "objects" / id_[:2] / id_[2:]
+        if path.exists():
+            path.rename(_kept(state, f"{id_}.{secrets.token_hex(4)}"))
+    if found:
+        git.store([blob(data) for data in found.values()])
+    names = sorted(name for name, id_ in ids.items() if id_ in found)
+    return [f"put back {name} of main, found in the folder" for name in names]
+
+
+def _lost_among(git: Plumbing, ids: Sequence[str]) -> set[str]:
+    """The blobs that cannot be read."""
+    try:
+        git.blobs(ids)
+    except DamagedError:
+        if len(ids) == 1:
+            return set(ids)
+        return {id_ for one in ids for id_ in _lost_among(git, [one])}
+    return set()
+
+
+def _kept(state: Path, name: str) -> Path:
+    """Where something damaged is kept."""
+    folder = state / _DAMAGED
+    folder.mkdir(exist_ok=True)
+    return folder / name
+
+
+def found_again(git: Plumbing, damaged: Iterable[str]) -> list[Update]:
     """References of transitions that are missing although their commits exist.
 
     Of those that others were made from always; of any other only where its reference is among the
     `damaged`, since a person may have deleted it, and where just one commit can have been meant.
     """
     refs = git.refs("refs/attempts", "refs/pending", MAIN, BEST)
-    there = {ref.name for ref in refs}
+    there = {ref.name for ref in refs if ref.id}
     found: dict[str, str] = {}
     queue = {ref.parent for ref in refs if ref.parent} - {ref.id for ref in refs}
     seen: set[str] = set()

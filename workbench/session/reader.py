@@ -15,18 +15,21 @@ from workbench.session.layout import (
     MAIN,
     START,
     START_FILES,
+    STEP_FILES,
     attempt_ref,
     not_a_session,
     numbered,
     pending_ref,
     refuse_detours,
 )
+from workbench.session.lost import LOST_BEFORE, is_stand_in
 from workbench.session.moves import MOVES, Move, read_moves, undone_by
 from workbench.session.objects import blob
 from workbench.session.plumbing import Plumbing, Ref, check_git
 from workbench.session.records import Answer, SessionSettings, Transition
 from workbench.session.spends import SPENDS, Spend, read_spends
 from workbench.session.trailers import Summary
+from workbench.session.worktree import in_folder
 
 
 class ProblemFiles(NamedTuple):
@@ -142,11 +145,7 @@ class SessionReader:
             best=numbers.get(heads.get(BEST, "")),
             undone=frozenset(undone),
             spends=spends,
-            unread=tuple(
-                Unread(ref.name, ref.unread or faults[ref.name], damaged=bool(ref.unread))
-                for ref in refs
-                if ref.name in faults
-            ),
+            unread=tuple(_unread(ref, faults[ref.name]) for ref in refs if ref.name in faults),
         )
 
     def moves(self) -> tuple[Move, ...]:
@@ -167,6 +166,9 @@ class SessionReader:
 
     def _record(self, number: int, files: Mapping[str, bytes]) -> Record:
         where = f"v{number} of {self.folder}"
+        lost = [name for name in STEP_FILES if name not in files]
+        if lost:
+            raise DamagedError(self.folder, f"v{number} has lost {', '.join(lost)}")
         texts = (files["transition.toml"], files["profile.json"])
         transition, extra = toml.decode_transition(*texts, where)
         source = self.text(files["kernel.py"], f"kernel.py of v{number}")
@@ -253,30 +255,47 @@ class SessionReader:
         if steps or self.git.ref_ids(START):
             says = "none of the objects that its references name can be read"
             fault = DamagedError(self.folder, says, lost_index(self.folder))
+        most: dict[str, bytes] = {}
         for name in ([start] if start else []) + steps:
             try:
                 found = self._begun_in(name)
             except DamagedError as damage:
                 fault = damage if name == start else fault
                 continue
-            if name == start or len(found) == len(START_FILES):
+            if len(found) == len(START_FILES):
                 return found
+            most = max(most, found, key=len)
+        if most:
+            return most
         raise fault
 
     def _begun_in(self, name: str) -> dict[str, bytes]:
+        """Those of the files that can be read, from git or, the very bytes, from the folder."""
         ids = self.git.files(name)
         there = [part for part in START_FILES if part in ids]
-        return dict(zip(there, self.git.blobs([ids[part] for part in there]), strict=True))
+        try:
+            return dict(zip(there, self.git.blobs([ids[part] for part in there]), strict=True))
+        except DamagedError:
+            kept = in_folder(self.folder, {ids[part] for part in there})
+            for part in there:
+                with suppress(DamagedError):
+                    kept[ids[part]] = self.git.blobs([ids[part]])[0]
+            return {part: kept[ids[part]] for part in there if ids[part] in kept}
 
     def start_is_whole(self) -> bool:
-        """Whether the files that the session starts from are where they were written."""
+        """Whether git has the files that the session starts from where they were written."""
         try:
-            return len(self._begun_in(START)) == len(START_FILES)
+            ids = self.git.files(START)
+            self.git.blobs([ids[part] for part in START_FILES if part in ids])
         except DamagedError:
             return False
+        return all(part in ids for part in START_FILES)
 
     def _lacking(self, commit: str, name: str) -> DamagedError:
-        return DamagedError(self.folder, f"{commit[:10]} has no {name}")
+        todo = ""
+        if name in START_FILES:
+            todo = f"put the {name} that the session was started with into this folder"
+        return DamagedError(self.folder, f"{commit[:10]} has no {name}", todo)
 
     def _summary(self, ref: Ref) -> Summary | None:
         """What a reference's commit says; None for a branch that the person has moved."""
@@ -286,6 +305,8 @@ class SessionReader:
             return None
         if ref.unread:
             raise DamagedError(self.folder, f"{ref.name}: {ref.unread}")
+        if is_stand_in(ref.message):
+            raise DamagedError(self.folder, f"{ref.name}: {LOST_BEFORE}")
         try:
             summary = trailers.parse(ref.message, commit=ref.id, authored=ref.authored, where=where)
         except WorkbenchError:
@@ -334,6 +355,12 @@ class SessionReader:
             return data.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as fault:
             raise DamagedError(self.folder, f"{name} is not UTF-8 text") from fault
+
+
+def _unread(ref: Ref, fault: str) -> Unread:
+    if is_stand_in(ref.message):
+        return Unread(ref.name, LOST_BEFORE, damaged=True)
+    return Unread(ref.name, ref.unread or fault, damaged=bool(ref.unread))
 
 
 def _newest_last(ref: str) -> int:

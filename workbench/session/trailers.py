@@ -259,6 +259,11 @@ def _parse_rows(text: str) -> dict[str, str]:
     return rows
 
 
+def row_of(text: str, key: str) -> str:
+    """One trailer of a commit message; empty where it has none of that name."""
+    return _parse_rows(text).get(key, "")
+
+
 def _parse_ratio(text: str) -> tuple[float, float | None, float | None, Kind]:
     found = _RATIO.fullmatch(text)
     if not found:

@@ -9,7 +9,7 @@ latter.
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from struct import pack
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from workbench.session.layout import on_main
+from workbench.session.layout import FILES, on_main
 from workbench.session.objects import FILE_MODE, blob
 from workbench.session.plumbing import FILE_CAP, Plumbing
 
@@ -45,6 +45,20 @@ class WorktreeState(Struct, frozen=True, kw_only=True):
     def clean(self) -> bool:
         """Every file is `main`'s."""
         return not self.says
+
+
+def in_folder(folder: Path, lost: Collection[str]) -> dict[str, bytes]:
+    """Those of the blobs of which a file in the folder has the very bytes, by id."""
+    found: dict[str, bytes] = {}
+    for name in FILES:
+        path = folder / name
+        with suppress(OSError):
+            if path.is_symlink() or not path.is_file() or path.stat().st_size > FILE_CAP:
+                continue
+            one = blob(path.read_bytes())
+            if one.id in lost:
+                found[one.id] = one.data
+    return found
 
 
 def update_worktree(

@@ -1,6 +1,7 @@
 """What Nsight Compute prints becomes records in known units, and nothing else does."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from ncu_kit import LONG, NOT_SELECTED, OF_PEAK, PROFILING, REFUSED, SELECTED, SHORT, SOFTMAX, page
 
 from workbench.kernels.facts_catalogue import CATALOGUE as FACTS
-from workbench.measure.ncu.catalogue import CATALOGUE, GROUPS, metric_names
+from workbench.measure.ncu.catalogue import CATALOGUE, Group, metric_names
 from workbench.measure.ncu.facts import ncu_facts, numbers
 from workbench.measure.ncu.parse import parse_raw
 from workbench.measure.ncu.records import NcuRecord, NcuState
@@ -151,7 +152,7 @@ def test_every_fact_of_a_profile_is_in_the_catalogue_of_facts():
 
 def test_the_catalogue_asks_for_every_metric_once_and_groups_them_all():
     assert len(set(metric_names())) == len(metric_names())
-    assert {spec.group for spec in CATALOGUE.values()} == set(GROUPS)
+    assert {spec.group for spec in CATALOGUE.values()} == set(get_args(Group))
     assert f"sm__throughput{OF_PEAK}" in metric_names()
 
 

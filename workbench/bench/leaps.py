@@ -68,17 +68,12 @@ class Leap(Struct, frozen=True, kw_only=True):
     """Cards of the path that were not carried out: no place, or a condition that does not hold."""
 
 
-def _always(made: Leap) -> bool:
-    del made
-    return True
-
-
 def leap(
     ground: Ground,
     naive: str,
     number: int,
     most: int,
-    goes_on: Callable[[Leap], bool] = _always,
+    goes_on: Callable[[Leap], bool] = lambda _: True,
 ) -> Leap:
     """Carry out the cards on a naive kernel with at most `most` edits in trial `number`.
 

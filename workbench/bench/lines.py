@@ -13,22 +13,26 @@ T = TypeVar("T")
 
 
 def append(file: Path, record: Struct) -> None:
-    """Add a record; on disk when this returns. Raises WorkbenchError where it cannot be.
+    """Append a record, which is on disk when this returns. Raises WorkbenchError if it cannot be.
 
-    A last line that a machine's end cut off makes room for it.
+    A last line that was cut off by a crash is removed first.
     """
     try:
         with file.open("ab+") as lines:
             lines.truncate(_whole(lines))
             lines.write(msgspec.json.encode(record) + b"\n")
+            lines.flush()
+            os.fsync(lines.fileno())
     except OSError as fault:
         raise WorkbenchError(
-            f"nothing can be kept there: {fault.strerror}", where=str(file)
+            f"nothing can be kept there: {fault.strerror}",
+            where=str(file),
+            todo="free some space, or name another file",
         ) from fault
 
 
 def _whole(lines: BinaryIO) -> int:
-    """Bytes up to the end of the last line that was written to its end."""
+    """Bytes up to the end of the last complete line."""
     end = lines.seek(0, os.SEEK_END)
     if end:
         lines.seek(end - 1)
@@ -39,10 +43,10 @@ def _whole(lines: BinaryIO) -> int:
 
 
 def read(file: Path, kind: type[T] | Any, *, what: str, command: str) -> list[T]:  # noqa: ANN401 -- unions are no types to mypy
-    """All records; a last line that a machine's end cut off is left out.
+    """All records; a last line that was cut off by a crash is left out.
 
-    Raises WorkbenchError, with the line, for what is not a `kind`: `what` is that in words, and
-    `command` writes such a file.
+    Raises WorkbenchError, with the line's number, for a line that is no `kind`. For its text,
+    `what` says what such a line is, and `command` is what writes such a file.
     """
     todo = f"name a file that `{command}` wrote"
     try:

@@ -151,16 +151,23 @@ def configured(source: str, kernel: str, values: Mapping[str, Parameter]) -> str
         view = read_source(source)
         found = view.kernel(kernel)
         if found is None:
-            raise WorkbenchError(f"there is no kernel {kernel}")
+            raise _unset(name, kernel, "there is no such kernel")
         sites_of = option_sites if name in _OPTIONS else parameter_sites
         try:
             given = sites_of(view, found, name)
         except EditRefused as refused:
-            raise WorkbenchError(f"`{name}` of {kernel} cannot be set: {refused.why}") from refused
+            raise _unset(name, kernel, refused.why) from refused
         if given.computed or given.absent or not given.sites:
-            raise WorkbenchError(f"`{name}` of {kernel} is not written out")
+            raise _unset(name, kernel, "it is not written out")
         splice = Splice(view)
         for site in given.sites:
             splice.replace(site.node, repr(value))
         source = splice.result()
     return source
+
+
+def _unset(name: str, kernel: str, why: str) -> WorkbenchError:
+    return WorkbenchError(
+        f"`{name}` of {kernel} cannot be set: {why}",
+        todo="change the problem's grid in `workbench/bench/tuning.py`, or its expert",
+    )

@@ -364,7 +364,7 @@ def price_of_look(file: LadderFile, *, measures: bool) -> Cost | None:
 
 
 def _not_timed(
-    candidate: Candidate,  # noqa: ARG001 -- a `Timer`
+    candidate: Candidate,  # noqa: ARG001 -- a timer's signature
     parent: Candidate | None,  # noqa: ARG001 -- a timer's signature
     *,
     seed: bytes,  # noqa: ARG001 -- a timer's signature

@@ -140,13 +140,12 @@ class Gating:
     async def step(
         self, source: str, plan: Plan, origin: str, *, alone: bool = False
     ) -> Transition:
-        """Announce a plan and gate its candidate against the incumbent; `alone`: nothing in
-        parallel.
+        """Announce a plan and gate its candidate against the incumbent.
+
+        `alone`: nothing is begun beside it. Raises WorkbenchError where nothing is accepted yet.
         """
         history = self._books.history
-        parent, number = history.incumbent, history.next_number
-        if parent is None:
-            raise WorkbenchError("the session has no accepted kernel to start from")
+        parent, number = history.start(), history.next_number
         self._emit(ev.PlanMade(number=number, parent=parent.number, plan=plan))
         opened = None if self._beam is None else self._beam.take(parent.number, source)
         begun = self._ahead.take(number, parent.number, source)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
+from workbench.errors import WorkbenchError
 from workbench.gate.records import Verdict
 from workbench.measure.records import Kind, Speed, Time
 from workbench.session.moves import Move
@@ -91,6 +92,16 @@ class History(Struct, frozen=True, kw_only=True):
             return self.get(self.main)
         kept = [t for t in self.transitions if _kept(t)]
         return kept[-1] if kept else None
+
+    def start(self) -> Transition:
+        """The incumbent. Raises WorkbenchError where nothing has been accepted yet."""
+        incumbent = self.incumbent
+        if incumbent is None:
+            raise WorkbenchError(
+                "the session has no accepted kernel to start from",
+                todo="start another session with `workbench run PROBLEM --kernel FILE`",
+            )
+        return incumbent
 
     @property
     def best(self) -> Transition | None:

@@ -76,8 +76,9 @@ class SessionWorkplace:
         may_resize: bool = True,
     ) -> None:
         """`library` are the cards to choose from, all installed ones when None; `scratch` is
-        where the problem is laid out, a folder of the session when None. Only the engine that
-        runs a session `may_resize` its problem: who looks on writes nothing."""
+        where the problem is laid out, a folder of the session when None. Without `may_resize`
+        nothing is written to the session: only the engine that runs it may change the problem's
+        size and keep generated code."""
         self._store = store
         self._given_library = library
         self._scratch = scratch or store.state
@@ -129,9 +130,7 @@ class SessionWorkplace:
 
     def situation(self, history: History, hints: tuple[str, ...] = ()) -> Situation:
         """What a model is told of the incumbent. Raises WorkbenchError when there is none."""
-        incumbent = history.incumbent
-        if incumbent is None:
-            raise WorkbenchError("there is no accepted kernel to start from")
+        incumbent = history.start()
         state = self._state(incumbent, history)
         hashes = {tried.number: tried.sha256 for tried in state.history}
         return situation_of(

@@ -9,7 +9,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import torch
@@ -54,11 +54,9 @@ Answer = tuple[dict[str, Any], list[Any]]
 _MOST_CALLS = 4
 """Most further calls to find the programs that others wait for (ours)."""
 
-R = TypeVar("R", bound=LaunchRequest)
-
 
 class Bench(Protocol):
-    """What these jobs need from the worker they run in."""
+    """What these jobs need of the worker in which they run."""
 
     @property
     def scratch(self) -> Path:

@@ -285,10 +285,9 @@ def _followed(total: int, rng: random.Random, always: Iterable[int]) -> tuple[se
 
 
 def _ends(grid: Grid) -> list[int]:
-    """Numbers of the programs at either end of an axis, whose blocks may be masked, so that none
-    may be estimated.
+    """Numbers of the programs at either end of an axis; empty where there are too many to track.
 
-    None where there are too many to track.
+    Their blocks may be masked, so that none of them may be estimated from others.
     """
     x, y, z = (range(size) for size in grid)
     sides = [

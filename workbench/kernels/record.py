@@ -104,7 +104,7 @@ class Recorder:
             if programs > most:
                 raise TooLarge(
                     kernel=kernel,
-                    line=line_in(self._source, sys._getframe()),  # noqa: SLF001 -- as below
+                    line=line_in(self._source, sys._getframe()),  # noqa: SLF001 -- no public walk up
                     resource=f"programs along {axis}",
                     required=programs,
                     limit=most,

@@ -64,6 +64,8 @@ _INSTRUCTION = re.compile(
     r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]+)", re.MULTILINE
 )
 _USAGE = re.compile(r"\b(REG|STACK)\s*:\s*(\d+)")
+_SECONDS = 60
+"""Deadline of one of NVIDIA's tools, which takes some 0.1 s (ours)."""
 
 
 def static_profile(
@@ -128,6 +130,7 @@ def sass(cubin: bytes) -> str:
 
 
 _cache: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
+"""Resource usage and instruction mix, by the binary's hash."""
 
 
 def _read(cubin: bytes, digest: str) -> tuple[dict[str, int], dict[str, int]]:
@@ -135,7 +138,7 @@ def _read(cubin: bytes, digest: str) -> tuple[dict[str, int], dict[str, int]]:
         said = _ask("cuobjdump", ("-res-usage",), cubin)
         usage = {name: int(value) for name, value in _USAGE.findall(said)}
         if "REG" not in usage:
-            raise WorkbenchError("cuobjdump does not say how many registers the kernel uses")
+            raise _unread("cuobjdump", "it does not say how many registers the kernel uses")
         _cache[digest] = (usage, instruction_mix(sass(cubin)))
     return _cache[digest]
 
@@ -144,16 +147,24 @@ def _ask(name: str, options: tuple[str, ...], cubin: bytes) -> str:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        ran = subprocess.run(
-            [_path(name), *options, file.name],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        command = [_path(name), *options, file.name]
+        try:
+            ran = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=_SECONDS
+            )
+        except (OSError, subprocess.TimeoutExpired) as fault:
+            raise _unread(name, str(fault)) from fault
     if ran.returncode != 0:
-        raise WorkbenchError(f"{name} cannot read the compiled kernel: {ran.stderr.strip()[:300]}")
+        raise _unread(name, ran.stderr.strip()[:300])
     return ran.stdout
+
+
+def _unread(name: str, why: str) -> WorkbenchError:
+    return WorkbenchError(
+        f"{name} cannot read the compiled kernel: {why}",
+        where=_path(name),
+        todo="run `workbench doctor`; if the program is broken, reinstall triton",
+    )
 
 
 @lru_cache

@@ -58,6 +58,7 @@ def _check(
                 f"{name} of v{transition.number} has {len(item.data) >> 20} MiB, more than a"
                 f" session's file may have ({FILE_CAP >> 20} MiB)",
                 where=where,
+                todo="a shorter candidate, fewer launches or shorter prompts make it smaller",
             )
     parent = transition.parent
     if parent is not None and (not standing.parents or parent >= transition.number):
@@ -65,4 +66,5 @@ def _check(
             f"v{transition.number} names v{parent} as its parent, which the session"
             " does not hold as a decided version",
             where=where,
+            todo="`workbench log` lists the versions; decide the parent first",
         )

@@ -1,4 +1,4 @@
-"""Who owns a session: one engine at a time, found by a lock that its death releases."""
+"""The lock by which one engine at a time owns a session; the engine's death releases it."""
 
 import errno
 import fcntl
@@ -18,8 +18,8 @@ from workbench.paths import runtime_home
 _PATIENCE = 0.5
 """Seconds to try for a lock that an engine holds: it may be about to end."""
 _READERS = 10.0
-"""Seconds to try for one that nobody's name is in. Whoever asks for its holder has it for
-microseconds, but a busy machine may stop them in the midst of it."""
+"""Seconds to try for a lock without a holder's id: somebody is asking who holds it, which takes
+microseconds, unless a busy machine stops them in between."""
 
 
 class Holder(Struct, frozen=True, kw_only=True):
@@ -98,8 +98,7 @@ def _unlockable(path: Path, fault: OSError) -> WorkbenchError:
 def holder(path: Path) -> Holder | None:
     """Who holds the lock now; None when nobody does. Needs no right to write.
 
-    A process that has just taken the lock and not yet written its name counts as nobody's name:
-    it is answered as process 0.
+    Process 0 stands for one that has just taken the lock and not written its id yet.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -260,6 +260,7 @@ class Plumbing:
                     f"a file of this session has {int(size) >> 20} MiB, more than the"
                     f" {FILE_CAP >> 20} MiB that are read",
                     where=f"{self.folder}, object {id_[:10]}",
+                    todo="read it with `git cat-file -p` there; the workbench did not write it",
                 )
         found = _batch(self.run("cat-file", "--batch", feed=feed))
         return [item.data for item in found if item is not None]

@@ -110,7 +110,11 @@ def keep(git: Plumbing, spend: Spend, version_ref: str, person: Person) -> None:
     """Write a spend; on disk when this returns. Raises WorkbenchError where it cannot be."""
     refs = {ref.name: ref for ref in git.refs(SPENDS, version_ref)}
     if version_ref not in refs:
-        raise WorkbenchError(f"v{spend.version} is not a decided version", where=str(git.folder))
+        raise WorkbenchError(
+            f"v{spend.version} is not a decided version",
+            where=str(git.folder),
+            todo="`workbench log` lists the versions",
+        )
     named = refs[version_ref]
     stamp = person.stamp(int(time.time()))
     node = commit(named.tree, [named.id], stamp, stamp, message(spend))

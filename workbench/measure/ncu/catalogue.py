@@ -9,14 +9,6 @@ from typing import Literal
 from msgspec import Struct, structs
 
 Group = Literal["speed of light", "memory", "occupancy", "stalls", "instructions", "launch"]
-GROUPS: tuple[Group, ...] = (
-    "speed of light",
-    "memory",
-    "occupancy",
-    "stalls",
-    "instructions",
-    "launch",
-)
 
 
 class Source(Struct, frozen=True):

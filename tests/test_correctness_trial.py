@@ -61,6 +61,7 @@ def add_relu(x_ptr, y_ptr, o_ptr, n, BLOCK: tl.constexpr):
 
 
 def test_a_kernel_that_counts_in_a_tensor_that_is_kept_is_not_believed(workshop):
+    """In floats, which may be a workspace: only that it is never the same twice tells."""
     kernel = """
 @triton.jit
 def add_relu(x_ptr, y_ptr, o_ptr, c_ptr, n, BLOCK: tl.constexpr):
@@ -68,18 +69,19 @@ def add_relu(x_ptr, y_ptr, o_ptr, c_ptr, n, BLOCK: tl.constexpr):
     turn = tl.load(c_ptr)
     x = tl.load(x_ptr + offs, mask=offs < n)
     y = tl.load(y_ptr + offs, mask=offs < n)
-    tl.store(o_ptr + offs, tl.where(turn < 1000, tl.maximum(x + y, 0.0), 0.0), mask=offs < n)
-    tl.store(c_ptr, turn + 1)
+    tl.store(o_ptr + offs, tl.where(turn < 1000.0, tl.maximum(x + y, 0.0), 0.0), mask=offs < n)
+    tl.store(c_ptr, turn + 1.0)
 """
     body = """
     if self.turns is None:
-        self.turns = torch.zeros(1, dtype=torch.int32, device=inputs[0].device)
+        self.turns = torch.zeros(1, device=inputs[0].device)
     out = torch.empty_like(inputs[0])
     add_relu[(1,)](*inputs, out, self.turns, 13 * 29, BLOCK=512)
     return out
     """
     report = judged(workshop, ADD_RELU, kernel + model(body, "self.turns = None"))
     assert told(report).code == "correctness.counts-calls", report.says
+    assert "a tensor that it keeps" in report.says
     assert report.outcome is Outcome.UNPROVEN
 
 

@@ -95,9 +95,9 @@ def gain_told(family: str, target: str, known: Sequence[Judgement] | None = None
 
     One plus the largest median error of the family's problems, on that target; of all problems
     there where the family was never compared, and of all targets where that one was not; infinite
-    without any judgement. Of all pairs of one problem's kernels that were timed on an H200 and
-    modeled so far apart, 97 % or more in every normalization are gains there; of those modeled
-    1.01x apart, 84 % in softmax. A modeled loss has no such bound: a step of softmax that is
+    without any judgement. Of all pairs of one problem's kernels in `bench/h200.json` that are
+    modeled 1.2x apart, 99 % or more in every normalization are gains on the H200; of those modeled
+    1.01x apart, 90 % in softmax. A modeled loss has no such bound: a step of softmax that is
     modeled at 0.66x gained 1.17x (`sessions/offline-softmax.bundle`, v2).
     """
     every = calibration() if known is None else known

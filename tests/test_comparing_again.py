@@ -37,3 +37,11 @@ def test_the_place_of_a_computed_maximum_may_be_another_only_within_its_rounding
         Kind.DRAWN,
     )
     assert found.right is right
+
+
+@pytest.mark.parametrize(("spacings", "right"), [(1, True), (40, False)])
+def test_a_jump_is_excused_only_within_a_few_spacings_of_where_it_is(spacings, right):
+    """Each result of the reference is moved by C / 16, which is four spacings in fp32."""
+    answer = f"(x[:1, :1] * 0 + {1 + spacings * 2.0**-23!r}).floor()"
+    found = compared(answer, Case.FRESH, lambda x: x[:1, :1] * 0, Kind.DRAWN)
+    assert found.right is right

@@ -12,17 +12,20 @@ def combined_gain(gains: Sequence[RungResult], like: RungResult) -> RungResult |
     None where a step has no ratio of that kind. Interval ends multiply: the product covers at least
     as often as each step's own error allows together (Bonferroni), and is wider than necessary.
     """
-    if any(one.ratio is None or one.kind is not like.kind for one in gains):
+    ratio = _product([one.ratio for one in gains])
+    if ratio is None or any(one.kind is not like.kind for one in gains):
         return None
-    measured = like.low is not None or like.high is not None
-    ratios = [one.ratio for one in gains if one.ratio is not None]
-    lows = [r if one.low is None else one.low for one, r in zip(gains, ratios, strict=True)]
-    highs = [r if one.high is None else one.high for one, r in zip(gains, ratios, strict=True)]
     return RungResult(
         rung=like.rung,
         passed=True,
         kind=like.kind,
-        ratio=prod(ratios),
-        low=prod(lows) if measured else None,
-        high=prod(highs) if measured else None,
+        ratio=ratio,
+        low=_product([one.low for one in gains]),
+        high=_product([one.high for one in gains]),
     )
+
+
+def _product(factors: Sequence[float | None]) -> float | None:
+    """None where one of them is not known."""
+    known = [factor for factor in factors if factor is not None]
+    return prod(known) if len(known) == len(factors) else None

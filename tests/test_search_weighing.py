@@ -1,0 +1,116 @@
+"""What one number is worth beside another: chained gains, expected gains, values, and ties."""
+
+import math
+
+import pytest
+from cards_kit import twenty_nine_cards
+from msgspec import structs
+from test_policy_ranking import TABLE, expected, row, trial
+from test_proposer import trial as tried
+
+from workbench.measure.records import Kind
+from workbench.measure.trust import calibration, why_not_trusted
+from workbench.search.beam import Waiting, beam
+from workbench.search.chain import combined_gain
+from workbench.search.expectation import expected_gain, size_word
+from workbench.search.grid import points
+from workbench.search.ladder import shipped_ladder
+from workbench.search.rungs import RungResult
+
+
+@pytest.fixture(scope="module")
+def library():
+    return twenty_nine_cards()
+
+
+# Gains of several steps
+
+
+def gained(ratio, low=None, high=None, kind=Kind.MEASURED):
+    return RungResult(rung="bench", passed=True, kind=kind, ratio=ratio, low=low, high=high)
+
+
+def test_gains_of_several_steps_multiply_end_by_end():
+    both = combined_gain([gained(1.2, 1.1, 1.3), gained(2.0, 1.9, 2.2)], gained(1.0))
+    assert (both.rung, both.kind) == ("bench", Kind.MEASURED)
+    found = (both.ratio, both.low, both.high)
+    assert found == pytest.approx((1.2 * 2.0, 1.1 * 1.9, 1.3 * 2.2))
+
+
+def test_an_end_that_one_step_does_not_know_is_not_known_of_all():
+    open_ = combined_gain([gained(1.2, 1.1, 1.3), gained(2.0)], gained(1.0, 0.9, 1.1))
+    assert (open_.ratio, open_.low, open_.high) == (2.4, None, None)
+
+
+def test_a_step_of_another_kind_or_without_a_ratio_leaves_nothing_to_say():
+    modeled = gained(1.2, kind=Kind.MODELED)
+    assert combined_gain([gained(1.2), modeled], gained(1.0)) is None
+    assert combined_gain([gained(1.2), gained(None)], gained(1.0)) is None
+    assert combined_gain([modeled, modeled], modeled).ratio == pytest.approx(1.44)
+
+
+# What a card is expected to gain
+
+
+def test_evidence_of_another_gpu_weighs_as_little_as_that_of_another_family(library):
+    rows = [row(), structs.replace(row(), target="sm80"), row(family="gemm")]
+    here, gpu, family = (expected(library, "grow-block", evidence=(one,) * 2) for one in rows)
+    assert gpu == family
+    assert 1.0 < gpu.ratio < here.ratio
+
+
+def test_modeled_evidence_weighs_less_than_measured(library):
+    place = next(one for one in calibration() if not why_not_trusted(one.family, one.target))
+    measured = structs.replace(row(family=place.family), target=place.target)
+    modeled = structs.replace(measured, kind="modeled")
+    card = library.skills["grow-block"].card
+    told = [
+        expected_gain(
+            structs.replace(card, evidence=(one,) * 2), TABLE, place.family, place.target, ()
+        )
+        for one in (measured, modeled)
+    ]
+    assert all("2 of 2 recorded" in one.says for one in told)
+    assert told[1].ratio < told[0].ratio
+
+
+def test_a_try_here_weighs_one(library):
+    promised = expected(library, "grow-block", evidence=()).ratio
+    weight = TABLE.file.ranking.promise_weight
+    helped = expected(library, "grow-block", [trial(1, True, 2.0)], evidence=()).ratio
+    mean = (math.log(promised) * weight + math.log(2.0)) / (weight + 1)
+    assert helped == pytest.approx(math.exp(mean), abs=2e-3)
+
+
+def test_a_gain_is_called_by_the_bound_that_it_reaches():
+    ranking = TABLE.file.ranking
+    words = [size_word(one, TABLE) for one in (ranking.large, ranking.medium, 1.0)]
+    assert words == ["large", "medium", "small"]
+
+
+# Values of a parameter
+
+
+def test_a_smaller_value_that_helped_is_followed_by_smaller_ones():
+    axes = {"value": (1024, 512, 2048, 256, 128)}
+    helped = tried(1, True, was={"value": 1024}, value=512)
+    assert [p["value"] for p in points(axes, {"value": 512}, [helped])] == [256, 128, 1024]
+
+
+def test_of_equally_many_changes_the_first_parameter_is_moved_first():
+    axes = {"tile": (1, 2), "warps": (4, 8)}
+    found = list(points(axes, {"tile": 1, "warps": 4}, ()))
+    assert found == [
+        {"tile": 2, "warps": 4},
+        {"tile": 1, "warps": 8},
+        {"tile": 2, "warps": 8},
+    ]
+
+
+# Candidates beside each other
+
+
+def test_of_two_with_equal_scores_the_one_proposed_earlier_goes_first():
+    late = Waiting(sha256="a", score=1.0, technique="order", place=1)
+    early = Waiting(sha256="b", score=1.0, technique="tile", place=0)
+    assert beam([late, early], shipped_ladder().search) == (early, late)

@@ -13,7 +13,7 @@ from workbench.bench.card_current import outdated
 from workbench.bench.card_needs import needs_of, worth_recording
 from workbench.bench.card_risks import risks_of
 from workbench.bench.card_states import kept_in, states_of
-from workbench.bench.card_trials import Trial, evidence_of, keep, read_trials
+from workbench.bench.card_trials import Trial, evidence_of, keep, proof_of, read_trials
 from workbench.bench.cards import shared
 from workbench.engine.devices import Place
 from workbench.errors import WorkbenchError
@@ -24,7 +24,9 @@ from workbench.measure.records import Kind, Speed, Time
 from workbench.paths import shipped
 from workbench.problems.load import load_problem, shipped_problems
 from workbench.skills.card import read_card
+from workbench.skills.counts import counts
 from workbench.skills.library import load_library
+from workbench.skills.writing import add_proofs
 
 
 def workbench(*arguments, expected=0):
@@ -185,6 +187,41 @@ def test_a_trial_is_evidence_where_it_tells_of_its_card(made, says_something):
         assert row.verdict == str(made.verdict)
 
 
+@pytest.mark.parametrize(
+    ("made", "right"),
+    [
+        (trial(1.0), True),
+        (trial(1.5, problem="rmsnorm", family="normalization"), True),
+        (trial(None, verdict=Verdict.UNPROVEN, code="profile.cannot-trace"), True),
+        (trial(1.5), False),
+        (trial(1.0, device="NVIDIA H200"), False),
+        (trial(None, code="correctness.error-above-bound"), False),
+        (trial(None, code="compile.failed"), False),
+        (trial(None, verdict=Verdict.UNPROVEN, code="correctness.cannot-judge"), False),
+    ],
+)
+def test_what_was_right_on_the_cpu_and_no_evidence_is_a_proof(made, right):
+    proof = proof_of(made)
+    assert (proof is not None) is right
+    assert proof is None or evidence_of(made) is None
+
+
+def test_a_proof_counts_a_problem_and_changes_neither_standing_nor_evidence(tmp_path):
+    mine = tmp_path / "grow-block.toml"
+    text = (shipped("skills") / "grow-block.toml").read_text().partition("[[evidence]]")[0]
+    mine.write_text(text)
+    bare = read_card(mine)
+    proofs = [proof_of(trial(1.0, sha256=name * 12, problem=name)) for name in ("gemm", "gelu")]
+    assert add_proofs(mine, proofs) == 2
+    assert add_proofs(mine, proofs) == 0
+    proven = read_card(mine)
+    assert proven.standing == bare.standing == "draft"
+    assert proven.card.evidence == ()
+    assert "a second problem" in counts([bare]).poor["grow-block"]
+    assert "a time on a second problem" in counts([proven]).poor["grow-block"]
+    assert (counts([proven]).two_problems, counts([proven]).two_problems_right) == (0, 1)
+
+
 def test_a_failure_beyond_all_that_helped_becomes_a_risk():
     helped = trial(1.5, facts={"launch.waves": 4.0, "launch.elements_per_thread": 2})
     failed = trial(0.7, facts={"launch.waves": 4.0, "launch.elements_per_thread": 16})
@@ -221,6 +258,9 @@ def test_evidence_and_risks_go_into_a_persons_card_and_only_once(tmp_path, monke
     card = load_library().skill("grow-block").card
     assert [row.verdict for row in card.evidence] == ["accepted", "rejected"]
     assert card.risk[0].seen.startswith("bench cards gemm, a session v1: 0.700x")
+    (proof,) = card.proof
+    assert (proof.problem, proof.modeled) == ("gemm", 1.0)
+    assert proof.parameters == {"block": BLOCK, "value": 4096}
     assert mine.read_text().startswith(text.partition("[[risk]]")[0])
 
     before = mine.read_bytes()

@@ -7,10 +7,10 @@ from typing import Literal
 from msgspec import Struct
 
 from workbench.bench import lines
-from workbench.gate.records import Verdict
+from workbench.gate.records import Stage, Verdict
 from workbench.measure.records import Speed, Time
 from workbench.skills.evidence import is_evidence
-from workbench.skills.records import EvidenceRow, Parameter
+from workbench.skills.records import EvidenceRow, Parameter, Proof
 
 _OF_THE_STATE = {"gpu-memory", "host-memory"}
 """Reason codes that say nothing about a card: memory limits that every candidate made from the same
@@ -111,6 +111,26 @@ def evidence_of(trial: Trial) -> EvidenceRow | None:
         says="" if accepted else f"{trial.code}: {trial.says}",
     )
     return row if is_evidence(row) else None
+
+
+def proof_of(trial: Trial) -> Proof | None:
+    """The trial as a proof that the card keeps the answer there; None where it is none.
+
+    Only without a GPU: there a time is asked for once policy, compile and correctness have passed,
+    so that a trial with a time, or with a doubt about it, was right. What is evidence needs none.
+    """
+    right = trial.after is not None or trial.code.startswith(f"{Stage.PROFILE}.")
+    if trial.kind == "measured" or not right or evidence_of(trial) is not None:
+        return None
+    return Proof(
+        problem=trial.problem,
+        state=trial.state,
+        commit=trial.sha256[:12],
+        target=trial.target,
+        modeled=None if trial.ratio is None else round(trial.ratio, 3),
+        parameters=trial.parameters,
+        kernel=trial.kernel,
+    )
 
 
 def _rounded(time: Time | None) -> float | None:

@@ -169,9 +169,9 @@ def _written(trials: "list[Trial]", *, shipped: bool) -> "Iterator[str]":
     """Append evidence and risks to the cards, a line each for what was added and left out."""
     from workbench.bench.card_current import outdated
     from workbench.bench.card_risks import risks_of
-    from workbench.bench.card_trials import evidence_of
+    from workbench.bench.card_trials import evidence_of, proof_of
     from workbench.skills.library import load_library
-    from workbench.skills.writing import add_evidence, add_risks, file_for_trials
+    from workbench.skills.writing import add_evidence, add_proofs, add_risks, file_for_trials
 
     skills = load_library().skills
     for name in dict.fromkeys(trial.card for trial in trials):
@@ -187,10 +187,13 @@ def _written(trials: "list[Trial]", *, shipped: bool) -> "Iterator[str]":
         path = skills[name].path
         goal = file_for_trials(skills[name], shipped=shipped)
         added = add_evidence(path, rows, into=goal)
+        proofs = [proof for trial in ours if (proof := proof_of(trial)) is not None]
+        proven = add_proofs(path, proofs, into=goal)
         found = risks_of(ours)
         unseen = not any(risk.seen for risk in skills[name].card.risk) and not found.met
         risks = add_risks(path, found.met, found.new if unseen else (), into=goal)
         yield (
             f"{name}: written to {goal}: evidence {added.evidence}, risks {risks};"
-            f" known already: {added.known}; trials that say nothing: {len(ours) - len(rows)}"
+            f" known already: {added.known}; newly found right on the CPU: {proven};"
+            f" trials that say nothing: {len(ours) - len(rows) - len(proofs)}"
         )

@@ -93,6 +93,7 @@ def _counts(library: "Library", *, json: bool) -> None:
         ("admitted, tried, draft", f"{found.admitted}, {found.tried}, {found.draft}", "-"),
         ("with a step that was kept", str(found.kept), str(found.kept_measured)),
         ("tried on two problems", str(found.two_problems), str(found.two_problems_measured)),
+        ("found right on two problems", str(found.two_problems_right), "-"),
         ("with a risk that was seen", str(found.risk_seen), "-"),
     ]
     emit.text(emit.table(("what", "cards", "by measured pairs"), rows))
@@ -150,6 +151,10 @@ def _card_lines(skill: "Skill", library: "Library") -> Iterator[str]:
         speed = f"{row.ratio:.3f}x {row.kind}" if row.ratio else "not timed"
         where = f"{row.problem or row.session} on {row.device}, {row.commit[:9]}"
         yield f"  evidence   {row.verdict} {speed}, {where} {row.says}".rstrip()
+    for proof in card.proof:
+        told = f"modeled {proof.modeled:.3f}x" if proof.modeled else "no time"
+        where = f"{proof.problem}, {proof.state}, {proof.commit[:9]}"
+        yield f"  right      on {where}, {told}: no evidence of its speed"
     for trial in card.admission:
         held = "held out" if trial.held_out else "not held out"
         gained = "effect observed" if trial.effect_observed else "effect not observed"

@@ -108,6 +108,27 @@ class EvidenceRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return self.before_us / self.after_us
 
 
+class Proof(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A candidate of the card that the gate found right on the CPU, and whose speed nothing told.
+
+    It shows that the edit fits and keeps the answer there. No evidence of a gain or a loss: it
+    changes neither the card's standing nor what is expected of it.
+    """
+
+    problem: str
+    state: str
+    """Kernel of the problem that it was made from, by name."""
+    commit: str
+    """First digits of the candidate's digest."""
+    target: str
+    """GPU that it was compiled for, `sm90`."""
+    modeled: float | None = None
+    """Modeled speedup, from a model that was not shown to rank such kernels or does not see the
+    change; None where nothing was modeled."""
+    parameters: dict[str, int | float | str | bool] = {}
+    kernel: str = ""
+
+
 class Admission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One held-out roundtrip trial."""
 
@@ -142,6 +163,7 @@ class Card(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     provides: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
     evidence: tuple[EvidenceRow, ...] = ()
+    proof: tuple[Proof, ...] = ()
     admission: tuple[Admission, ...] = ()
     methods: tuple[str, ...] = ()
     """Methods of the policy to which it belongs besides those that its edit and features give."""

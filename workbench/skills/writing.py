@@ -19,7 +19,7 @@ from workbench.kernels.edits.registry import EDITS
 from workbench.skills.card import Skill, parse_card, read_card
 from workbench.skills.card_faults import nearest
 from workbench.skills.library import user_folder
-from workbench.skills.records import Admission, Card, EvidenceRow, Risk
+from workbench.skills.records import Admission, Card, EvidenceRow, Proof, Risk
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _BLOCKS = re.compile(r"(?m)^(?=\[)")
@@ -161,23 +161,41 @@ def add_evidence(
     if not new and not fresh:
         return done
     tables = [_table("evidence", row) for row in new] + [_table("admission", t) for t in fresh]
-    text = before + ("" if before.endswith("\n") else "\n") + "\n" + "\n".join(tables)
     evidence, admission = (*card.evidence, *new), (*card.admission, *fresh)
     wanted = structs.replace(card, evidence=evidence, admission=admission)
-    _check_appended(text, wanted, path)
-    write_whole(goal, text)
+    write_whole(goal, _appended(before, tables, wanted, path))
     return done
 
 
-def _check_appended(text: str, wanted: Card, path: Path) -> None:
-    """Raise WorkbenchError unless the text reads back with the evidence that was appended."""
+def add_proofs(path: Path, proofs: Sequence[Proof], *, into: Path | None = None) -> int:
+    """Append what was found right on the CPU and is not in the card yet; how many were written.
+
+    `into` and errors as in `add_evidence`. A candidate that the evidence holds needs no proof.
+    """
+    path, goal = _both(path, into)
+    before = path.read_bytes().decode("utf-8") if path.is_file() else ""
+    card = read_card(path).card
+    known = {one.commit for one in card.proof} | {row.commit for row in card.evidence}
+    new = [one for one in proofs if one.commit not in known]
+    if new:
+        wanted = structs.replace(card, proof=(*card.proof, *new))
+        tables = [_table("proof", one) for one in new]
+        write_whole(goal, _appended(before, tables, wanted, path))
+    return len(new)
+
+
+def _appended(before: str, tables: Sequence[str], wanted: Card, path: Path) -> str:
+    """The text with tables behind it. Raises WorkbenchError where it does not read back so."""
+    text = before + ("" if before.endswith("\n") else "\n") + "\n" + "\n".join(tables)
     again = parse_card(text, path).card
-    if (again.evidence, again.admission) != (wanted.evidence, wanted.admission):
-        raise WorkbenchError(
-            "evidence cannot be appended: the card holds `evidence = [...]` written inline",
-            where=str(path),
-            todo="write it as [[evidence]] tables at the end",
-        )
+    for key in ("evidence", "proof", "admission"):
+        if getattr(again, key) != getattr(wanted, key):
+            raise WorkbenchError(
+                f"evidence cannot be appended: the card holds `{key} = [...]` written inline",
+                where=str(path),
+                todo=f"write it as [[{key}]] tables at the end",
+            )
+    return text
 
 
 def _both(path: Path, into: Path | None) -> tuple[Path, Path]:
@@ -228,10 +246,18 @@ def _with_seen(block: str, seen: str) -> str:
     return "\n".join([*kept, tomli_w.dumps({"seen": seen}).rstrip("\n")]) + tail
 
 
-def _table(name: str, record: EvidenceRow | Admission | Risk) -> str:
+def _table(name: str, record: EvidenceRow | Proof | Admission | Risk) -> str:
     # What is not said is not written; a part may be a table, which no set can be asked for.
     kept = {k: v for k, v in msgspec.to_builtins(record).items() if v or v in (0, False)}
-    return f"[[{name}]]\n{tomli_w.dumps(kept)}"
+    return f"[[{name}]]\n" + "".join(_line(key, value) for key, value in kept.items())
+
+
+def _line(key: str, value: object) -> str:
+    """`key = value`; a table stays in its line, since one of its own would end the row."""
+    if isinstance(value, dict):
+        parts = [_line(k, v).rstrip("\n") for k, v in value.items()]
+        return f"{key} = {{ {', '.join(parts)} }}\n"
+    return tomli_w.dumps({key: value})
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ from test_roundtrip import trial
 from typed_kit import shell
 
 from workbench.bench import lines
+from workbench.bench.roundtrip_notes import outcome
 from workbench.cli.bench_roundtrip import _judged
 from workbench.measure.records import Kind
 
@@ -54,3 +55,40 @@ def test_a_table_of_no_cards_is_refused(shell):
     told = shell.refused("bench", "roundtrip", "x", "--cards", "drafts", "--no-whole")
     assert "there are no cards to try" in told
     assert "say which, with --without" in told
+
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def told_of(shell, file, code=0):
+    told = shell("bench", "roundtrip", "--from", str(file), code=code).splitlines()
+    return [line[2:] for line in told if line.startswith("- ")]
+
+
+def test_an_ablation_says_itself_what_its_numbers_do_not_show(shell):
+    notes = told_of(shell, RECORDED / "ablation_h200.jsonl")
+    said = "\n".join(notes)
+    assert "one try of each row" in said
+    assert "bare: edits and their values alone" in said
+    assert "went the way of the lineage that they were lifted from (conv2d, fmha, gdn, gemm" in said
+    assert "no time: gdn bare, gdn no conditions met a limit" in said
+    assert "not shown: pairs of conv2d no conditions, top_k_unsorted no conditions show" in said
+    assert "judged once, its costs in each row: fmha whole and no conditions; gdn bare" in said
+
+
+def test_a_note_stands_only_where_it_is_about_something(shell, tmp_path):
+    file = tmp_path / "f.jsonl"
+    for number in (1, 2):
+        lines.append(file, trial(number=number))
+    notes = told_of(shell, file)
+    assert [line.partition(":")[0] for line in notes] == ["edits"]
+
+
+def test_an_interval_decides_whether_a_kernel_is_called_slower():
+    slower = trial(reached=False, slower=1, why="0.376x [0.373, 0.379], 99 %: slower")
+    assert outcome(slower) == "slower"
+    crossing = trial(reached=False, slower=1, why="0.979x [0.954, 1.010], 99 %: no gain")
+    assert outcome(crossing) == "not shown"
+    assert outcome(trial(reached=False, state="limit", slower=1)) == "no time"
+    assert outcome(trial(reached=False, state="limit", wrong=1)) == "wrong"
+    assert outcome(trial(why="0.995x [0.991, 1.001]")) == "reached"

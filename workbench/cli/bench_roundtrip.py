@@ -187,26 +187,27 @@ def _hear(line: object, *, json: bool) -> None:
 
 
 def _show(trial: "Trial", *, json: bool) -> None:
+    from workbench.bench.roundtrip_notes import outcome
+
     if json:
         emit.json(trial)
         return
     ratio = "not timed" if trial.ratio is None else f"{trial.ratio:.3f}x {trial.kind}"
     if trial.identical:
         ratio = "the very work"
-    word = "wrong" if trial.wrong else "slower"
-    if trial.reached or trial.state == "cut":
-        word = "reached" if trial.reached else "cut"
     took = "" if trial.seconds is None else f", {trial.seconds:.0f} s"
+    end = outcome(trial)
     emit.text(
-        f"{trial.workload:<16} {trial.cards:<13} {trial.number:>3}  {word:<8} {ratio:<16} "
+        f"{trial.workload:<16} {trial.cards:<13} {trial.number:>3}  {end:<9} {ratio:<16} "
         f"{trial.steps} steps, {trial.gpu_seconds:.1f} GPU-s{took}  {trial.session}".rstrip()
     )
     if trial.why:
-        emit.text(f"{'':<35}{trial.why}")
+        emit.text(f"{'':<36}{trial.why}")
 
 
 def _foot(found: "list[Trial]") -> None:
     from workbench.bench.roundtrip import KLINEAGE, summaries
+    from workbench.bench.roundtrip_notes import notes
     from workbench.measure.records import Kind
 
     rows = summaries(found)
@@ -228,6 +229,8 @@ def _foot(found: "list[Trial]") -> None:
         emit.text(
             f"{cut} cut before a verdict, which count for nothing; the rows above say how far"
         )
+    for line in notes(found):
+        emit.text(f"- {line}")
 
 
 _HEAD = (

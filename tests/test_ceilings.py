@@ -13,7 +13,7 @@ from workbench.kernels.target import target
 from workbench.measure import ceilings, gpuwatch
 from workbench.measure.cache import read_cached, write_cached
 from workbench.measure.ceilings import Ceilings, Wanted, known_ceilings, measure_rates
-from workbench.measure.floor import limit
+from workbench.measure.floor import Demand, limit
 from workbench.measure.gpus import Gpu
 from workbench.measure.gpuwatch import held_by, hot
 from workbench.measure.raising import Shown, raised
@@ -44,14 +44,13 @@ REACHED = Ceilings(
 
 
 def of(*, size, flops=0.0, written=None, ceilings=REACHED, dtypes=("float32",)):
-    return limit(
-        WorkFloor(flops=flops, bytes=size),
-        SM90,
+    demand = Demand(
+        work=WorkFloor(flops=flops, bytes=size),
         dtypes=set(dtypes),
         precision=Precision.IEEE,
         written=size / 2 if written is None else written,
-        ceilings=ceilings,
     )
+    return limit(demand, SM90, ceilings)
 
 
 def test_a_copy_is_told_against_copying_and_a_sum_against_reading():
@@ -79,23 +78,19 @@ def test_a_share_is_said_with_what_it_is_a_share_of():
 
 def shown(us, *, work, dtypes=("bfloat16",), written=0.0, counted=False):
     """What a timing makes of `REACHED`, and the limit before."""
-    before = limit(
-        work,
-        SM90,
-        dtypes=set(dtypes),
+    demand = Demand(
+        work=work,
+        dtypes=dtypes,
         precision=Precision.IEEE,
         written=written,
         counted=counted,
-        ceilings=REACHED,
     )
+    before = limit(demand, SM90, REACHED)
     said = Shown(
         us=us,
         who="gemm",
         day="2026-11-30",
-        work=work,
-        dtypes=dtypes,
-        written=written,
-        counted=counted,
+        demand=demand,
         l2_bytes=SM90.l2_bytes,
     )
     return raised(REACHED, before, SM90, said), before
@@ -152,9 +147,10 @@ def test_what_shows_no_rate_raises_none_and_is_explained(how):
 
 
 def test_unknown_work_has_no_limit():
-    known = {"dtypes": {"float32"}, "precision": Precision.IEEE, "written": 0.0}
-    assert limit(None, SM90, **known) is None
-    assert limit(WorkFloor(flops=0.0, bytes=0.0), SM90, **known) is None
+    nothing = WorkFloor(flops=0.0, bytes=0.0)
+    none = Demand(work=nothing, dtypes={"float32"}, precision=Precision.IEEE)
+    assert limit(None, SM90) is None
+    assert limit(none, SM90) is None
 
 
 def test_a_measurement_is_kept_per_gpu_driver_and_torch(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from msgspec import structs
 from workbench.gate.correctness.protocol import Reading
 from workbench.gate.timing.turns import Empty, Turn, disagreement, implausible
 from workbench.kernels.target import target
-from workbench.measure.floor import floor, peak_tflops
+from workbench.measure.floor import Demand, floor, peak_tflops
 from workbench.measure.gpuwatch import GpuState, NvmlWatch, unsteady
 from workbench.measure.pairs import PairRule
 from workbench.measure.rounds import BLOCK, FIRST_BARE, Warmth, affordable, rounds
@@ -196,7 +196,8 @@ def test_readings_that_cannot_be_are_refused(bad):
 
 
 def least(work, *, counted=False, dtypes=("float32",), precision=Precision.IEEE, **device):
-    return floor(work, H200, dtypes=dtypes, precision=precision, counted=counted, **device).us
+    demand = work and Demand(work=work, dtypes=dtypes, precision=precision, counted=counted)
+    return floor(demand, H200, **device).us
 
 
 def test_bytes_beyond_l2_take_their_time_at_the_peak():

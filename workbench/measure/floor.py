@@ -20,6 +20,20 @@ HARDLY = 0.05
 """Work that writes less than this share of its bytes is bound by reading (ours)."""
 
 
+class Demand(Struct, frozen=True, kw_only=True):
+    """What one call of a correct kernel has to do."""
+
+    work: WorkFloor
+    dtypes: Collection[str]
+    """Dtypes of inputs, weights and outputs, without `torch.`."""
+    precision: Precision
+    written: float = 0.0
+    """Bytes of all outputs."""
+    counted: bool = False
+    """Whether the work was counted on the reference: algebra or sparsity may then avoid part of its
+    arithmetic."""
+
+
 class Floor(Struct, frozen=True, kw_only=True):
     """The least time of one call, and what sets it."""
 
@@ -30,88 +44,75 @@ class Floor(Struct, frozen=True, kw_only=True):
 
 
 def floor(
-    work: WorkFloor | None,
-    target: Target,
-    *,
-    dtypes: Collection[str],
-    precision: Precision,
-    counted: bool,
-    sms: int | None = None,
-    l2_bytes: int | None = None,
+    demand: Demand | None, target: Target, *, sms: int | None = None, l2_bytes: int | None = None
 ) -> Floor:
     """`max(bytes / peak DRAM bandwidth, flops / peak arithmetic)` in microseconds.
 
-    The DRAM part applies only to a working set larger than L2. `counted` work was counted on the
-    reference: algebra or sparsity may avoid its arithmetic, so only its bytes (all inputs and
-    outputs once) set a floor. `sms` and `l2_bytes` describe the actual device, where known: it may
-    be larger than the one that the target's numbers describe.
+    The DRAM part applies only to a working set larger than L2. Of counted work only the bytes (all
+    inputs and outputs once) set a floor. `sms` and `l2_bytes` describe the actual device, where
+    known: it may be larger than the one that the target's numbers describe.
     """
-    if work is None:
+    if demand is None:
         return Floor(us=0.0, says="the problem's work is not known")
-    memory = arithmetic = 0.0
+    work, memory, arithmetic = demand.work, 0.0, 0.0
     if work.bytes > max(l2_bytes or 0, target.l2_bytes):
         memory = work.bytes / target.dram_peak_gbps / 1e3
-    if not counted and dtypes:
-        larger = max(1.0, (sms or 0) / target.sms)
-        arithmetic = work.flops / (larger * peak_tflops(dtypes, precision, target)) / 1e6
+    if not demand.counted and demand.dtypes:
+        rate = peak_tflops(demand.dtypes, demand.precision, target)
+        arithmetic = work.flops / (max(1.0, (sms or 0) / target.sms) * rate) / 1e6
     if memory >= arithmetic:
         return Floor(us=memory, says=f"{work.bytes:.4g} bytes at {target.dram_peak_gbps:g} GB/s")
     return Floor(us=arithmetic, says=f"{work.flops:.4g} operations at the peak of {target.name}")
 
 
-def limit(
-    work: WorkFloor | None,
-    target: Target,
-    *,
-    dtypes: Collection[str],
-    precision: Precision,
-    written: float,
-    counted: bool = False,
-    ceilings: Ceilings | None = None,
-) -> Limit | None:
+def limit(demand: Demand | None, target: Target, ceilings: Ceilings | None = None) -> Limit | None:
     """The roofline of the work, of which `% of limit` is a share (Williams et al. 2009).
 
     Uses the rates of `ceilings` where given, else the datasheet's. Bytes start and end in DRAM,
-    because L2 is overwritten before every timed call. Work that hardly writes (`written` is its
-    output in bytes) is limited by reading, not by copying. Counted arithmetic is taken as it is,
-    so an algorithm that needs less can pass 100 %. This refuses nothing: that is what `floor` is
-    for. None where the work is not known.
+    because L2 is overwritten before every timed call. Work that hardly writes is limited by
+    reading, not by copying. Counted arithmetic is taken as it is, so an algorithm that needs less
+    can pass 100 %. This refuses nothing: that is what `floor` is for. None where the work is not
+    known.
     """
-    if work is None:
+    if demand is None:
         return None
     at = target if ceilings is None else ceilings.applied(target)
-    tflops = peak_tflops(dtypes, precision, at) if dtypes else at.fp32_tflops
-    memory = _memory_limit(work, at, ceilings, written)
-    arithmetic = _arithmetic_limit(work, at, ceilings, tflops, counted=counted)
+    memory = _memory_limit(demand, at, ceilings)
+    arithmetic = _arithmetic_limit(demand, at, ceilings)
     longer = memory if memory.us >= arithmetic.us else arithmetic
     return longer if longer.us > 0 else None
 
 
-def _memory_limit(work: WorkFloor, at: Target, ceilings: Ceilings | None, written: float) -> Limit:
-    gbps, used = at.dram_peak_gbps, "copy_gbps"
-    reads = written <= HARDLY * work.bytes
-    if ceilings is not None and reads and ceilings.read_gbps > gbps:
+def hardly_writes(demand: Demand) -> bool:
+    """Whether the work is bound by reading rather than by copying."""
+    return demand.written <= HARDLY * demand.work.bytes
+
+
+def _memory_limit(demand: Demand, at: Target, ceilings: Ceilings | None) -> Limit:
+    size, gbps, used = demand.work.bytes, at.dram_peak_gbps, "copy_gbps"
+    if ceilings is not None and hardly_writes(demand) and ceilings.read_gbps > gbps:
         gbps, used = ceilings.read_gbps, "read_gbps"
     return Limit(
-        us=work.bytes / gbps / 1e3,
-        says=f"{work.bytes:.4g} bytes at {gbps:.4g} GB/s",
+        us=size / gbps / 1e3,
+        says=f"{size:.4g} bytes at {gbps:.4g} GB/s",
         bound="memory",
         source="datasheet" if ceilings is None else ceilings.source_of(used),
         above="bytes that L2 holds need not pass through DRAM",
     )
 
 
-def _arithmetic_limit(
-    work: WorkFloor, at: Target, ceilings: Ceilings | None, tflops: float, *, counted: bool
-) -> Limit:
+def _arithmetic_limit(demand: Demand, at: Target, ceilings: Ceilings | None) -> Limit:
+    flops, tflops = demand.work.flops, at.fp32_tflops
+    if demand.dtypes:
+        tflops = peak_tflops(demand.dtypes, demand.precision, at)
     used = [name for name, rate in at.tensor_tflops.items() if tflops in (rate, rate / _SPLIT)]
     return Limit(
-        us=work.flops / tflops / 1e6,
-        says=f"{work.flops:.4g} operations at {tflops:.4g} TFLOP/s",
+        us=flops / tflops / 1e6,
+        says=f"{flops:.4g} operations at {tflops:.4g} TFLOP/s",
         bound="arithmetic",
         source="datasheet" if ceilings is None else ceilings.source_of(*used),
         above="the operations were counted on the reference: algebra can save some"
-        if counted
+        if demand.counted
         else "it computes in another way than this rate assumes",
     )
 

@@ -11,9 +11,8 @@ from msgspec import Struct, structs
 
 from workbench.kernels.target import Target
 from workbench.measure.ceilings import Ceilings
-from workbench.measure.floor import HARDLY
+from workbench.measure.floor import Demand, hardly_writes
 from workbench.measure.records import Limit
-from workbench.problems.records import WorkFloor
 
 BEATS = 1.01
 """A limit beaten by more than this is too low (ours: a median's noise is smaller)."""
@@ -27,12 +26,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     """Name of what was timed, for the note: `gemm`."""
     day: str
     """Day of the timing: `2026-11-29`."""
-    work: WorkFloor
-    dtypes: Collection[str]
-    written: float
-    """Bytes of the outputs."""
-    counted: bool
-    """Whether the work was counted on the reference rather than stated by the problem."""
+    demand: Demand
     l2_bytes: int
     """Capacity of the GPU's L2."""
 
@@ -48,16 +42,19 @@ def raised(ceilings: Ceilings, limit: Limit, target: Target, shown: Shown) -> Ce
     if shown.us * BEATS >= limit.us:
         return None
     if limit.bound == "memory":
-        seen = (shown.work.bytes - shown.l2_bytes) / shown.us / 1e3
-        reads = shown.written <= HARDLY * shown.work.bytes
+        seen = (shown.demand.work.bytes - shown.l2_bytes) / shown.us / 1e3
         name, before = "copy_gbps", ceilings.copy_gbps
-        if reads:
+        if hardly_writes(shown.demand):
             name, before = "read_gbps", max(ceilings.read_gbps, before)
         return _better(ceilings, name, before, min(seen, target.dram_peak_gbps), shown)
-    name = _native(shown.dtypes)
-    if shown.counted or name not in ceilings.matrix_tflops or name not in target.tensor_tflops:
+    name = _native(shown.demand.dtypes)
+    if (
+        shown.demand.counted
+        or name not in ceilings.matrix_tflops
+        or name not in target.tensor_tflops
+    ):
         return None
-    seen = shown.work.flops / shown.us / 1e6
+    seen = shown.demand.work.flops / shown.us / 1e6
     now = min(seen, target.tensor_tflops[name])
     return _better(ceilings, name, ceilings.matrix_tflops[name], now, shown)
 

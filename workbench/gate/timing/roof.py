@@ -10,7 +10,7 @@ from workbench.gate.timing.ring_protocol import Prepared
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.target import target as known_target
 from workbench.measure.ceilings import Ceilings, keep_raised, known_or_measured
-from workbench.measure.floor import Floor, floor, limit
+from workbench.measure.floor import Demand, Floor, floor, limit
 from workbench.measure.raising import Shown, raised
 from workbench.measure.records import Limit
 from workbench.problems.records import Problem
@@ -48,15 +48,18 @@ class Roof:
         """
         if self._device_index is None:
             return None
+        return limit(self._demand(), self._target, self._reached(self._device_index))
+
+    def _demand(self) -> Demand | None:
         shape = self._facts().full
-        return limit(
-            shape.work,
-            self._target,
+        if shape.work is None:
+            return None
+        return Demand(
+            work=shape.work,
             dtypes=_dtypes(shape),
             precision=self._problem.precision,
             written=_written(shape),
             counted=shape.counted,
-            ceilings=self._reached(self._device_index),
         )
 
     def raised_by(self, us: float, who: str) -> str:
@@ -64,8 +67,8 @@ class Roof:
 
         Returns a sentence on what was raised; empty where nothing was. `limit` then changes.
         """
-        shape, known, index = self._facts().full, self._ceilings, self._device_index
-        if known is None or index is None or shape.work is None:
+        demand, known, index = self._demand(), self._ceilings, self._device_index
+        if known is None or index is None or demand is None:
             return ""
         before = self.limit()
         if before is None:
@@ -74,10 +77,7 @@ class Roof:
             us=us,
             who=who,
             day=datetime.now(UTC).date().isoformat(),
-            work=shape.work,
-            dtypes=_dtypes(shape),
-            written=_written(shape),
-            counted=shape.counted,
+            demand=demand,
             l2_bytes=self._l2_bytes,
         )
         found = raised(known, before, self._target, shown)
@@ -92,17 +92,9 @@ class Roof:
         """The least time that can be true, by the datasheet, so that a slow GPU refuses no
         candidate.
         """
-        shape = self._facts().full
         self._l2_bytes = max(self._l2_bytes, prepared.l2_bytes or 0)
-        return floor(
-            shape.work,
-            self._target,
-            dtypes=_dtypes(shape),
-            precision=self._problem.precision,
-            counted=shape.counted,
-            sms=prepared.sms,
-            l2_bytes=prepared.l2_bytes,
-        )
+        demand, sms = self._demand(), prepared.sms
+        return floor(demand, self._target, sms=sms, l2_bytes=prepared.l2_bytes)
 
     def _reached(self, device_index: int) -> Ceilings | None:
         if self._ceilings is None and not self.doubt:

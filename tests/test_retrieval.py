@@ -1,5 +1,6 @@
 """Retrieval: which cards a place is in the scope of, and how far a recorded lineage carries."""
 
+from fact_kit import launch, tensor
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from workbench.search.retrieval import (
     Place,
     Recorded,
     Step,
+    inputs_of,
     likeness,
     longest_way,
     outside,
@@ -147,6 +149,28 @@ def test_the_longest_comes_first_and_then_the_likest():
     found = retrieve([far, tiny, like, gemm, long], place())
     assert [w.lineage for w in found] == ["long", "like", "tiny", "far"]
     assert likeness(like, place())[:2] == (1.0, 1.0)
+
+
+def test_of_two_alike_the_one_that_gained_more_comes_first():
+    less, more = (
+        recorded(step("a", before=before, after=80.0), name=name)
+        for name, before in (("a-line", 90.0), ("b-line", 160.0))
+    )
+    assert [way.lineage for way in retrieve([less, more], place())] == ["b-line", "a-line"]
+
+
+def test_a_feature_that_the_way_itself_provides_is_made_again_where_it_comes_again():
+    twice = recorded(step("a", provides=("x",)), step("b", provides=("x",)))
+    assert longest_way(twice, place()).cards == ("a", "b")
+    there = longest_way(recorded(*twice.steps, step("c")), place(features=frozenset("x")))
+    assert (there.cards, there.present) == (("c",), ("a", "b"))
+
+
+def test_of_equal_strides_the_later_dimension_is_the_smaller():
+    (found,) = inputs_of((launch("k", (1,), {"x": tensor(4, 1, 1, strides=(1, 1, 1))}),))
+    assert found.order == (2, 1, 0)
+    (rows,) = inputs_of((launch("k", (1,), {"x": tensor(4, 8)}),))
+    assert rows.order == (1, 0)
 
 
 STEPS = st.lists(

@@ -72,3 +72,20 @@ def test_a_persons_word_stands_above_the_costs(tmp_path: Path) -> None:
     dear = [Cost(rung="smoke", gpu_seconds=0.1), *[bench(99.0, slow=True)] * 9]
     assert worth(dear, FILE).pays
     assert not worth(dear, used("never")).pays
+
+
+def test_three_candidates_at_bench_are_enough_and_only_the_newest_count() -> None:
+    cheap = Cost(rung="smoke", gpu_seconds=1.0)
+    slow = [bench(20.0, slow=True)] * 3
+    assert not worth([cheap, *slow[:2]], FILE).pays
+    assert worth([cheap, *slow], FILE).pays
+    newest = [bench(20.0, slow=False)] * int(FILE.search.price_memory.value)
+    assert not worth([cheap, *slow * 9, *newest], FILE).pays, "none of the newest was slow"
+
+
+def test_slow_is_what_smoke_would_have_given_up() -> None:
+    """Under smoke's own bound, not under the gain that bench asks for."""
+    smoke = FILE.rung["smoke"]
+    between = (smoke.prune_below.value + smoke.promote_above.value) / 2
+    no_gain = [Cost(rung="bench", gpu_seconds=99.0, high=between)] * 9
+    assert not worth([Cost(rung="smoke", gpu_seconds=1.0), *no_gain], FILE).pays

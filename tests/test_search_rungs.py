@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from workbench.measure.records import Kind
+from workbench.search.ladder import shipped_ladder
 from workbench.search.prices import learned
 from workbench.search.rungs import Action, Ladder, RungResult
 
@@ -166,3 +167,41 @@ def test_a_price_is_the_median_of_what_a_rung_cost() -> None:
     price = learned([*cheap, hung], LADDER.file).of("smoke")
     assert (price.gpu_seconds, price.wall_seconds, price.seen) == (2.0, 3.0, 10)
     assert learned([], LADDER.file).of("smoke").gpu_seconds == LADDER.rung("smoke").spec.gpu.value
+
+
+def changed(rung: str, **numbers: float) -> Ladder:
+    """The shipped ladder with other numbers at a rung."""
+    file = shipped_ladder()
+    spec = file.rung[rung]
+    new = {key: structs.replace(getattr(spec, key), value=value) for key, value in numbers.items()}
+    rungs = {**file.rung, rung: structs.replace(spec, **new)}
+    return Ladder(structs.replace(file, rung=rungs))
+
+
+def test_what_may_be_slower_is_no_gain_whatever_bound_a_person_sets() -> None:
+    lax = changed("profile", promote_above=0.9, prune_below=0.5)
+    maybe = measured("profile", 1.0, 0.95, 1.05)
+    assert lax.standing([maybe]).action is Action.HOLD
+    assert lax.standing([measured("profile", 1.05, 1.001, 1.1)]).action is Action.PROMOTE
+
+
+def test_who_has_proven_more_goes_before_an_equal_one() -> None:
+    """By the rung's own term of the score."""
+    scores = [LADDER.standing([measured(name, 1.2, 1.1, 1.3)]).score for name in NAMES[1:]]
+    terms = [LADDER.rung(name).spec.bonus.value for name in NAMES[1:]]
+    assert scores == pytest.approx([1.1 + term for term in terms])
+    assert scores == sorted(set(scores))
+
+
+def test_a_declared_price_holds_where_costs_are_not_to_be_remembered() -> None:
+    """And each kind of seconds has its own."""
+    file = LADDER.file
+    none = structs.replace(file.search.price_memory, value=0.0)
+    forgetful = structs.replace(file, search=structs.replace(file.search, price_memory=none))
+    dear = [measured("bench", 1, 0.9, 1.1, gpu_seconds=99.0, wall_seconds=99.0)] * 9
+    told = learned(dear, forgetful).of("bench")
+    assert (told.gpu_seconds, told.seen) == (file.rung["bench"].gpu.value, 0)
+    free = structs.replace(file, search=structs.replace(file.search, price_prior=none))
+    bottom = learned([], free).of("static")
+    assert (bottom.gpu_seconds, bottom.wall_seconds) == (0.0, file.rung["static"].wall.value)
+    assert bottom.wall_seconds > 0

@@ -1,4 +1,4 @@
-"""What one number is worth beside another: chained gains, expected gains, values, and ties."""
+"""What a search rests on: chained gains, expected gains, values, ties, and its own history."""
 
 import math
 
@@ -6,16 +6,24 @@ import pytest
 from cards_kit import twenty_nine_cards
 from msgspec import structs
 from test_policy_ranking import TABLE, expected, row, trial
+from test_proposer import SM90, state
 from test_proposer import trial as tried
 
-from workbench.measure.records import Kind
+from workbench.kernels.source import normalized_sha256
+from workbench.measure.records import Kind, Time
 from workbench.measure.trust import calibration, why_not_trusted
 from workbench.search.beam import Waiting, beam
 from workbench.search.chain import combined_gain
 from workbench.search.expectation import expected_gain, size_word
 from workbench.search.grid import points
 from workbench.search.ladder import shipped_ladder
+from workbench.search.line import bound_to, line_of
+from workbench.search.phase import rested
+from workbench.search.profile import session_facts
+from workbench.search.proposer import Tried, consider, propose
 from workbench.search.rungs import RungResult
+
+SPEC = shipped_ladder().search
 
 
 @pytest.fixture(scope="module")
@@ -113,4 +121,47 @@ def test_of_equally_many_changes_the_first_parameter_is_moved_first():
 def test_of_two_with_equal_scores_the_one_proposed_earlier_goes_first():
     late = Waiting(sha256="a", score=1.0, technique="order", place=1)
     early = Waiting(sha256="b", score=1.0, technique="tile", place=0)
-    assert beam([late, early], shipped_ladder().search) == (early, late)
+    assert beam([late, early], SPEC) == (early, late)
+
+
+# What a session says of the next choice
+
+
+def test_tries_at_one_anchor_say_nothing_of_another():
+    loads, stores = tried(1, False, accesses="loads"), tried(2, False, accesses="stores")
+    assert bound_to([loads, stores], {"accesses": "loads"}) == (loads,)
+    assert bound_to([loads, stores], {}) == (loads, stores)
+
+
+def test_the_seed_is_no_round(library):
+    seed = state(library).history[0]
+    tries = [structs.replace(trial(number, False), parent=0) for number in range(1, 5)]
+    assert rested(line_of((seed, *tries), 0), SPEC) == ""
+    fifth = structs.replace(trial(5, False), parent=0)
+    assert rested(line_of((seed, *tries, fifth), 0), SPEC)
+
+
+def test_the_session_tells_how_near_the_bytes_are_and_how_often_it_failed(library):
+    took = Time(kind=Kind.MODELED, microseconds=4.0)
+    now = state(library, bytes=SM90.dram_gbps * 1e3, time=took)
+    line = line_of((*now.history, trial(1, False), trial(2, False)), 0)
+    facts = session_facts(now, line)
+    assert facts["profile.efficiency"] == pytest.approx(0.25), "a microsecond of traffic in four"
+    assert facts["history.failures"] == 2
+
+
+def test_what_another_plan_has_led_to_is_not_proposed_again(library):
+    """By hand, say, or by two edits that meet: the text counts, not the card."""
+    first = propose(state(library))
+    same = Tried(number=1, parent=0, sha256=normalized_sha256(first.source), accepted=False)
+    now = state(library)
+    second = propose(structs.replace(now, history=(*now.history, same)))
+    assert second.source != first.source
+
+
+def test_a_ruling_allows_the_cards_of_its_first_case_alone(library):
+    now = state(library)
+    (one,) = consider(now, line_of(now.history, 0))
+    first = {r.choice.skill.card.id for r in one.ranked if r.case == 0}
+    assert first == set(one.record.allowed)
+    assert {r.case for r in one.ranked} > {0}

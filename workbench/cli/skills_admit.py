@@ -10,7 +10,7 @@ from workbench.cli.say import Exit, note
 from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
-    from workbench.engine.admitting import Ask, Untried
+    from workbench.engine.admitting import Ask
     from workbench.engine.events import AnyEvent
     from workbench.engine.trials import Trial
     from workbench.skills.card import Skill
@@ -98,10 +98,12 @@ def admit(
         ),
     )
     trials: dict[str, list[Trial]] = {skill.card.id: [] for skill in chosen}
-    untried: dict[str, Untried] = {}
+    untried: dict[str, list[str]] = {}
     for found in admissions(ask, hear):
         if isinstance(found, Untried):
-            untried[found.skill.card.id] = found
+            untried.setdefault(found.skill.card.id, []).extend(found.reasons)
+            if json:
+                emit.json({"card": found.skill.card.id, "not_tried": found.reasons})
             continue
         skill, trial = found
         emit.json(trial) if json else emit.text(f"{skill.card.id:<32} {_line(trial)}")
@@ -142,14 +144,14 @@ def _every(asked: list[str], folder: Path | None) -> "list[Skill]":
 
 
 def _foot(
-    trials: "dict[str, list[Trial]]", untried: "dict[str, Untried]", ask: "Ask", admitted: int
+    trials: "dict[str, list[Trial]]", untried: dict[str, list[str]], ask: "Ask", admitted: int
 ) -> None:
     for card, made in trials.items():
-        if not ask.problems or any(one.admission.held_out for one in made):
+        reasons = untried.get(card, [])
+        if not reasons and (not ask.problems or any(one.admission.held_out for one in made)):
             continue
-        emit.text(f"{card:<32} {'not tried':<10} held out")
-        reasons = untried[card].reasons if card in untried else ("there was no time",)
-        for why in reasons:
+        emit.text(f"{card:<32} {'not tried':<10}{'' if made else ' anywhere'}".rstrip())
+        for why in reasons or ["no trial of it was held out"]:
             emit.text(f"{'':<4}{why}")
     emit.text(f"{admitted} of {len(trials)} cards admitted")
     passed = sum(

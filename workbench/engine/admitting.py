@@ -61,11 +61,11 @@ class Ask(Struct, frozen=True, kw_only=True):
 
 
 class Untried(Struct, frozen=True, kw_only=True):
-    """A card for which no trial was found."""
+    """A card for which no trial was found, or one of whose trials did not begin."""
 
     skill: Skill
     reasons: tuple[str, ...]
-    """On each ground that it was looked for on."""
+    """On each ground that it was looked for on, or why a trial did not begin."""
 
 
 def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial] | Untried]:
@@ -79,18 +79,18 @@ def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial] | Untried]:
     where = ask.where
     named = [_named(name, ask) for name in ask.problems if name != "auto"]
     found = _found(ask, {one.card for one in named})
-    tasks: list[_Task] = [
-        partial(_all_roundtrips, skill, one, tell, where.usd)
+    tasks = [
+        _Task((skill,), one.name, partial(_all_roundtrips, skill, one, tell, where.usd))
         for skill in ask.skills
         for one in ask.lineages
     ]
     tasks += [
-        partial(_held_out_with, skill, one.ground, ask, tell)
+        _Task((skill,), one.ground.name, partial(_held_out_with, skill, one.ground, ask, tell))
         for one in named
         for skill in ask.skills
         if one.card in {"", skill.card.id}
     ]
-    tasks += [partial(_all_found, group, ask, tell) for group in _by_step(found.outlooks)]
+    tasks += [_found_task(group, ask, tell) for group in _by_step(found.outlooks)]
     side = ThreadPoolExecutor(max_workers=ask.jobs)
     try:
         running = [side.submit(_in_time, until, work) for work in tasks]
@@ -104,7 +104,10 @@ def admissions(ask: Ask, tell: Tell) -> Iterator[tuple[Skill, Trial] | Untried]:
         yield Untried(skill=skills[card], reasons=reasons)
 
 
-_Task = Callable[[], list[tuple[Skill, Trial]]]
+class _Task(NamedTuple):
+    skills: tuple[Skill, ...]
+    place: str
+    work: Callable[[], list[tuple[Skill, Trial]]]
 
 
 class _Named(NamedTuple):
@@ -144,8 +147,17 @@ def _by_step(found: Sequence[Outlook]) -> list[list[Outlook]]:
     return list(groups.values())
 
 
-def _in_time(until: float | None, work: _Task) -> list[tuple[Skill, Trial]]:
-    return work() if until is None or time.monotonic() < until else []
+def _in_time(until: float | None, task: _Task) -> list[tuple[Skill, Trial] | Untried]:
+    if until is None or time.monotonic() < until:
+        return list(task.work())
+    why = f"{task.place}: the seconds were over before its trial began"
+    return [Untried(skill=one, reasons=(why,)) for one in task.skills]
+
+
+def _found_task(group: Sequence[Outlook], ask: Ask, tell: Tell) -> _Task:
+    skills = {skill.card.id: skill for skill in ask.skills}
+    cards = tuple(skills[one.card] for one in group)
+    return _Task(cards, group[0].chance.ground.name, partial(_all_found, group, ask, tell))
 
 
 def _all_roundtrips(
@@ -215,7 +227,8 @@ def _tried(
 ) -> list[tuple[Skill, Trial]]:
     """One step of `carried` as a trial of each of these: the same card, or one that it prepares.
 
-    A step that could not be judged is no trial of anything.
+    A step that could not be judged is no trial of anything, and one that was made without a card
+    is none of that card.
     """
     with tempfile.TemporaryDirectory(prefix="workbench-admit-") as scratch:
         kernel = Path(scratch) / "kernel.py"
@@ -232,10 +245,14 @@ def _tried(
     for step in steps_of(SessionReader(path)):
         if step.unproven:
             return _nothing(cards, ground, where, path.name, step.says)
-        # Of several, those that it did not need are not tried by it.
         part = {carried.card.id, *step.first}
         mine = [one for one in cards if one.card.id in part or len(cards) == 1]
-        return [(one, _judged(one, carried, step, ground)) for one in mine]
+        others = [one for one in cards if one not in mine]
+        why = f"the step of {carried.card.id} was made without it"
+        return [
+            *((one, _judged(one, carried, step, ground)) for one in mine),
+            *_nothing(others, ground, where, path.name, why),
+        ]
     return _nothing(cards, ground, where, path.name, ended.says)
 
 

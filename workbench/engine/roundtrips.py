@@ -46,6 +46,9 @@ def roundtrips(
     again = _Again(skill=skill, store=store, tell=tell, usd=usd)
     steps = again.steps()
     if not steps:
+        name = store.settings().name
+        why = f"no step that can be read there is one that {skill.card.id} makes"
+        yield nothing(skill, name, name, held_out=False, why=why)
         return
     settings = here(store.settings())
     near = nearest(skill, settings.problem, family_of(store.problem().sidecar))
@@ -82,9 +85,12 @@ class _Again(Struct, frozen=True, kw_only=True):
         """The steps that the card can make."""
         card, name = self.skill.card, self.store.settings().name
         lifted = {row.commit for row in card.evidence if row.session == name}
-        versions = self.store.overview().versions
-        found = ((self.store.transition(v.number), v.commit) for v in versions)
-        return [step for step, commit in found if self._made_by(step, lifted=commit in lifted)]
+        overview = self.store.overview()
+        commits = {v.number: v.commit for v in overview.versions}
+        found, _ = self.store.transitions(overview)
+        return [
+            step for step in found if self._made_by(step, lifted=commits[step.number] in lifted)
+        ]
 
     def _made_by(self, transition: Transition, *, lifted: bool) -> bool:
         """Whether the card can make a step; `lifted` says that the card was lifted from it."""
@@ -104,7 +110,11 @@ class _Again(Struct, frozen=True, kw_only=True):
         store, kept = self.store, self.store.settings()
         commit = next(v.commit for v in store.overview().versions if v.number == step.number)
         place = f"v{step.number} of {settings.name} on {settings.device}"
-        original, before = store.source(step.number), store.source(step.number - 1)
+        try:
+            original, before = store.source(step.number), store.source(step.parent or 0)
+        except WorkbenchError as fault:
+            why = f"the kernel before it cannot be read: {fault.what}"
+            return nothing(self.skill, place, settings.name, held_out=False, why=why)
         try:
             made = self._made(workplace, before, step)
         except NoWayBackError as none:
@@ -140,9 +150,10 @@ class _Again(Struct, frozen=True, kw_only=True):
         """The kernel that the card makes of the preceding one; empty if it finds no place."""
         if self.skill.edit is None:
             return self._by_model(before, step)
-        versions = self.store.overview().versions
-        earlier = [self.store.transition(v.number) for v in versions if v.number < step.number]
-        chain = tuple(t for t in earlier if t.decision.answer is step.decision.answer)
+        every, _ = self.store.transitions(self.store.overview())
+        chain = tuple(
+            t for t in every if t.number < step.number and t.decision.answer is step.decision.answer
+        )
         problem, card = self.store.settings().problem, self.skill.card
         # The card's evidence says in which of several kernels it was.
         known = dict.fromkeys(row.kernel for row in card.evidence if row.problem == problem)

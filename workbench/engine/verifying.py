@@ -16,6 +16,8 @@ from workbench.errors import WorkbenchError
 from workbench.gate.candidate import candidate_of
 from workbench.gate.records import GateReport, Outcome, Stage, Verdict
 from workbench.measure.records import Kind, Speed, Time
+from workbench.session.layout import attempt_ref
+from workbench.session.names import spoken
 from workbench.session.records import Answer, SessionSettings, Transition
 from workbench.session.store import SessionStore
 from workbench.skills.card import Skill
@@ -52,12 +54,18 @@ def verify(store: SessionStore, device: str) -> Iterator[Claim]:
     the session. Raises WorkbenchError when it cannot be read or no worker starts.
     """
     settings = _here(store.settings(), device)
+    line, lost = _line(store)
+    yield from lost
     workplace = SessionWorkplace(store, settings, None, _nobody, may_resize=False)
     try:
         parent: Transition | None = None
-        for number in _line(store):
-            claimed = store.transition(number)
-            source = store.source(number)
+        for number in line:
+            try:
+                claimed, source = store.transition(number), store.source(number)
+            except WorkbenchError as fault:
+                yield _unread(number, f"it cannot be read: {fault.what}")
+                parent = None
+                continue
             yield _same_source(claimed, source)
             now = workplace.gate(source, None if settings.device_index is None else parent, number)
             yield from _claims(claimed, now, settings)
@@ -118,10 +126,35 @@ def _nobody(event: AnyEvent) -> None:
     """Nobody listens: what is found is what is said."""
 
 
-def _line(store: SessionStore) -> list[int]:
+def _line(store: SessionStore) -> tuple[list[int], list[Claim]]:
+    """The accepted line as far as it is there, and a claim that differs for what is not.
+
+    Raises WorkbenchError where nothing says which line was accepted.
+    """
     overview = store.overview()
-    accepted = {v.number for v in overview.versions if v.answer is Answer.ACCEPTED}
-    return sorted(accepted.intersection(overview.line()))
+    if not overview.versions and not overview.unread:
+        raise WorkbenchError("the session has no version yet", where=str(store.folder))
+    if overview.main is None:
+        raise WorkbenchError(
+            "nothing says which versions were accepted: `main` names none of them",
+            where=str(store.folder),
+            todo=f"workbench resume {spoken(store.folder)} puts it back where git still holds it",
+        )
+    versions = {v.number: v for v in overview.versions}
+    line = overview.line()
+    accepted = [n for n in line if versions[n].answer is Answer.ACCEPTED]
+    below = versions[line[0]].parent
+    if below is None:
+        return accepted, []
+    unread = {one.ref: one.says for one in overview.unread}
+    why = unread.get(attempt_ref(below), "it is not there")
+    says = f"v{line[0]} was made from it, and it cannot be read: {why}; the line below is lost too"
+    return accepted, [_unread(below, says)]
+
+
+def _unread(number: int, says: str) -> Claim:
+    """What is not there any more holds nothing."""
+    return Claim(number=number, what="record", standing=Standing.DIFFERS, says=says)
 
 
 def _here(settings: SessionSettings, device: str) -> SessionSettings:

@@ -19,8 +19,8 @@ from workbench.lineage.predicates import conditions
 from workbench.measure.records import Kind, Speed
 from workbench.skills.card import parse_card, read_card
 from workbench.skills.conditions import check, parse
-from workbench.skills.records import Admission, Truth
-from workbench.skills.writing import add_evidence
+from workbench.skills.records import Admission, Risk, Truth
+from workbench.skills.writing import add_evidence, add_risks
 
 SESSIONS = Path(__file__).parent.parent / "sessions"
 KNOWN = {name: read_facts("", "")[name] for name in CATALOGUE}
@@ -144,13 +144,18 @@ def test_a_card_is_read_back_as_it_was_written_and_is_a_draft_at_most_tried(tmp_
 
 def test_a_card_that_is_lifted_again_keeps_its_trials_where_that_is_asked_for(tmp_path):
     path = save(induce("num-stages", [step()]), tmp_path)
-    trial = Admission(target="gelu on x", held_out=True, accepted=True, effect_observed=True)
+    trial = Admission(
+        target="gelu on x", held_out=True, accepted=True, effect_observed=True, session="admit-1"
+    )
     add_evidence(path, [], [trial])
+    met = Risk(says="slower there", seen="admit-1 v1: 0.9x")
+    add_risks(path, {}, [met, Risk(says="from elsewhere", seen="another v1")])
     more = induce("num-stages", [step(was={"value": 1}), step(session="t")])
     with pytest.raises(WorkbenchError, match="there is a card learned-pipelined-loads already"):
         save(more, tmp_path)
     card = read_card(save(more, tmp_path, renew=True)).card
     assert card.admission == (trial,)
+    assert card.risk == (met,)
     assert [row.was for row in card.evidence] == [{"value": 1}, {}]
 
 

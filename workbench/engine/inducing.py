@@ -105,14 +105,17 @@ def keep_account(lifted: Lifted, folder: Path) -> Path:
 
 
 def save(found: Induced, folder: Path, *, renew: bool = False) -> Path:
-    """Write a draft; a card that is there already keeps its place or, to `renew` it, its trials.
+    """Write a draft; a card that is there already keeps its place or, to `renew` it, its trials
+    and the risks that were seen in them.
 
     Raises WorkbenchError when a card of that id is there, or the folder cannot be read or written.
     """
     path = folder / f"{found.card.id}.toml"
     card = found.card
     if renew and path.exists():
-        card = structs.replace(card, admission=read_card(path).card.admission)
+        old = read_card(path).card
+        met = [r for r in old.risk if any(t.session and t.session in r.seen for t in old.admission)]
+        card = structs.replace(card, admission=old.admission, risk=(*card.risk, *met))
     elif path.exists():
         raise WorkbenchError(
             f"there is a card {card.id} already",

@@ -76,7 +76,8 @@ def test_a_gain_over_another_kernel_is_none_over_the_incumbent() -> None:
 def test_what_the_machine_could_not_judge_is_held_and_not_given_up() -> None:
     unknown = RungResult(rung="bench", passed=False, unproven=True)
     assert LADDER.standing([unknown]).action is Action.HOLD
-    assert LADDER.standing([structs.replace(unknown, unproven=False)]).action is Action.PRUNE
+    given_up = LADDER.standing([structs.replace(unknown, unproven=False)])
+    assert (given_up.action, given_up.score) == (Action.PRUNE, 0.0)
 
 
 def test_what_may_be_a_gain_climbs_and_is_not_kept_at_the_top() -> None:
@@ -142,6 +143,8 @@ def test_without_a_gpu_a_modeled_loss_is_held_where_the_model_is_not_trusted() -
     kept = ladder.standing([fast], trusted=False)
     assert (kept.action, kept.rung) == (Action.PROMOTE, "")
     assert "not trusted to rank here" in kept.reason
+    at_the_bound = RungResult(rung="smoke", passed=True, ratio=1.01)
+    assert ladder.standing([at_the_bound], trusted=True).action is Action.PRUNE
 
 
 def test_a_gain_that_the_pairs_prove_climbs_though_a_short_kernels_interval_is_wide() -> None:

@@ -22,6 +22,7 @@ from workbench.search.phase import rested
 from workbench.search.profile import session_facts
 from workbench.search.proposer import Tried, consider, propose
 from workbench.search.rungs import RungResult
+from workbench.skills.policy_table import shipped_policy
 
 SPEC = shipped_ladder().search
 
@@ -165,3 +166,18 @@ def test_a_ruling_allows_the_cards_of_its_first_case_alone(library):
     first = {r.choice.skill.card.id for r in one.ranked if r.case == 0}
     assert first == set(one.record.allowed)
     assert {r.case for r in one.ranked} > {0}
+
+
+def test_a_phase_is_over_once_its_cards_lead_to_nothing_new(library):
+    """Cards that still fit and whose every text was gated keep nobody from tuning."""
+    now, table = state(library), shipped_policy()
+    for number in range(1, 60):
+        found = propose(now)
+        if not table.coarse(table.level_of(library.skills[found.plan.card].card.order)):
+            break
+        same = Tried(
+            number=number, parent=None, sha256=normalized_sha256(found.source), accepted=False
+        )
+        now = structs.replace(now, history=(*now.history, same))
+    assert number > 1
+    assert found.plan.phase == "fine"

@@ -1,0 +1,108 @@
+"""What the replay of `bench search` charges for a look, a run of pairs, and waiting."""
+
+import random
+
+import pytest
+from msgspec import structs
+from test_search_bench import COSTS, OPENED, PAIR, SETUP, recorded
+
+from workbench.bench.search_desk import Desk
+from workbench.bench.search_policies import everything
+from workbench.bench.search_records import Looked
+from workbench.bench.search_stream import Candidate, Stream, streams
+from workbench.measure.records import Kind
+
+__all__ = ["recorded"]
+
+PAIRS_AT_TOP = 100
+
+
+def begun(looked: list[Looked], seconds: float) -> Stream:
+    """The stream of a recording whose policy and compiler took so long for each candidate."""
+    return streams(
+        [
+            structs.replace(one, begun_seconds=seconds) if one.rung == "static" else one
+            for one in looked
+        ]
+    )[0]
+
+
+def desk_of(stream: Stream) -> tuple[Desk, list[Candidate]]:
+    return Desk(stream, random.Random(0)), list(stream.candidates)
+
+
+def test_where_the_model_may_not_rank_nobody_waits_for_a_modeled_time(
+    recorded: list[Looked],
+) -> None:
+    desk, (first, *_) = desk_of(begun(recorded, 2.0))
+    assert not desk.stream.trusted
+    desk.bottom(first, desk.stream.base, side_by_side=False)
+    assert desk.cost.wall_seconds == pytest.approx(2.0), "policy and compiler alone"
+    trusted, _ = desk_of(structs.replace(desk.stream, trusted=True))
+    trusted.bottom(first, desk.stream.base, side_by_side=False)
+    assert trusted.cost.wall_seconds == pytest.approx(COSTS["static"][1])
+
+
+def test_what_is_begun_side_by_side_is_waited_for_once(recorded: list[Looked]) -> None:
+    stream = begun(recorded, 2.0)
+    for side_by_side, seconds in ((True, 2.0), (False, 4.0)):
+        desk, (first, second, *_) = desk_of(stream)
+        desk.bottom(first, stream.base, side_by_side=side_by_side)
+        desk.bottom(second, stream.base, side_by_side=side_by_side)
+        assert desk.cost.wall_seconds == pytest.approx(seconds)
+
+
+def test_without_a_gpu_one_candidate_begins_after_the_other(recorded: list[Looked]) -> None:
+    """Nothing else is at work that it could be compiled beside."""
+    modeled = structs.replace(begun(recorded, 2.0), kind=Kind.MODELED, rungs=("static", "smoke"))
+    desk, (first, second, *_) = desk_of(modeled)
+    desk.begin(first)
+    desk.looked(first, "smoke")
+    after = desk.cost.wall_seconds
+    desk.begin(second)
+    assert desk.cost.wall_seconds == pytest.approx(after + 2.0)
+
+
+def test_full_fidelity_times_each_candidate_twice_whatever_it_finds(
+    recorded: list[Looked],
+) -> None:
+    desk, every = desk_of(streams(recorded)[0])
+    (slow,) = (one for one in every if one.name == "warps 16")
+    assert everything(desk, [slow]) is desk.stream.base
+    pairs = 2 * (SETUP + 14 * PAIR)
+    expected = COSTS["profile"][0] + OPENED["profile"] + pairs
+    assert desk.cost.gpu_seconds == pytest.approx(expected)
+
+
+def test_a_seeds_verdict_is_a_look_at_the_top_without_the_sanitizer_and_a_second_run(
+    recorded: list[Looked],
+) -> None:
+    told = [
+        structs.replace(one, sanitizer_seconds=12.0) if one.rung == "profile" else one
+        for one in recorded
+    ]
+    desk, _ = desk_of(streams(told)[0])
+    run = SETUP + PAIR * PAIRS_AT_TOP
+    beside = COSTS["profile"][0] - 12.0
+    assert desk.a_seed() == pytest.approx(beside + OPENED["profile"] / 2 + run)
+
+
+def test_openings_within_the_gpu_seconds_are_charged_once(recorded: list[Looked]) -> None:
+    """A recording that tells them has them in the GPU-seconds of a look."""
+    told = [
+        structs.replace(
+            one,
+            opening_seconds=OPENED[one.rung],
+            gpu_seconds=one.gpu_seconds + OPENED[one.rung],
+        )
+        if one.runs
+        else one
+        for one in recorded
+    ]
+    costs = []
+    for looked in (recorded, told):
+        desk, every = desk_of(streams(looked)[0])
+        desk.looked(every[0], "bench")
+        costs.append(desk.cost.gpu_seconds)
+    assert costs[0] == pytest.approx(costs[1])
+    assert costs[0] == pytest.approx(COSTS["bench"][0] + OPENED["bench"])

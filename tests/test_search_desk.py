@@ -4,13 +4,15 @@ import random
 
 import pytest
 from msgspec import structs
-from test_search_bench import COSTS, OPENED, PAIR, SETUP, recorded
+from test_search_bench import COSTS, OPENED, PAIR, SETUP, looks, recorded
 
 from workbench.bench.search_desk import Desk
-from workbench.bench.search_policies import everything
-from workbench.bench.search_records import Looked
+from workbench.bench.search_policies import Beaming, Climbing, everything
+from workbench.bench.search_records import BASE, Looked
 from workbench.bench.search_stream import Candidate, Stream, streams
+from workbench.measure.pairs import PairRule
 from workbench.measure.records import Kind
+from workbench.search.rungs import Ladder, RungResult
 
 __all__ = ["recorded"]
 
@@ -106,3 +108,40 @@ def test_openings_within_the_gpu_seconds_are_charged_once(recorded: list[Looked]
         costs.append(desk.cost.gpu_seconds)
     assert costs[0] == pytest.approx(costs[1])
     assert costs[0] == pytest.approx(COSTS["bench"][0] + OPENED["bench"])
+
+
+class Watched(Desk):
+    """Keeps the names of those that were asked, and where."""
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__(stream, random.Random(0))
+        self.asked: list[tuple[str, str]] = []
+
+    def gated(self, one: Candidate, against: Candidate) -> RungResult:
+        self.asked.append((one.name, "gate"))
+        return super().gated(one, against)
+
+    def result(self, one: Candidate, against: Candidate, rung: str, rule: PairRule) -> RungResult:
+        self.asked.append((one.name, rung))
+        return super().result(one, against, rung, rule)
+
+
+def stream_of(*ratios: float, **changes: object) -> Stream:
+    found = looks(BASE, 0, 1.0)
+    for place, ratio in enumerate(ratios, start=1):
+        found += looks(f"t{place} x", place, ratio)
+    return structs.replace(streams(found)[0], **changes)
+
+
+def test_a_beam_gates_the_best_and_none_that_its_gain_made_slower() -> None:
+    desk = Watched(stream_of(1.1, 1.6, 1.12, 1.15))
+    best = Beaming(Ladder.load(), 4)(desk, desk.stream.candidates)
+    assert best.name == "t2 x"
+    assert [name for name, at in desk.asked if at == "gate"] == ["t2 x"]
+
+
+def test_a_modeled_loss_is_against_the_incumbent_of_the_moment() -> None:
+    """What was worth a look at first is none once the incumbent is five times as fast."""
+    desk = Watched(stream_of(5.0, 1.05, 1.02, trusted=True))
+    assert Climbing(Ladder.load())(desk, desk.stream.candidates).name == "t1 x"
+    assert {name for name, _ in desk.asked} == {"t1 x"}

@@ -4,6 +4,7 @@ import math
 
 import pytest
 from cards_kit import twenty_nine_cards
+from fact_kit import softmax_launch
 from msgspec import structs
 from test_policy_ranking import TABLE, expected, row, trial
 from test_proposer import SM90, state
@@ -20,7 +21,7 @@ from workbench.search.ladder import shipped_ladder
 from workbench.search.line import bound_to, line_of
 from workbench.search.phase import rested
 from workbench.search.profile import session_facts
-from workbench.search.proposer import Tried, consider, propose
+from workbench.search.proposer import NoProposal, Tried, consider, propose
 from workbench.search.rungs import RungResult
 from workbench.skills.policy_table import shipped_policy
 
@@ -181,3 +182,21 @@ def test_a_phase_is_over_once_its_cards_lead_to_nothing_new(library):
         now = structs.replace(now, history=(*now.history, same))
     assert number > 1
     assert found.plan.phase == "fine"
+
+
+# Values of a card
+
+
+def test_a_value_may_be_told_by_what_the_code_has_now(library):
+    half = (softmax_launch(block=512),)
+    plan = propose(state(library, launches=half), ("fewer-warps", "softmax_kernel")).plan
+    assert (plan.was, plan.parameters) == ({"value": 4}, {"value": 2})
+
+
+def test_a_card_is_carried_out_only_where_its_own_grid_allows(library):
+    """The kernel has reads that come again and stores, and nothing that is shared."""
+    shared = propose(state(library), ("keep-shared", "softmax_kernel"))
+    assert isinstance(shared, NoProposal)
+    assert "keep-shared on softmax_kernel: every value was tried" in shared.trail
+    stores = propose(state(library), ("evict-streamed", "softmax_kernel")).plan
+    assert stores.parameters["accesses"] == "stores"

@@ -7,7 +7,7 @@ from msgspec import structs
 from test_search_bench import COSTS, OPENED, PAIR, SETUP, looks, recorded
 
 from workbench.bench.search_desk import Desk
-from workbench.bench.search_policies import Beaming, Climbing, everything
+from workbench.bench.search_policies import Beaming, Climbing, a_run, everything, halving
 from workbench.bench.search_records import BASE, Looked
 from workbench.bench.search_stream import Candidate, Stream, streams
 from workbench.measure.pairs import PairRule
@@ -145,3 +145,21 @@ def test_a_modeled_loss_is_against_the_incumbent_of_the_moment() -> None:
     desk = Watched(stream_of(5.0, 1.05, 1.02, trusted=True))
     assert Climbing(Ladder.load())(desk, desk.stream.candidates).name == "t1 x"
     assert {name for name, _ in desk.asked} == {"t1 x"}
+
+
+def test_the_same_work_in_another_text_is_asked_once(recorded: list[Looked]) -> None:
+    desk = Watched(streams(recorded)[0])
+    a_run(Ladder.load())(desk, desk.stream.candidates)
+    gated = [name for name, _ in desk.asked]
+    assert gated.count("tile 1") + gated.count("tile again") == 1
+
+
+def test_halving_keeps_the_better_half_rounded_up_and_gives_it_four_times_the_pairs() -> None:
+    desk = Watched(stream_of(1.5, 1.2, 0.9))
+    assert halving(desk, desk.stream.candidates).name == "t1 x"
+    asked = (("smoke", 3, 14), ("bench", 2, 4 * 14), ("profile", 1, 16 * 14))
+    paid = [
+        count * (COSTS[rung][0] + OPENED[rung] + SETUP + pairs * PAIR)
+        for rung, count, pairs in asked
+    ]
+    assert desk.cost.gpu_seconds == pytest.approx(sum(paid))

@@ -6,7 +6,7 @@ import pytest
 from cards_kit import twenty_nine_cards
 from fact_kit import softmax_launch
 from msgspec import structs
-from test_policy_ranking import TABLE, expected, row, trial
+from test_policy_ranking import TABLE, expected, row, trial, with_card
 from test_proposer import SM90, state
 from test_proposer import trial as tried
 
@@ -200,3 +200,20 @@ def test_a_card_is_carried_out_only_where_its_own_grid_allows(library):
     assert "keep-shared on softmax_kernel: every value was tried" in shared.trail
     stores = propose(state(library), ("evict-streamed", "softmax_kernel")).plan
     assert stores.parameters["accesses"] == "stores"
+
+
+def test_what_is_expected_to_lose_is_not_made_better_by_counting_less(library):
+    """A part of a gain is less; a part of a loss would be more."""
+
+    def second(cards):
+        now = state(cards)
+        (one,) = consider(now, line_of(now.history, 0))
+        return [r for r in one.ranked if r.case > 0 and not r.coarse]
+
+    name = second(library)[0].choice.skill.card.id
+    lost = with_card(library, name, evidence=(row(before=100.0, after=125.0),) * 9)
+    (found,) = (r for r in second(lost) if r.choice.skill.card.id == name)
+    assert found.expected.ratio < 1
+    assert found.worth == pytest.approx(math.log(found.expected.ratio))
+    gains = second(library)[0]
+    assert 0 < gains.worth < math.log(gains.expected.ratio)

@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -18,6 +19,9 @@ _UNITS = {
     "nsec": "ns",
     "sec": "s",
     "cycle": "cycles",
+    "clock": "cycles",
+    "clk": "cycles",
+    "watt": "w",
     "pp": "points",
     "percentage p": "points",
     "point": "points",
@@ -29,7 +33,9 @@ no unit here."""
 _UNIT = re.compile(
     rf"{words.NUMBER}[\s-]*\\?"
     r"([%\uff05]|pct\b|per[ -]?cents?\b|percentage[ -]points?\b|pp\b|points?\b"
-    r"|[u\u00b5\u03bcmn]s(?:ecs?)?\b|s(?:ec(?:ond)?s?)?\b|(?:micro|milli|nano)sec(?:ond)?s?\b|cycles?\b"
+    r"|[u\u00b5\u03bcmn]s(?:ecs?)?\b|s(?:ec(?:ond)?s?)?\b|(?:micro|milli|nano)sec(?:ond)?s?\b|minutes?\b"
+    r"|(?:clock )?cycles?\b|clks?\b|[mg]hz\b|watts?\b|\u2030|bps\b"
+    r"|[gt](?:ib|b(?:ytes?)?)\b(?!/s| (?:per|a) s)"
     r"|[kmgtp]i?b(?:it|yte)?s?(?:/s\b| (?:per|a) s(?:ec(?:ond)?)?\b)"
     r"|(?:kilo|mega|giga|tera)b(?:yte|it)s?(?: (?:per|a) |/)s(?:ec(?:ond)?)?\b"
     r"|[gtp]flops?(?:/s| per second)?\b)",
@@ -38,9 +44,14 @@ _UNIT = re.compile(
 _RATIO = re.compile(r"(?<![\w.])(\d+[.,]\d+)\s*(?:x|\u00d7)(?![\w])", re.IGNORECASE)
 """A ratio with digits behind its point: no size has any."""
 _SPEEDUP = re.compile(
-    rf"speed-?up(?: of| is| by|:| =)? ~?{words.NUMBER}(?![\w.%\s]*[x\u00d7%])", re.IGNORECASE
+    rf"speed-?up(?: of| is| by|:| =)? ~?{words.NUMBER}(?![\w.%\s]*[x\u00d7%])"
+    rf"|(?<![\w.])(?:x|\u00d7) ?(\d[\d.]*) (?:faster|quicker)|{words.NUMBER} (?:x )?speed-?up\b",
+    re.IGNORECASE,
 )
 _SHOWN_BYTES = re.compile(rf"{words.NUMBER}\s*([kmgt]?i?b)\b", re.IGNORECASE)
+_SHOWN_COUNT = re.compile(
+    rf"\b(?:static|launch)\.(registers|spills|waves|programs) = {words.NUMBER}", re.IGNORECASE
+)
 _SCALES = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _CHANGE = "change "
 """What the unit of a difference begins with: no share or time that is read bears it out."""
@@ -65,6 +76,7 @@ def quantities(text: str) -> list[Quantity]:
     A fraction or a multiple that is spelt out (`halves the traffic`) gets the value NaN, which
     nothing equals but the same words.
     """
+    text = unicodedata.normalize("NFKC", text)  # digits and signs of other widths and heights
     found = [*_with_units(text), *_factors(text), *_shares(text), *_amounts(text)]
     told = [one.says for one in found if one.unit.startswith("x")]
     ratios = [_quantity(m[1], "x", m[0]) for m in _RATIO.finditer(text)]
@@ -72,8 +84,9 @@ def quantities(text: str) -> list[Quantity]:
 
 
 def shown_quantities(text: str) -> list[Quantity]:
-    """`quantities` of a prompt, and every number of bytes in it."""
+    """`quantities` of a prompt, and every number of bytes and every fact that is counted in it."""
     found = [_quantity(m[1], m[2].lower(), m[0]) for m in _SHOWN_BYTES.finditer(text)]
+    found += [_quantity(m[2], m[1], m[0]) for m in _SHOWN_COUNT.finditer(text)]
     return quantities(text) + found
 
 
@@ -109,7 +122,7 @@ def _factors(text: str) -> Iterator[Quantity]:
             else:
                 yield Quantity(math.nan, unit.lower(), 0, " ".join(match[0].split()))
     for match in _SPEEDUP.finditer(text):
-        yield _quantity(match[1], "x", match[0])
+        yield _quantity(next(filter(None, match.groups())), "x", match[0])
 
 
 def _shares(text: str) -> Iterator[Quantity]:
@@ -133,6 +146,9 @@ def _share(match: re.Match[str], change: str) -> Quantity:
 
 
 def _amounts(text: str) -> Iterator[Quantity]:
+    for unit, pattern in words.COUNTS:
+        for match in pattern.finditer(text):
+            yield _quantity(next(filter(None, match.groups())), unit, match[0])
     for pattern in words.AMOUNTS:
         for match in pattern.finditer(text):
             unit = re.sub(r"ytes?$", "", match[2].lower())
@@ -147,6 +163,7 @@ def _quantity(digits: str, unit: str, says: str) -> Quantity:
 def _unit(word: str) -> str:
     """One name for every spelling of a unit."""
     word = " ".join(word.casefold().replace("-", " ").split())
+    word = re.sub(r"^([gt]b)ytes?$", r"\1", word)
     if word.startswith(("pb", "pib", "pf")):
         return word
     return next((unit for begin, unit in _UNITS.items() if word.startswith(begin)), word)

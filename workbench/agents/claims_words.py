@@ -107,7 +107,7 @@ FACTORS = tuple(
         ),
         # reads three times less from DRAM
         (
-            rf"{NUMBER}\s*{_TIMES}\s+(?:less|fewer|more)\s+(?:from|to|through)"
+            rf"{NUMBER}\s*{_TIMES}\s+(?:(?:less|fewer|more)\s+)?(?:from|to|through)"
             r" (dram|hbm|global memory)\b"
         ),
         # halves the DRAM traffic
@@ -126,6 +126,11 @@ SHARES = tuple(
         # half of the time, a third of the traffic, 0.93 of the peak
         rf"(?:\b{_PART}|(?<![\w./])([1-9]/\d)(?![\w/]))(?: of| as much)?\s+{_gap(3)}{MEASURE}",
         rf"(?<![\w.])(0?\.\d+) of {_gap(2)}{MEASURE}",
+        # a quarter of the warps are resident
+        (
+            rf"\b{_PART} of (?:the |all |its )*(?:warps|threads|lanes|sms|cycles)"
+            r"(?=\s+(?:is|are|stall|wait|sit|stay)\b)"
+        ),
         # an occupancy of 0.25
         (
             r"\b(occupancy|utili[sz]ation|hit rate|efficiency)\s+(?:\w+\s+){0,2}"
@@ -138,7 +143,7 @@ CUTS = tuple(
     for pattern in (
         # cuts the traffic in half, lowers latency by a third
         rf"\b{MEASURE}\s+{_gap(2)}(?:by|in|to)\s+{ABOUT}{_PART}",
-        rf"\bsav(?:es?|ing)\s+{ABOUT}{_PART}(?=\s*(?:[.,;:!)]|$))",
+        rf"\b(?:sav(?:es?|ing)|(?:{_SPEED})\s+by)\s+{ABOUT}{_PART}(?=\s*(?:[.,;:!)]|$))",
     )
 )
 CHANGING = re.compile(
@@ -164,6 +169,35 @@ AMOUNTS = tuple(
     )
 )
 """Bytes that are said to be moved; bytes of a tile or a row are a size."""
+
+_IS = rf"\s+(?:already |now |only |just |about |currently )*{NUMBER}\s+"
+COUNTS = tuple(
+    (unit, re.compile(pattern, _FLAGS))
+    for unit, pattern in (
+        ("ipc", rf"\bipc\s+(?:of|is|at|=|:)\s*{ABOUT}{NUMBER}"),
+        ("registers", rf"\b(?:uses|has|needs|takes){_IS}registers\b"),
+        (
+            "spills",
+            (
+                rf"\bspills{_IS}(?:registers|bytes|values)\b"
+                rf"|{NUMBER} (?:registers|bytes|values) (?:are |is |get )?spilled\b"
+            ),
+        ),
+        ("waves", rf"\b(?:has|is|runs|takes|needs|launches){_IS}waves\b"),
+        ("programs", rf"\b(?:only|just)\s+{NUMBER}\s+programs (?:run|are)\b"),
+        ("sms", rf"\bhas{_IS}sms\b"),
+        *(
+            (event, rf"{NUMBER}\s+(?:(?:bank|shared|memory|cache|l[12]|tlb)\s+)*{event}\b")
+            for event in ("conflicts", "misses", "sectors", "transactions", "stalls")
+        ),
+        (
+            "in",
+            rf"{NUMBER} (?:out of|of every|in every) {NUMBER} (?:warps|cycles|threads|accesses)",
+        ),
+        ("in", rf"\bmisses (?:is|are|at) {NUMBER} (?:in|out of|of) {NUMBER}"),
+    )
+)
+"""What is counted by a compiler or a profiler, and the pattern of a sentence that claims it."""
 
 
 _MEASURE = re.compile(rf"{MEASURE}|accesses|reads|writes|dram|hbm|global memory", _FLAGS)

@@ -4,6 +4,7 @@ The text that comes out is made of the reply (and of the base that a change is a
 repairs that are recorded. Where two readings are possible the reply is handed back with the reason.
 """
 
+import ast
 import re
 import textwrap
 
@@ -18,7 +19,13 @@ from workbench.agents.reply_blocks import (
     unframed,
     without_thinking,
 )
-from workbench.agents.reply_code import NAME, completed, left_out
+from workbench.agents.reply_code import (
+    NAME,
+    completed,
+    hollow_kernels,
+    left_out,
+    without_words,
+)
 from workbench.agents.reply_diff import (
     apply,
     files_named,
@@ -59,6 +66,7 @@ _ELIDED = re.compile(
 )
 _LANGUAGES = {"", "python", "py", "python3", "triton", "text", "txt", "plaintext", "code"}
 _MAKES_MODEL = re.compile(rf"^\s*class {NAME}\b", re.MULTILINE)
+_CUT_OFF = Repair(code="prose", says="text around the code was cut off")
 _CUT = HandedBack(
     code="truncated",
     reason="the reply ended inside the code; answer shorter: only what changes, as search and"
@@ -106,6 +114,9 @@ def _left_out(found: Parsed, base: str) -> str:
     elided = _ELIDED.search(found.source)
     if elided and elided.group(0).strip() not in base:
         return elided.group(0).strip()
+    hollow = hollow_kernels(found.source) - hollow_kernels(base)
+    if hollow:
+        return f"the body of {min(hollow)}"
     if found.form in {Form.UNIFIED, Form.SEARCH_REPLACE}:
         return ""
     return "..." if left_out(found.source) and not left_out(base) else ""
@@ -125,7 +136,21 @@ def _as_changes(text: str, base: str, _: bool) -> Read | None:
     changes = replacements(marked)
     if changes is None:
         return _CUT
-    return _changed(base, changes, Form.SEARCH_REPLACE, html) if changes else None
+    if not changes:
+        return None
+    found = _changed(base, changes, Form.SEARCH_REPLACE, html)
+    if isinstance(found, Parsed) and _says_otherwise(marked, found.source, base):
+        says = "the changes do not make the file that stands beside them: send one of the two"
+        return HandedBack(code="ambiguous", reason=says)
+    return found
+
+
+def _says_otherwise(text: str, made: str, base: str) -> bool:
+    """Whether a whole file beside changes is neither what they make nor what they are made to."""
+    models = [b for b in fences(text)[0] if _is_model([b]) and not replacements(b.code)]
+    trees = [parses(code) for code in (made, base, *(mended(b.code)[0] for b in models))]
+    said = [ast.dump(tree) for tree in trees if tree is not None]
+    return any(one not in said[:2] for one in said[2:])
 
 
 def _as_json(text: str, base: str, _: bool) -> Read | None:
@@ -295,7 +320,11 @@ def _unfenced(text: str) -> Read:
     """Code between prose, when what is cut off is prose for certain."""
     code, repairs = mended(in_heredoc(text) or text)
     if parses(code) is not None and _MAKES_MODEL.search(code):
-        return Parsed(source=code, form=Form.UNFENCED, repairs=repairs)
+        file = without_words(code)
+        if file != code:
+            repairs = (*repairs, _CUT_OFF)
+            file = file.strip("\n") + "\n"
+        return Parsed(source=file, form=Form.UNFENCED, repairs=repairs)
     for before, part, after in windows(code):
         if not _MAKES_MODEL.search(part) and "Module)" not in part:
             continue
@@ -303,8 +332,8 @@ def _unfenced(text: str) -> Read:
             line, why = fault_line(code)
             says = f"line {line} is not Python ({why}): send the whole file in one fenced block"
             return HandedBack(code="not-python", reason=says)
-        cut = Repair(code="prose", says="text around the code was cut off")
-        return Parsed(source=part.strip("\n") + "\n", form=Form.UNFENCED, repairs=(*repairs, cut))
+        file = part.strip("\n") + "\n"
+        return Parsed(source=file, form=Form.UNFENCED, repairs=(*repairs, _CUT_OFF))
     if _MAKES_MODEL.search(text):
         line, why = fault_line(code)
         says = f"line {line} is not Python ({why}): send the whole file in one fenced block"
@@ -337,8 +366,7 @@ def _cut_prose(code: str) -> tuple[str, Repair] | None:
     """Code whose only fault is prose before or behind it."""
     for before, part, after in windows(code):
         if _MAKES_MODEL.search(part) and not _is_code(before, part, after):
-            repair = Repair(code="prose", says="text around the code was cut off")
-            return part.strip("\n") + "\n", repair
+            return part.strip("\n") + "\n", _CUT_OFF
     return None
 
 

@@ -1,6 +1,7 @@
 """Repairs of structure: class name, imports, the order of arguments, a test at the end."""
 
 import ast
+import builtins
 from collections.abc import Iterable
 
 from workbench.agents.reply_records import HandedBack, Repair, Signature
@@ -23,7 +24,7 @@ Fixed = tuple[str, tuple[Repair, ...]] | HandedBack
 
 
 def completed(code: str, signature: Signature | None) -> Fixed:
-    """A candidate of code that parses, or why it is none."""
+    """A candidate from code that parses, or why it cannot be one."""
     text, repairs = _without_main(code)
     named = _named(text)
     if isinstance(named, HandedBack):
@@ -86,6 +87,57 @@ def left_out(code: str) -> bool:
         for body in bodies
         if isinstance(body, list)
     )
+
+
+def hollow_kernels(code: str) -> set[str]:
+    """Names of kernels whose body is yet to be filled."""
+    functions = [node for node in ast.walk(tree_of(code)) if isinstance(node, ast.FunctionDef)]
+    return {f.name for f in functions if _is_empty(f) and any(map(_is_jit, f.decorator_list))}
+
+
+def _is_jit(decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(called).rpartition(".")[2] == "jit"
+
+
+def without_words(code: str) -> str:
+    """A file without what stands before or behind it and is Python by chance: `Done`, `{code}`.
+
+    Only an expression or a note (`Result: fast`) on a name that nobody defines is taken for that.
+    """
+    tree = tree_of(code)
+    known = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    known |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _is_stored(n)}
+    imported = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
+    known |= {(a.asname or a.name).partition(".")[0] for n in imported for a in n.names}
+    known |= set(dir(builtins))
+    body = list(tree.body)
+    while body and _is_words(body[0], known):
+        body.pop(0)
+    while body and _is_words(body[-1], known):
+        body.pop()
+    if not body or len(body) == len(tree.body):
+        return code
+    lines = code.split("\n")
+    first, last = tree.body.index(body[0]), tree.body.index(body[-1])
+    begin = tree.body[first - 1].end_lineno if first else 0
+    end = tree.body[last].end_lineno if last + 1 < len(tree.body) else None
+    return "\n".join(lines[begin:end])
+
+
+def _is_stored(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def _is_words(node: ast.stmt, known: set[str]) -> bool:
+    if isinstance(node, ast.AnnAssign) and node.value is None:
+        said: ast.expr = node.annotation
+    elif isinstance(node, ast.Expr):
+        said = node.value
+    else:
+        return False
+    names = {n.id for n in ast.walk(said) if isinstance(n, ast.Name)}
+    return bool(names) and not names <= known
 
 
 def _is_constant(node: ast.stmt, kind: type) -> bool:

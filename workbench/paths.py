@@ -36,7 +36,7 @@ def home_folder() -> Path | None:
 def _xdg(variable: str, fallback: str) -> Path:
     """The folder that a variable names, else one in the person's home.
 
-    Raises WorkbenchError where neither is known, as in a container that runs as nobody's number.
+    Raises WorkbenchError where neither is known, as for a user id without an entry in a container.
     """
     named = _named(variable)
     if named is not None:

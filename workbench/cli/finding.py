@@ -76,7 +76,10 @@ def kept(lines: "Sequence[Line]", file: Path, writer: str) -> "Sequence[Line]":
 
 
 def version_number(word: str, snapshot: "Snapshot") -> int:
-    """The number that `v3`, `3`, `best` or `main` means. Raises WorkbenchError for another."""
+    """The number that `v3`, `3`, `best`, `main` or `pending` means.
+
+    Raises WorkbenchError for any other word, and for a version that the session does not have.
+    """
     named = {"best": snapshot.best, "main": snapshot.incumbent, "pending": snapshot.pending}
     number: int | None = None
     if word in named:

@@ -28,7 +28,8 @@ In = Annotated[
     ),
 ]
 Version = Annotated[
-    str, typer.Argument(metavar="VERSION", help="v3 or 3, `best` or `main` [default: best].")
+    str,
+    typer.Argument(metavar="VERSION", help="v3 or 3, `best`, `main` or `pending` [default: best]."),
 ]
 Waiting = Annotated[
     str, typer.Argument(metavar="VERSION", help="The version that waits, like v3 or 3.")

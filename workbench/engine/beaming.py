@@ -184,7 +184,7 @@ class Beam:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._pool.shutdown()
         if any(one.sitting.seen is not None for one in self._open):
-            # A full disk ends a run as it may.
+            # A full disk must not keep the run from ending.
             with contextlib.suppress(WorkbenchError):
                 await self._write([_paid(_queued(one, first=False)) for one in self._open])
         return self._leave(self._open)

@@ -77,7 +77,7 @@ class Books:
         self.tell_budget()
 
     def pay_cut_off(self, at: str) -> None:
-        """Put what a killed engine had spent at least into git, once there is a version to name."""
+        """Record in git the least that a killed engine spent, once there is a version to name."""
         versions, holds = self.history.transitions, self._holds
         if holds is None or not holds.carried or not versions:
             return
@@ -87,7 +87,7 @@ class Books:
         self.spend(Spend(purpose="cut off", version=beside.number, says=says, cost=cost, at=at))
 
     def queued(self, queue: Sequence[Queued]) -> None:
-        """Hear which open candidates are in git, with what was found of them."""
+        """Take note of the open candidates in git, with what was found of them."""
         if self._holds is not None:
             self._holds.queued(queue)
 
@@ -125,7 +125,7 @@ class Books:
         self.tell_budget()
 
     def _tell_folder(self) -> None:
-        """Where the folder does not show `main`: a person's edit stays, and is told once."""
+        """Warn once while the folder does not show `main`, for example after a person's edit."""
         says = self._store.worktree.says
         if says and says != self._folder_says:
             self._emit(ev.Note(level="warning", says=f"the session's folder: {says}"))

@@ -24,7 +24,7 @@ class Chance(Struct, frozen=True, kw_only=True):
     """A card on a ground where it has something to do."""
 
     skill: Skill
-    """The card, without values that are none of it there."""
+    """The card, without values that do not apply there."""
     ground: Ground
     step: Proposal | None
     """What the card makes of it, as far as the text shows; None where a model will write it."""

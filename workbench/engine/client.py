@@ -208,7 +208,7 @@ class SessionClient:
     async def _move(self, wish: AnyMove) -> str:
         if self.alive():
             return await self._ask(wish)
-        # Only this writes, so that whoever looks on need not wait for what writing needs.
+        # Imported only for writing, so that reading a session does not wait for it.
         from workbench.engine.moving import move_alone
 
         at = datetime.now(UTC).isoformat(timespec="milliseconds")

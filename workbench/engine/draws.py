@@ -16,7 +16,7 @@ def session_secret(state: Path) -> bytes:
 
     With it a step that is begun before its turn, or begun again after a crash, is judged on the
     same sample as if nothing had happened. Candidates run where it cannot be read; what a person,
-    a model or an outside agent wrote is judged on fresh draws all the same. Raises WorkbenchError
+    a model or an outside agent wrote is always judged on fresh draws. Raises WorkbenchError
     when it can be neither read nor written.
     """
     path = state / "judge.secret"

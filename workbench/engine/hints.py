@@ -40,7 +40,7 @@ def _kept(state: Path) -> Iterator[Hinted]:
 
 
 def _in(lines: list[dict[str, Any]]) -> Iterator[Hinted]:
-    """The hints in a version's exchange; a line that is none of ours is passed over."""
+    """The hints in a version's exchange; lines of other kinds are skipped."""
     for line in lines:
         if line.get("line") != "hint":
             continue

@@ -21,11 +21,11 @@ class History(Struct, frozen=True, kw_only=True):
     undone: frozenset[int] = frozenset()
     """Accepted versions that a person took back; among the transitions they are vetoed."""
     spends: tuple[Spend, ...] = ()
-    """What was spent beside the transitions: last looks, and work that came to no version."""
+    """What was spent beside the transitions: last looks, and work that led to no version."""
     taken: int = -1
-    """The highest number that is in use, by a version that cannot be read too."""
+    """The highest number in use, also by versions that cannot be read."""
     unread: tuple[str, ...] = ()
-    """What is there and cannot be used, a sentence each."""
+    """Parts of the session that cannot be read, one sentence each."""
 
     def plus(self, transition: Transition) -> "History":
         """A history with one more, or one newly decided, transition; `main` moves to a kept one."""
@@ -38,7 +38,7 @@ class History(Struct, frozen=True, kw_only=True):
 
     @property
     def looks(self) -> tuple[Spend, ...]:
-        """The last looks that came to an answer, oldest first."""
+        """The last looks that gave an answer, oldest first."""
         answers = {Verdict.ACCEPTED, Verdict.REJECTED}
         return tuple(one for one in self.spends if one.verdict in answers)
 

@@ -137,7 +137,7 @@ class Opened:
 
 
 def _by_purpose(overview: Overview) -> dict[str, float]:
-    """GPU-seconds of seeds, of steps, of last looks, and of what came to no version."""
+    """GPU-seconds of seeds, of steps, of last looks, and of work that led to no version."""
     found: dict[str, float] = {}
     rows = [("seed" if one.parent is None else "steps", one.cost) for one in overview.versions]
     for name, cost in (*rows, *((one.counted_as, one.cost) for one in overview.spends)):

@@ -71,26 +71,26 @@ class Purse(Protocol):
         """What the requests towards a transition cost."""
 
     def exchange(self, number: int) -> list[dict[str, Any]]:
-        """The talks that led to a transition."""
+        """The prompts and replies that led to a transition."""
 
     def rounds(self) -> int:
         """Rounds of the session that gave no candidate; they count as steps."""
 
     def hint(self, number: int, text: str) -> None:
-        """Keep a person's words for the prompts from a transition on."""
+        """Add a person's hint to every prompt from this transition on."""
 
     def begin(self, history: History) -> None:
-        """Hear where the session stands."""
+        """Take note of the session's present history."""
 
     def says(self) -> str:
-        """Everything that was spent, in a line."""
+        """Everything that was spent, in one line of text."""
 
 
 class Chooser(Protocol):
     """What the loop needs of a person's choices of the next step; both block, in a thread."""
 
     def choose(self, wish: Choose) -> str:
-        """Take one down; what is done about it. Raises WorkbenchError for one that cannot be."""
+        """Note a choice; returns what is done about it. Raises WorkbenchError for a wrong one."""
 
     def next(self, history: History) -> Proposal | NoCandidate | None:
         """The step that was asked for; None where none was, or it cannot be made, which is told."""
@@ -125,20 +125,20 @@ class Sitting(Protocol):
         """Do what may be done before its turn. Raises GivenUp, and WorkbenchError as `finish`."""
 
     def attend(self) -> None:
-        """Its turn has come: what it told so far is told now, the rest as it happens."""
+        """Its turn has come: pass on the events held back so far, and later ones as they happen."""
 
     def finish(self, history: History) -> Judged:
         """What became of it, with what is committed by now. Raises WorkbenchError when no worker
         can start."""
 
     def called(self, number: int) -> None:
-        """It becomes that transition, whatever it was begun as; before it is attended."""
+        """Give it the number of its transition, whatever it was begun as; before `attend`."""
 
     def look(self) -> Look:
-        """After `begin`, what ranks it; in place of the rest of its gate, which may follow."""
+        """After `begin`: what ranks it. `finish` may still follow."""
 
     def recall(self, seen: Seen) -> None:
-        """Before `begin`: what an earlier engine found, in place of asking a GPU again."""
+        """Before `begin`: reuse what an earlier engine found instead of measuring again."""
 
     @property
     def seen(self) -> Seen | None:
@@ -148,7 +148,7 @@ class Sitting(Protocol):
         """After `look`: what became of it, when others go first."""
 
     def give_up(self) -> None:
-        """Let it end soon; from any thread."""
+        """Cancel it; may be called from any thread."""
 
     @property
     def gpu_seconds(self) -> float:

@@ -203,7 +203,7 @@ class _Service:
         self._loop.call_soon_threadsafe(self._publish, event)
 
     def _publish(self, event: ev.AnyEvent) -> None:
-        """Write an event to the log first, so that nobody hears what a crash could take back."""
+        """Write an event to the log before anyone receives it: no crash can then take it back."""
         stamped = structs.replace(event, at=now())
         if not isinstance(event, ev.StageProgress):
             durable = isinstance(event, _DURABLE)

@@ -55,7 +55,7 @@ def _row(path: Path) -> SessionRow:
             created="",
             path=str(path),
         )
-    # A chain may be a trifle faster one step before its end, which is the expert all the same.
+    # Noise may show a step before the end as faster, but the end is the expert.
     lineage = snapshot.kind == "lineage"
     end = snapshot.incumbent if lineage else snapshot.best
     best = next((v for v in snapshot.versions if v.number == end), None)

@@ -61,7 +61,7 @@ class Ear:
         return self._given_up
 
     def muted(self, told: Told) -> None:  # noqa: ARG002 -- nothing is passed on
-        """Hear what is not told stage by stage. Raises GivenUp as it does."""
+        """A listener for what is not reported stage by stage. Raises GivenUp, as this one does."""
         if self._given_up:
             raise GivenUp
 
@@ -108,7 +108,7 @@ class Procedure(Struct, frozen=True, kw_only=True):
     shared_out: Callable[[History], str] = lambda _history: ""
     """Which rung above smoke has had its share of the run's budget, as a clause."""
     clear: Callable[[Speed], bool] = lambda _speed: True
-    """Whether a speed at smoke lets it climb all the same."""
+    """Whether a speed at smoke lets it climb although a share is spent."""
 
 
 class SessionSitting:

@@ -78,7 +78,7 @@ class Submit(Wish, frozen=True, kw_only=True, tag="submit"):
     origin: str = "submitted"
     """Where it came from: `submitted mine.py`."""
     skill: str = ""
-    """Id of the card or method that it carries out; empty when it is none."""
+    """Id of the card or method that it carries out; empty for neither."""
     hint: str = ""
     """What it does, in words: kept with the transition, and told to later prompts."""
 

@@ -286,7 +286,7 @@ class SessionWorkplace:
         return self._facts
 
     def _keep_code(self, told: Told) -> None:
-        """Store what the compiler made beside the versions, unless somebody only looks on."""
+        """Store the generated code beside the versions, if this workplace may write."""
         if not told.code or not self._writes:
             return
         try:

@@ -1,4 +1,4 @@
-"""What each flavor's forkserver is born with: modules, environment variables, confinement."""
+"""What each flavor's forkserver starts with: modules, environment variables, confinement."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What is on disk before it is used: append-only JSON lines that survive the death of their writer.
+"""Append-only files of JSON lines, written before use, that survive the death of their writer.
 
 Events and paid exchanges are journaled as they happen; git gets them with the transition they
 belong to. One process writes a journal (the holder of the engine lock); anyone reads it, by polling
@@ -73,7 +73,7 @@ class Journal:
         return self._lines
 
     def close(self) -> None:
-        """Give the file back; closing twice is harmless."""
+        """Close the file; closing twice is harmless."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -118,24 +118,21 @@ class Records(NamedTuple, Generic[T]):
     """Lines of a journal, decoded."""
 
     records: list[T]
-    offset: int
-    """Bytes that were read: where a `Tail` goes on."""
     damaged: int
     """Lines that could not be decoded, and were left out."""
 
 
 def read_records(path: Path, type_: type[T]) -> Records[T]:
     """Every whole line; a line that does not decode is counted, never fatal."""
-    tail = Tail(path)
     decoder = msgspec.json.Decoder(type_)
     records: list[T] = []
     damaged = 0
-    for line in tail.poll():
+    for line in Tail(path).poll():
         try:
             records.append(decoder.decode(line))
         except msgspec.DecodeError:
             damaged += 1
-    return Records(records, tail.offset, damaged)
+    return Records(records, damaged)
 
 
 def last_lines(path: Path, count: int) -> list[bytes]:

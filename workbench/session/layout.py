@@ -1,4 +1,4 @@
-"""What a session's folder must look like, and which of its names mean what.
+"""The layout of a session's folder and the names of its references.
 
 `main` is the accepted line, `best` the fastest accepted kernel, `refs/attempts/NNNN` every decided
 transition, `refs/pending/NNNN` one that waits for a person, `refs/session/start` the tree of files
@@ -44,14 +44,14 @@ def pending_ref(number: int) -> str:
 
 
 class Numbered(NamedTuple):
-    """What a reference of ours says by its name."""
+    """What the name of a version's reference says."""
 
     number: int
     pending: bool
 
 
 def numbered(ref: str) -> Numbered | None:
-    """The number in a reference's name; None when the name is none of ours."""
+    """The number in a reference's name; None when it is not the name of a version."""
     found = _NUMBERED.fullmatch(ref)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""How `main` was taken back or taken elsewhere by a person: a commit each, that nothing is lost.
+"""Moves of `main` by a person, undo and branch: each is a commit, so that nothing is lost.
 
 `refs/moves/NNNN` names a commit whose parent is the version that `main` was at and whose files are
 those of the version that it went to, as a revert has them; `git log --all` shows it in a line. The
@@ -79,7 +79,7 @@ def message(move: Move) -> str:
 
 
 def parse(ref: Ref) -> Move:
-    """The move that a reference names. Raises WorkbenchError when it is none of ours."""
+    """The move that a reference names. Raises WorkbenchError when it names no move."""
     rows = rows_of(ref.message)
     try:
         return msgspec.convert(
@@ -101,7 +101,7 @@ def parse(ref: Ref) -> Move:
 
 
 def read_moves(refs: Iterable[Ref]) -> tuple[tuple[Move, ...], dict[str, str]]:
-    """The moves among the references, oldest first, and why others under such names are none."""
+    """The moves among the references, oldest first, and why others with such names are invalid."""
     return _SERIES.read(refs, parse)
 
 

@@ -1,4 +1,4 @@
-"""How git spells a file, a folder and a commit: bytes and ids, computed without a repository.
+"""Git's objects (files, folders, commits) as bytes and ids, computed without a repository.
 
 Objects are built here and handed to git as one pack stream, so that a transition's files, tree and
 commit reach the disk in a single step that touches neither index nor worktree.

@@ -1,4 +1,4 @@
-"""The candidates that a run has open beside each other, so that a killed one goes on with them.
+"""The open candidates of a run with a beam, written down so that a killed run resumes with them.
 
 `git show refs/session/queue:queue.json` prints them. No version's commit has them, and no bundle:
 what became of a candidate is its transition.
@@ -42,7 +42,7 @@ class Queued(Struct, frozen=True, kw_only=True):
     reason: str = ""
     score: float = 0.0
     first: bool = False
-    """Whether it was the one whose turn had come."""
+    """Whether its turn had come."""
     seen: Seen | None = None
     """None until it was looked at, and where that took no GPU."""
 

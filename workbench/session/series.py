@@ -33,7 +33,7 @@ class Series(Struct, frozen=True):
     def read(
         self, refs: Iterable[Ref], parse: Callable[[Ref], T]
     ) -> tuple[tuple[T, ...], dict[str, str]]:
-        """What the series' references say, oldest first, and why others under such names are none.
+        """What the series' references say, oldest first, and why others like them are invalid.
 
         `parse` raises WorkbenchError for those.
         """

@@ -1,4 +1,4 @@
-"""What a run spent beside its versions, a commit each, so that no second of a budget is lost.
+"""Costs of a run that belong to no version: each is a commit, so that none is lost.
 
 `refs/spends/NNNN` names a commit whose parent is the version that it belongs to and whose files are
 that version's; `git log --all` shows it in a line. A last look at a kernel is one, and so is the
@@ -31,7 +31,7 @@ Purpose = Literal["last look", "thrown away", "cut off"]
 
 
 class Spend(Struct, frozen=True, kw_only=True):
-    """One thing that time went into and that is not a version."""
+    """One cost that belongs to no version."""
 
     purpose: Purpose
     version: int
@@ -74,7 +74,7 @@ def message(spend: Spend) -> str:
 
 
 def parse(ref: Ref) -> Spend:
-    """The spend that a reference names. Raises WorkbenchError when it is none of ours."""
+    """The spend that a reference names. Raises WorkbenchError when it names none."""
     rows = rows_of(ref.message)
     try:
         gpu, wall, ahead = (_seconds(rows[f"{name}-Seconds"]) for name in ("GPU", "Wall", "Ahead"))
@@ -97,12 +97,12 @@ def _seconds(text: str) -> float:
     """Raises ValueError for what is not a time; NaN would make every later sum one."""
     seconds = float(text)
     if not 0 <= seconds < inf:
-        raise ValueError(f"{text} are no seconds")
+        raise ValueError(f"{text} is not a number of seconds")
     return seconds
 
 
 def read_spends(refs: Iterable[Ref]) -> tuple[tuple[Spend, ...], dict[str, str]]:
-    """The spends among the references, oldest first, and why others under such names are none."""
+    """The spends among the references, oldest first, and why others with such names are invalid."""
     return _SERIES.read(refs, parse)
 
 

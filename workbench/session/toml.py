@@ -23,7 +23,7 @@ from workbench.session.records import FORMAT, SessionSettings, Transition
 
 T = TypeVar("T")
 Json = Mapping[str, Any]
-"""What JSON can say; its maker knows its shape."""
+"""Any JSON object; its producer knows its shape."""
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -116,7 +116,11 @@ def encode_transition(transition: Transition, extra: Json) -> tuple[bytes, bytes
     where = f"transition {transition.number}"
     again = decode_transition(text, table, where)[0]
     if not _same(msgspec.to_builtins(again), _printable(msgspec.to_builtins(transition))):
-        raise WorkbenchError("a transition does not survive being written down", where=where)
+        raise WorkbenchError(
+            "a transition would not read back as it was written",
+            where=where,
+            todo="report this as a fault of the workbench; nothing was committed",
+        )
     return text, table + b"\n"
 
 

@@ -51,7 +51,7 @@ class PairedRun:
     ran into the power cap the run pauses (`cooling`). Methods raise SideFault and Noisy.
     """
 
-    def __init__(  # the sides, what they are given, and who looks on
+    def __init__(
         self,
         sides: Sequence[Side],
         fresh: Callable[[Sequence[str]], None],

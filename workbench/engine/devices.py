@@ -21,8 +21,7 @@ class Place(Struct, frozen=True, kw_only=True):
     index: int | None
     """Among the GPUs that this process may see, as CUDA counts them; None on the CPU."""
     target: str
-    busy: tuple[str, ...] = ()
-    """Compute processes that were on the GPU when it was chosen: `python3 (4711)`."""
+    """Name of the compile target: `sm90`."""
 
 
 _ALL = "cuda:all"
@@ -47,7 +46,9 @@ def choose_places(device: str, target: str) -> tuple[Place, ...]:
         )
     places = tuple(choose_place(name, target) for name in names)
     if len({place.index for place in places}) < len(places):
-        raise WorkbenchError("one GPU is named twice", where=f"--device {device}")
+        raise WorkbenchError(
+            "one GPU is named twice", where=f"--device {device}", todo="name each GPU once"
+        )
     models = sorted({place.device for place in places})
     if len(models) > 1:
         raise WorkbenchError(
@@ -105,7 +106,7 @@ def choose_place(device: str, target: str) -> Place:
             todo=f"leave --target out, or use --device cpu to model {target}",
         )
     index = [one.uuid for one in gpus].index(gpu.uuid)
-    return Place(device=gpu.name, index=index, target=known_target(gpu.target).name, busy=gpu.busy)
+    return Place(device=gpu.name, index=index, target=known_target(gpu.target).name)
 
 
 def elsewhere(path: Path) -> str:

@@ -71,11 +71,6 @@ class Target(Struct, frozen=True, kw_only=True):
     dram_latency_ns: float
     l2_latency_ns: float
 
-    @property
-    def cc(self) -> float:
-        """Compute capability as people write it: 9.0."""
-        return self.arch / 10
-
 
 _KIB = 1 << 10
 _MIB = 1 << 20

@@ -208,7 +208,7 @@ async def test_a_paused_session_says_how_to_go_on() -> None:
         assert "paused: go starts the next step  space go on  x stop" in on.text(Banner)
 
 
-async def test_another_theme_is_drawn_at_once() -> None:
+async def test_the_look_follows_the_theme_at_once() -> None:
     async with stage(waiting()) as on:
         await on.until(lambda: "v12" in on.text(Profile))
         on.app.theme = "workbench-mono"

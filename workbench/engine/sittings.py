@@ -28,7 +28,7 @@ class Ear:
     """
 
     wasted = 0.0
-    """Seconds for which it had a GPU and no answer came of it."""
+    """Seconds for which it held a GPU without a result."""
 
     def __init__(
         self, tell: Callable[[Told], None], changed: Callable[[], None] = lambda: None
@@ -41,7 +41,7 @@ class Ear:
         self._given_up = False
 
     def __call__(self, told: Told) -> None:
-        """Hear it. Raises GivenUp when nobody will ever attend."""
+        """Pass it on, or keep it until `attend`. Raises GivenUp when nobody will ever attend."""
         with self._lock:
             if self._given_up:
                 raise GivenUp
@@ -61,16 +61,16 @@ class Ear:
         return self._given_up
 
     def muted(self, told: Told) -> None:  # noqa: ARG002 -- nothing is passed on
-        """A listener for what is not reported stage by stage. Raises GivenUp, as this one does."""
+        """A listener that drops what it hears. Raises GivenUp when nobody will ever attend."""
         if self._given_up:
             raise GivenUp
 
     def had(self, seconds: float) -> None:
-        """It gave a GPU back without an answer."""
+        """It gave a GPU back after this many seconds without a result."""
         self.wasted += seconds
 
     def attend(self) -> None:
-        """Pass on what was kept, and the rest as it comes."""
+        """Pass on what was kept, and from now on everything as it comes."""
         with self._lock:
             self._attended = True
             for told in self._kept:
@@ -79,7 +79,7 @@ class Ear:
         self._changed()
 
     def give_up(self) -> None:
-        """Whoever reports something from now on is ended."""
+        """Make every later report raise GivenUp."""
         self._given_up = True
         self._changed()
 

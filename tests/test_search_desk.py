@@ -163,3 +163,37 @@ def test_halving_keeps_the_better_half_rounded_up_and_gives_it_four_times_the_pa
         for rung, count, pairs in asked
     ]
     assert desk.cost.gpu_seconds == pytest.approx(sum(paid))
+
+
+# Streams
+
+
+def test_one_candidate_beside_the_seed_is_no_stream() -> None:
+    seed, one, two = looks(BASE, 0, 1.0), looks("a x", 1, 1.2), looks("b x", 2, 1.1)
+    assert streams([*seed, *one]) == []
+    assert streams([*one, *two]) == [], "nor are two without their seed"
+    assert len(streams([*seed, *one, *two])) == 1
+
+
+def test_work_that_nobody_knows_is_nobodys_work(recorded: list[Looked]) -> None:
+    first, second, *_ = (
+        structs.replace(
+            one, looks={rung: structs.replace(look, work="") for rung, look in one.looks.items()}
+        )
+        for one in streams(recorded)[0].candidates
+    )
+    assert not first.same_work(second)
+    assert first.same_work(first)
+
+
+def test_no_pair_is_charged_less_than_it_says_that_it_took() -> None:
+    """Where a whole run took less than the others' setup."""
+    (slow, *_), *others = (looks(name, n, 1.0) for n, name in enumerate(("a x", "b x", "c x"), 1))
+    bench = next(one for one in looks("a x", 1, 1.0) if one.rung == "bench")
+    (run,) = bench.runs
+    us = {side: times[:28] for side, times in run.us.items()}
+    quick = structs.replace(bench, runs=(structs.replace(run, us=us, gpu_seconds=SETUP / 2),))
+    found = streams([*looks(BASE, 0, 1.0), slow, quick, *(one for some in others for one in some)])
+    (one,) = (c for c in found[0].candidates if c.name == "a x")
+    assert one.pair_seconds == pytest.approx(2e-6 * one.us)
+    assert one.setup_seconds == pytest.approx(SETUP / 2 - 28 * one.pair_seconds)

@@ -22,6 +22,7 @@ from workbench.search.line import bound_to, line_of
 from workbench.search.phase import rested
 from workbench.search.profile import session_facts
 from workbench.search.proposer import NoProposal, Tried, consider, propose
+from workbench.search.ranking import in_order
 from workbench.search.rungs import RungResult
 from workbench.skills.policy_table import shipped_policy
 
@@ -217,3 +218,28 @@ def test_what_is_expected_to_lose_is_not_made_better_by_counting_less(library):
     assert found.worth == pytest.approx(math.log(found.expected.ratio))
     gains = second(library)[0]
     assert 0 < gains.worth < math.log(gains.expected.ratio)
+
+
+def test_gains_that_differ_by_less_than_is_known_leave_it_to_the_case(library):
+    """To three digits of the logarithm: a promise is no finer than that."""
+    now = state(library)
+    (one,) = consider(now, line_of(now.history, 0))
+    first = one.ranked[0]
+    case, gain = (
+        structs.replace(first, worth=0.1, case=0),
+        structs.replace(first, worth=0.10004, case=1),
+    )
+    assert in_order([gain, case]) == [case, gain]
+    more = structs.replace(gain, worth=0.102)
+    assert in_order([case, more]) == [more, case]
+
+
+def test_once_a_search_is_at_rest_no_card_waits_for_those_that_change_the_algorithm(library):
+    now = state(library)
+    tries = [trial(number, False) for number in range(1, 6)]
+    rests = structs.replace(now, history=(*now.history, *tries))
+    waits = [
+        {r.later for one in consider(at, line_of(at.history, 0)) for r in one.ranked}
+        for at in (now, rests)
+    ]
+    assert waits == [{True, False}, {False}]

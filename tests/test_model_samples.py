@@ -102,7 +102,25 @@ def test_what_is_not_known_changes_no_count(mean, ran):
     assert tilt(mean, ran) == 1.0
 
 
-def test_programs_without_a_loop_or_of_a_large_grid_have_no_mean():
+@pytest.mark.parametrize("inner", [1, 8, 32, 64, 2048])
+@pytest.mark.parametrize("total", [512, 2048, 20000])
+@pytest.mark.parametrize("down", [False, True])
+def test_trips_up_to_a_diagonal_have_their_mean_in_whatever_axis_the_diagonal_is(
+    inner, total, down
+):
+    """As in causal attention: blocks of queries in any axis of the grid, heads in the others."""
+    rows = 32
+
+    def ask(number):
+        row = number // inner % rows
+        return rows - row if down else row + 1
+
+    everything = [ask(number) for number in range(total)]
+    found = mean_trips(everything[:256], total, ask)
+    assert found == pytest.approx(sum(everything) / total, rel=0.08)
+
+
+def test_programs_without_a_loop_have_no_mean():
     assert mean_trips([None, 3], 2, lambda _: 3) is None
-    assert mean_trips([3] * 256, FEW_PROGRAMS + 1, lambda _: 3) is None
+    assert mean_trips([3] * 256, FEW_PROGRAMS + 1, lambda _: 3) == 3
     assert mean_trips([3] * 256, 300, lambda _: None) is None

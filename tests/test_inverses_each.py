@@ -1,5 +1,7 @@
 """Each inverse on what its edit made: what comes out is what the edit was given."""
 
+from pathlib import Path
+
 import pytest
 from kernel_texts import CONFIGS, SEEDS
 
@@ -126,3 +128,78 @@ def test_rows_of_a_program_leave_no_parameter_behind():
     found = without("rows-per-program", edited, "gelu_kernel")
     assert "ROWS" not in found[0].source
     assert found[0].parameters == {"rows": 4}
+
+
+# Forms of the wild.
+
+TUNED = """
+@triton.autotune(
+    configs=[
+        triton.Config({"BLOCK_M": 64, "GROUP": 8, "BLOCK_N": 64}, num_warps=8),
+        triton.Config({"BLOCK_M": 128, "GROUP": 8, "BLOCK_N": 64}, num_warps=8),
+    ],
+    key=["M"],
+)
+"""
+ATTENTION = SEEDS["sdp_attention"]
+
+
+def test_a_group_leaves_the_configurations_of_an_autotuner_too():
+    expert = Path(__file__).parent / "experts" / "gemm_persistent.py"
+    text = expert.read_text()
+    text = text.replace("GROUP_M", "GROUP").replace(
+        "@triton.jit", TUNED.strip() + "\n@triton.jit", 1
+    )
+    text = "\n".join(line for line in text.splitlines() if "GROUP=" not in line)
+    found = without("grouped-tiles", text, "gemm_kernel")
+    assert [one.parameters for one in found] == [{"group": 8}]
+    assert "GROUP" not in found[0].source
+    assert '{"BLOCK_M": 128, "BLOCK_N": 64}' in found[0].source
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "to_base_2 = scale * 1.44269504",
+        "to_base_2 = 1.44269504 * scale",
+        "to_base_2 = scale\n    to_base_2 *= 1.44269504",
+        "scale *= 1.44269504",
+        "scale = scale * 1.44269504",
+    ],
+)
+def test_a_scale_of_the_base_2_is_found_however_it_is_written(made):
+    two = EDITS["base-two"].apply(ATTENTION, "attention_kernel", {}).source
+    line = next(one for one in two.splitlines() if "1.44269504" in one).strip()
+    text = two.replace(line, made)
+    if made.startswith("scale"):
+        text = text.replace("to_base_2", "scale")
+    (found,) = without("base-two", text, "attention_kernel")
+    assert normalized_sha256(found.source) == normalized_sha256(ATTENTION)
+    other = text.replace("1.44269504", "1.5")
+    assert without("base-two", other, "attention_kernel") == ()
+
+
+def test_a_loop_with_products_is_told_to_have_one_stage_where_the_launch_has_more():
+    """Without its own number it would have the launch's: nothing would be taken out."""
+    staged = EDITS["loop-stages"].apply(ATTENTION, "attention_kernel", {"value": 4}).source
+    (found,) = without("loop-pipeline", staged, "attention_kernel")
+    assert "num_stages=1" in found.source
+    assert found.parameters == {"value": 4}
+    assert (
+        EDITS["loop-stages"].apply(found.source, "attention_kernel", {"value": 4}).source == staged
+    )
+    assert without("loop-pipeline", found.source, "attention_kernel") == ()
+
+
+def test_two_passes_up_to_a_diagonal_become_one_and_come_apart_again():
+    last = "last = tl.minimum((tl.program_id(0) + 1) * BLOCK_M, L)"
+    loop = "    for start in range(0, L, BLOCK_N):"
+    header = loop.replace(" L,", " last,")
+    (found,) = without(
+        "one-pass-softmax", ATTENTION.replace(loop, f"    {last}\n{header}"), "attention_kernel"
+    )
+    assert found.source.count(header) == 2
+    before, between, after = found.source.split(header)
+    changed = header.join([before, f"{between}    last = last + 0\n", after])
+    with pytest.raises(EditRefused, match="do not walk the same dimension"):
+        EDITS["online-softmax"].apply(changed, "attention_kernel", {})

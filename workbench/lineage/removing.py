@@ -13,7 +13,7 @@ from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.inverses.registry import Inverse, Removable
 from workbench.kernels.source import normalized_sha256
 from workbench.lineage.records import Attempt, Removal
-from workbench.lineage.restored import Made, restored, same_code
+from workbench.lineage.restored import CHOICES, Made, restored, same_code
 from workbench.session.records import Cost
 from workbench.skills.records import Parameter
 
@@ -50,7 +50,7 @@ def put_back(source: str, kernel: str, edit: str, parameters: Mapping[str, Param
 
 def not_taken_out(category: str, before: Made, after: Made) -> tuple[str, str] | None:
     """Code and sentence where the generated code shows that nothing was removed."""
-    if says := same_code(before, after):
+    if category not in CHOICES and (says := same_code(before, after)):
         return "lineage.same-code", says
     if says := restored(category, before, after):
         return "lineage.restored", says

@@ -32,6 +32,10 @@ LEAVES: dict[str, tuple[str, ...]] = {
 }
 """Operations that only a mechanism leaves in a kernel, where there are such; ours."""
 
+CHOICES = frozenset({"autotuned-options"})
+"""Mechanisms that choose among kernels: where the first is chosen, the code without the choice is
+the same, and the compiler restored nothing; ours."""
+
 _NUMBERS = ("registers", "shared_bytes", "spill_store_bytes", "spill_load_bytes", "code_bytes")
 _OPERATION = re.compile(
     r"^\s*(?:[%\w:,\s]+=\s*)?\"?((?:tt|ttg|ttng|nvws|scf)\.[a-z_]+)\b(?! *=)", re.MULTILINE

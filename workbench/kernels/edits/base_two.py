@@ -12,7 +12,6 @@ from workbench.kernels.edits.least import filled_with, is_least
 from workbench.kernels.edits.naming import FreeNames, spelled
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import Source
-from workbench.kernels.source_flow import stored_names
 from workbench.kernels.source_kernel import JitKernel
 
 LOG2_E = math.log2(math.e)
@@ -152,30 +151,74 @@ def to_base_e(source: Source, kernel: JitKernel) -> tuple[str, tuple[int, ...]]:
     powers = kernel.calls("exp2")
     if not powers or kernel.calls("exp"):
         raise EditRefused("there are no exponentials to the base 2, or others too")
-    statement, name, scale = _factor(kernel)
+    made, name, scale = _factor(kernel)
     splice = Splice(source)
-    splice.remove(statement)
-    reads = _reads(kernel, name)
-    for node in reads:
-        splice.replace(node, scale)
+    for statement in made:
+        splice.remove(statement)
+    gone = {id(n) for statement in made for n in ast.walk(statement)}
+    for node in _reads(kernel, name):
+        if id(node) not in gone:
+            splice.replace(node, scale)
     for call in powers:
         splice.replace(call.func, spelled(source, "tl.exp"))
-    return splice.result(), tuple(sorted({statement.lineno, *(c.lineno for c in powers)}))
+    lines = {*(statement.lineno for statement in made), *(c.lineno for c in powers)}
+    return splice.result(), tuple(sorted(lines))
 
 
-def _factor(kernel: JitKernel) -> tuple[ast.stmt, str, str]:
-    """`name = scale * log2(e)`: the statement, the name and the parameter."""
-    for name, definitions in kernel.flow.definitions.items():
-        match kernel.flow.single(name):
-            case ast.BinOp(
-                left=ast.Name(id=scale), op=ast.Mult(), right=ast.Constant(value=float(factor))
-            ) if scale in kernel.flow.parameters and math.isclose(factor, LOG2_E, rel_tol=1e-6):
-                statement = definitions[0].statement
-                if len(_reads(kernel, scale)) == 1 and name in set(stored_names(statement)):
-                    return statement, name, scale
-            case _:
-                pass
+def _factor(kernel: JitKernel) -> tuple[list[ast.stmt], str, str]:
+    """What makes a scale one of the base 2: the statements, the name that holds it and the
+    parameter, which may be one name.
+
+    Written `name = scale * log2(e)`, `scale *= log2(e)`, or `name = scale` and then `name *=
+    log2(e)`, as in the tutorials of Triton.
+    """
+    for statement in kernel.node.body:
+        name, scale = _multiplied(statement)
+        defined = [
+            d.statement for d in kernel.flow.definitions.get(name, []) if d.value is not None
+        ]
+        if not scale or statement not in defined:
+            continue
+        others = [one for one in defined if one is not statement]
+        if name == scale in kernel.flow.parameters and not others:
+            return [statement], name, scale
+        if name == scale and len(others) == 1:
+            match others[0]:
+                case ast.Assign(targets=[ast.Name()], value=ast.Name(id=scale)):
+                    pass
+                case _:
+                    continue
+        elif others:
+            continue
+        if scale in kernel.flow.parameters and len(_reads(kernel, scale)) == 1:
+            return [*others, statement], name, scale
     raise EditRefused("no name is a parameter times log2(e)")
+
+
+def _multiplied(statement: ast.stmt) -> tuple[str, str]:
+    """The name that a statement makes of another, or of itself, times log2(e); else empty."""
+    match statement:
+        case ast.Assign(
+            targets=[ast.Name(id=name)], value=ast.BinOp(left=left, op=ast.Mult(), right=right)
+        ):
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, ast.Name) and _is_log2_e(other):
+                    return name, one.id
+        case ast.AugAssign(target=ast.Name(id=name), op=ast.Mult(), value=value) if _is_log2_e(
+            value
+        ):
+            return name, name
+        case _:
+            pass
+    return "", ""
+
+
+def _is_log2_e(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=float(factor)):
+            return math.isclose(factor, LOG2_E, rel_tol=1e-6)
+        case _:
+            return False
 
 
 BASE_TWO = Edit(

@@ -57,7 +57,7 @@ def _match(kernel: JitKernel) -> _Found:
 
 
 def _pair(kernel: JitKernel, first: Loop, second: Loop) -> _Found:
-    if walk(kernel, first) is None or walk(kernel, first) != walk(kernel, second):
+    if not _same_walk(kernel, first, second):
         raise EditRefused("the two loops do not walk the same dimension in the same blocks")
     if first.variable != second.variable:
         raise EditRefused("the two loops call their variables differently")
@@ -75,6 +75,21 @@ def _pair(kernel: JitKernel, first: Loop, second: Loop) -> _Found:
     _check_not_carried([*first.node.body, *kept], {maximum, *(one.name for one in sums)})
     start = _replaceable_start(kernel, first, second, maximum)
     return _Found(first, second, update, maximum, grown, sums, kept, start)
+
+
+def _same_walk(kernel: JitKernel, first: Loop, second: Loop) -> bool:
+    """Whether two loops go through the same values: along one dimension, or, as up to a diagonal,
+    in headers that are written alike, of names that nothing changes from the first loop on."""
+    if walk(kernel, first) is not None:
+        return walk(kernel, first) == walk(kernel, second)
+    one, other = first.node, second.node
+    if not isinstance(one, ast.For) or not isinstance(other, ast.For):
+        return False
+    body = kernel.node.body
+    ahead = body[body.index(one) : body.index(other) + 1]
+    changed = kernel.flow.assigned_in(ahead) - {first.variable}
+    alike = ast.dump(one.iter) == ast.dump(other.iter)
+    return alike and first.kind != "other" and not names_in(one.iter) & changed
 
 
 def _replaceable_start(

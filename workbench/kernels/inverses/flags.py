@@ -1,4 +1,4 @@
-"""Compile-time flags that nothing reads any more, taken out with everything that sets them."""
+"""Compile-time parameters that nothing reads any more, taken out with everything that sets them."""
 
 import ast
 
@@ -37,3 +37,23 @@ def drop_flags(splice: Splice, kernel: JitKernel, flags: set[str]) -> None:
                 splice.drop_keyword(launch.call, flag)
             elif launch.argument(kernel, flag) is not None:
                 raise EditRefused(f"line {launch.line} passes `{flag}` by its place")
+
+
+def drop_choice(splice: Splice, kernel: JitKernel, name: str) -> None:
+    """Take a meta-parameter out of every configuration of a kernel's autotuner.
+
+    Raises EditRefused where one does not spell its values out.
+    """
+    for config in splice.source.configs(kernel):
+        if name not in config.values:
+            continue
+        match config.call.args[0]:
+            case ast.Dict() as given:
+                kept = [
+                    f'"{key}": {splice.text(value)}'
+                    for key, value in config.values.items()
+                    if key != name
+                ]
+                splice.replace(given, f"{{{', '.join(kept)}}}")
+            case _:
+                raise EditRefused(f"line {config.call.lineno} makes its values in another way")

@@ -1,6 +1,7 @@
 """Mechanisms that are a keyword of a load, a store or a loop: taken out by dropping the keyword."""
 
 import ast
+from collections.abc import Callable
 
 from workbench.kernels.edits.base import Edit, EditRefused, Parameters
 from workbench.kernels.edits.loops import (
@@ -11,6 +12,7 @@ from workbench.kernels.edits.loops import (
     WARP_SPECIALIZE,
 )
 from workbench.kernels.edits.policies import CACHE_MODIFIER, EVICTION, groups
+from workbench.kernels.edits.sites import option_sites
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.inverses.base import Inverse, Removable, puts_back
 from workbench.kernels.source import Source
@@ -51,7 +53,33 @@ def _first_text(options: list[ast.expr | None]) -> str | None:
             return None
 
 
-def _loop_option(edit: Edit, option: str, category: str, says: str, parameter: str) -> Inverse:
+_Naive = Callable[[Source, JitKernel, list[str]], str]
+"""What a loop says instead of its option, whose values are given; empty to say nothing.
+
+Raises EditRefused where they mean doing without already."""
+
+
+def _nothing(_source: Source, _kernel: JitKernel, _values: list[str]) -> str:
+    return ""
+
+
+def _one_stage(source: Source, kernel: JitKernel, values: list[str]) -> str:
+    """A loop with products that says nothing has the launch's stages."""
+    if set(values) == {"1"}:
+        raise EditRefused("the loops have one stage already")
+    given = option_sites(source, kernel, "num_stages")
+    plain = not given.absent and not given.computed and set(given.values) == {1}
+    return "" if plain or not kernel.dots else "1"
+
+
+def _loop_option(
+    edit: Edit,
+    option: str,
+    category: str,
+    says: str,
+    parameter: str,
+    naive: _Naive = _nothing,
+) -> Inverse:
     def find(source: Source, kernel: JitKernel) -> tuple[Removable, ...]:
         having = [
             (loop, call, value)
@@ -64,8 +92,12 @@ def _loop_option(edit: Edit, option: str, category: str, says: str, parameter: s
             # Loops that differ in it are not made by one step forward.
             raise EditRefused(f"no loop, or loops of different `{option}`")
         splice = Splice(source)
-        for _, call, _ in having:
-            splice.drop_keyword(call, option)
+        instead = naive(source, kernel, [splice.text(value) for _, _, value in having])
+        for _, call, value in having:
+            if instead:
+                splice.replace(value, instead)
+            else:
+                splice.drop_keyword(call, option)
         return (
             Removable(
                 lines=tuple(loop.line for loop, _, _ in having),
@@ -126,7 +158,12 @@ CACHE_LEVEL = _policy(
     CACHE_MODIFIER, "cache_modifier", "cache-level", "loads and stores through every cache level"
 )
 LOOP_PIPELINE = _loop_option(
-    LOOP_STAGES, "num_stages", "loop-pipeline", "a loop without stages of its own", "value"
+    LOOP_STAGES,
+    "num_stages",
+    "loop-pipeline",
+    "a loop without stages of its own",
+    "value",
+    _one_stage,
 )
 UNROLLED = _loop_option(
     LOOP_UNROLL, "loop_unroll_factor", "loop-unroll", "a loop that is not unrolled", "value"

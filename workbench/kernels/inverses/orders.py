@@ -12,6 +12,7 @@ from workbench.kernels.edits.programs import PERSISTENT
 from workbench.kernels.edits.sites import literal, parameter_sites
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.inverses.base import Inverse, Removable
+from workbench.kernels.inverses.flags import drop_choice
 from workbench.kernels.source import Source
 from workbench.kernels.source_flow import names_in
 from workbench.kernels.source_kernel import JitKernel, Loop
@@ -107,7 +108,9 @@ def _grouped(source: Source, kernel: JitKernel) -> tuple[Removable, ...]:
     if not _read_elsewhere(kernel, found.group, {found.row, found.column, *found.helpers}):
         splice.drop_parameter(kernel, found.group)
         for launch in source.launches_of(kernel.name):
-            splice.drop_keyword(launch.call, found.group)
+            if launch.keyword(found.group) is not None:
+                splice.drop_keyword(launch.call, found.group)
+        drop_choice(splice, kernel, found.group)
     return (
         Removable(
             lines=tuple(sorted({s.lineno for s in (*found.helpers, found.row, found.column)})),

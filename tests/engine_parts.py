@@ -175,7 +175,7 @@ class ScriptedWorkplace:
         self.parents[number] = None if parent is None else parent.number
         tell(ev.StageStarted(number=number, stage="policy"))
         if self.hold is not None and parent is not None:
-            assert self.hold.wait(SECONDS)
+            self.hold.wait(SECONDS)
         if self.gate_seconds:
             time.sleep(self.gate_seconds)
         if parent is None:

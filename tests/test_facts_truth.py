@@ -1,7 +1,10 @@
 """What facts say of kernels that are spelled in unusual ways: true, or unknown."""
 
 import pytest
+from fact_kit import launch, tensor
+from kernel_texts import SEEDS
 
+from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.facts import read_facts
 from workbench.kernels.source import read_source
 
@@ -128,3 +131,59 @@ def test_what_is_told_of_an_unusual_text_is_true(name):
     assert not read_source(text).fault
     found = read_facts(text, "k")
     assert {n: found[f"code.{n}"].value for n in wanted} == wanted
+
+
+ROW = 98304
+
+
+def of_softmax(*steps, **constexprs):
+    """Facts of the shipped softmax after edits, as launched on 4096 rows of `ROW`."""
+    text = SEEDS["softmax"]
+    for edit, parameters in steps:
+        text = EDITS[edit].apply(text, "softmax_kernel", parameters).source
+    tensors = {"x_ptr": tensor(4096, ROW), "out_ptr": tensor(4096, ROW)}
+    known = {"N": ROW, "rows": 4096}
+    given = {"BLOCK": 1024, **constexprs}
+    launched = launch("softmax_kernel", (132, 1, 1), tensors, known, given)
+    found = read_facts(text, "softmax_kernel", [launched])
+    return {name: fact.value for name, fact in found.items()}
+
+
+@pytest.mark.parametrize("step", [("persistent", {"programs": 132}), ("rows-per-program", {})])
+def test_a_walk_over_rows_hides_no_pass_over_a_row_and_is_no_dimension(step):
+    plain, walked = of_softmax(), of_softmax(step)
+    for name in ("code.passes_over_input", "code.rereads_input", "loop.trip_count", "loop.extent"):
+        assert walked[name] == plain[name], name
+    assert (plain["code.passes_over_input"], plain["loop.trip_count"]) == (3, 96)
+
+
+def test_a_part_that_loops_leave_out_is_not_taken_for_the_whole_row():
+    plain = of_softmax()
+    held = {"part": 4, "block": 16384, "num_warps": 32, "back": True}
+    part = of_softmax(("online-softmax", {}), ("part-on-chip", held), BLOCK=16384)
+    assert plain["loop.tile_bytes"] == ROW * 4
+    assert part["loop.tile_bytes"] is None
+
+
+def test_the_largest_dimension_is_told_though_another_loop_takes_more_steps():
+    text = kernel(
+        "total = 0.0\nfor s in range(0, N, 8192):\n"
+        "    total += tl.sum(tl.load(x_ptr + s + tl.arange(0, 8192)), axis=0)\n"
+        "for t in range(0, 4096, 16):\n    total += t\ntl.store(out_ptr, total)"
+    )
+    tensors = {"x_ptr": tensor(ROW), "out_ptr": tensor(1)}
+    launched = launch("k", (1, 1, 1), tensors, {"N": ROW}, {"BLOCK": 128})
+    found = {name: fact.value for name, fact in read_facts(text, "k", [launched]).items()}
+    assert (found["loop.trip_count"], found["loop.extent"], found["loop.step"]) == (256, ROW, 8192)
+
+
+def test_tiles_of_descriptors_have_their_shape_and_not_one_element():
+    text = kernel(
+        "d = tl.make_tensor_descriptor(x_ptr, [N], [1], [BLOCK])\n"
+        "o = tl.make_tensor_descriptor(out_ptr, [N], [1], [BLOCK])\n"
+        "for s in range(0, N, BLOCK):\n    o.store([s], d.load([s]) * 2)"
+    )
+    tensors = {"x_ptr": tensor(ROW), "out_ptr": tensor(ROW)}
+    launched = launch("k", (1, 1, 1), tensors, {"N": ROW}, {"BLOCK": 128})
+    found = {name: fact.value for name, fact in read_facts(text, "k", [launched]).items()}
+    assert (found["launch.block_elements"], found["loop.tile_bytes"]) == (128, ROW * 4)

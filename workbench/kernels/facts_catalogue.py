@@ -72,10 +72,10 @@ launch.tail | number | | part of all waves that the last one leaves idle, 0 to 1
 launch.block_elements      | number |       | elements of the largest block that is loaded or stored
 launch.elements_per_thread | number |       | those elements over the threads of a program
 launch.total               | number |       | launches of all kernels in one forward
-loop.trip_count            | number |       | most iterations of one loop, as launched
+loop.trip_count            | number |       | most iterations of a loop that does not walk tiles
 loop.extent                | number |       | largest dimension that a loop walks
 loop.extent_bytes          | number | B     | that dimension in bytes of the widest input element
-loop.tile_bytes            | number | B     | input of one program when all of it is held at once
+loop.tile_bytes            | number | B     | a program's largest input, held all at once
 loop.step                  | number |       | elements that the loop advances
 arg.alignment_min          | number | B     | smallest alignment of a tensor argument
 arg.contiguous             | flag   |       | every tensor argument is contiguous

@@ -24,7 +24,8 @@ def code_facts(source: Source, kernel: JitKernel) -> Iterator[Row]:
     yield from _accesses(family)
     yield from _arithmetic(kernel, family)
     yield "code.tile_order", tile_order(kernel), ""
-    yield "code.is_persistent", _persistent(kernel), ""
+    walks = list(_persistent(kernel))
+    yield "code.is_persistent", bool(walks), _lines(loop.line for loop in walks)
     yield "code.is_autotuned", source.autotuned(kernel), ""
     yield "code.block_parameters", kernel.blocks, ""
     blocks = tunable(source, kernel)
@@ -49,15 +50,23 @@ def _loops(kernel: JitKernel, family: list[JitKernel]) -> Iterator[Row]:
     yield "code.loop_count", len(loops), _lines(loop.line for loop in loops)
     depth = max((loop.depth + 1 for loop in kernel.loops), default=0)
     yield "code.loop_depth", None if len(loops) > len(kernel.loops) else depth, ""
-    readers: dict[str, set[int]] = {}
+    readers: dict[str, set[tuple[Loop, ...]]] = {}
     for access in kernel.loads:
         if access.loops and access.base:
-            readers.setdefault(access.base, set()).add(access.loops[0].line)
-    most = max(readers.values(), key=len, default=set())
+            readers.setdefault(access.base, set()).add(access.loops)
+    passes = [{chain[-1].line for chain in _ends(chains)} for chains in readers.values()]
+    most: set[int] = max(passes, key=len, default=set())
     elsewhere = any(k.loads for k in family[1:])
     yield "code.passes_over_input", None if elsewhere else len(most), _lines(iter(most))
     again = len(most) > 1
     yield "code.rereads_input", again or (None if elsewhere else False), _lines(iter(most)) * again
+
+
+def _ends(chains: set[tuple[Loop, ...]]) -> Iterator[tuple[Loop, ...]]:
+    """Nests of loops that are no part of another: what they read, they read one after another."""
+    for chain in chains:
+        if not any(other != chain and other[: len(chain)] == chain for other in chains):
+            yield chain
 
 
 def _accesses(family: list[JitKernel]) -> Iterator[Row]:
@@ -162,16 +171,24 @@ def _precision_of(dot: ast.Call) -> str:
     return "default"
 
 
-def _persistent(kernel: JitKernel) -> bool:
-    """Whether a loop goes on by the grid's width from the program's own number.
+def over_tiles(kernel: JitKernel, loop: Loop) -> bool:
+    """Whether a loop takes tile after tile: it begins where the program's number says, or goes on
+    by the grid's width, and what a round has computed is stored in it."""
+    if not any(loop in access.loops for access in kernel.accesses if access.kind != "load"):
+        return False
+    walks = any(_names_the_grid(kernel, part) for part in _advances(loop))
+    return walks or _calls(kernel, loop.start, "program_id")
 
-    Its step names the grid, or is a number that the launch gives while every round stores a tile.
-    """
-    return any(
-        any(_walks_the_grid(kernel, part) for part in _advances(loop))
-        or (_from_own_number(kernel, loop) and any(loop in a.loops for a in kernel.stores))
-        for loop in kernel.loops
-    )
+
+def _persistent(kernel: JitKernel) -> Iterator[Loop]:
+    """Loops over tiles that are a grid's width apart, or a number that the launch gives."""
+    for loop in kernel.loops:
+        if over_tiles(kernel, loop):
+            step, start = loop.step, kernel.flow.resolve(loop.start)
+            given = isinstance(step, ast.Name) and step.id in kernel.flow.parameters
+            own = given and kernel.names.op(start) == "program_id"
+            if own or any(_names_the_grid(kernel, part) for part in _advances(loop)):
+                yield loop
 
 
 def _advances(loop: Loop) -> Iterator[ast.expr]:
@@ -189,14 +206,15 @@ def _advances(loop: Loop) -> Iterator[ast.expr]:
                     pass
 
 
-def _walks_the_grid(kernel: JitKernel, step: ast.expr) -> bool:
-    parts = [n for n in ast.walk(step) if isinstance(n, ast.expr)]
-    behind = [b for part in parts if (b := kernel.flow.resolve(part)) is not None]
-    return any(kernel.names.op(n) == "num_programs" for one in behind for n in ast.walk(one))
+def _names_the_grid(kernel: JitKernel, step: ast.expr) -> bool:
+    return _calls(kernel, step, "num_programs")
 
 
-def _from_own_number(kernel: JitKernel, loop: Loop) -> bool:
-    """Whether a range starts at the program's number and steps by a parameter."""
-    start, step = kernel.flow.resolve(loop.start), loop.step
-    named = isinstance(step, ast.Name) and step.id in kernel.flow.parameters
-    return named and kernel.names.op(start) == "program_id"
+def _calls(kernel: JitKernel, node: ast.expr | None, op: str) -> bool:
+    """Whether an expression, or what its names stand for, calls an operation."""
+    if node is None:
+        return False
+    roots = [node]
+    for name in kernel.flow.reaches(node):
+        roots += [d.value for d in kernel.flow.definitions.get(name, []) if d.value is not None]
+    return any(kernel.names.op(inner) == op for root in roots for inner in ast.walk(root))

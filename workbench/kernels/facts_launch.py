@@ -1,9 +1,10 @@
 """Facts about a kernel as it was launched: grid, options, trip counts of loops, arguments."""
 
+import ast
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from workbench.kernels.facts_code import Row
+from workbench.kernels.facts_code import Row, over_tiles
 from workbench.kernels.records import (
     Argument,
     DescriptorArgument,
@@ -12,7 +13,7 @@ from workbench.kernels.records import (
     TensorArgument,
 )
 from workbench.kernels.source_flow import Number
-from workbench.kernels.source_kernel import JitKernel, Loop
+from workbench.kernels.source_kernel import Access, JitKernel, Loop, argument
 from workbench.kernels.target import Target
 
 _BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
@@ -60,15 +61,25 @@ def launch_facts(kernel: JitKernel, launch: Launch) -> Iterator[Row]:
 
 
 def _block_elements(kernel: JitKernel, launch: Launch, known: Mapping[str, Number]) -> int | None:
-    described = {n: a for n, a in launch.arguments.items() if isinstance(a, DescriptorArgument)}
-    sizes = [
-        math.prod(described[a.base].block)
-        if a.base in described
-        else _elements(kernel, a.pointer, known)
-        for a in kernel.accesses
-    ]
-    counted = [size for size in sizes if size is not None]
-    return max(counted, default=None)
+    sizes = (_moved(kernel, access, launch, known) for access in kernel.accesses)
+    return max((size for size in sizes if size is not None), default=None)
+
+
+def _moved(
+    kernel: JitKernel, access: Access, launch: Launch, known: Mapping[str, Number]
+) -> int | None:
+    """Elements that an access moves at once; None where the text does not say."""
+    if not kernel.by_descriptor(access):
+        return _elements(kernel, access.pointer, known)
+    given = launch.arguments.get(access.base)
+    if isinstance(given, DescriptorArgument):
+        return math.prod(given.block)
+    made = kernel.flow.resolve(access.pointer)
+    shape = argument(made, 3, "block_shape") if isinstance(made, ast.Call) else None
+    if not isinstance(shape, ast.List | ast.Tuple):
+        return None
+    sides = [kernel.flow.evaluate(side, known) for side in shape.elts]
+    return None if None in sides else math.prod(int(side) for side in sides if side is not None)
 
 
 def _elements(kernel: JitKernel, pointer: object, known: Mapping[str, Number]) -> int | None:
@@ -93,29 +104,57 @@ def trip_count(kernel: JitKernel, loop: Loop, known: Mapping[str, Number]) -> in
 
 
 def _loop_facts(kernel: JitKernel, launch: Launch, known: Mapping[str, Number]) -> Iterator[Row]:
-    trips = {loop: n for loop in kernel.loops if (n := trip_count(kernel, loop, known)) is not None}
-    if not kernel.loops:
+    """Of loops over a dimension: one that takes tile after tile is none."""
+    loops = [loop for loop in kernel.loops if not over_tiles(kernel, loop)]
+    trips = {loop: n for loop in loops if (n := trip_count(kernel, loop, known)) is not None}
+    if not loops:
         yield "loop.trip_count", 0, "no loop"
-    if not trips:
+    if loops and len(trips) == len(loops):
+        longest = max(trips, key=lambda loop: trips[loop])
+        yield "loop.trip_count", trips[longest], f"line {longest.line}"
+    found = {loop: kernel.flow.evaluate(loop.stop, known) for loop in trips}
+    stops = {loop: stop for loop, stop in found.items() if stop is not None}
+    if not stops:
         return
-    longest = max(trips, key=lambda loop: trips[loop])
-    yield "loop.trip_count", trips[longest], f"line {longest.line}"
-    step = 1 if longest.step is None else kernel.flow.evaluate(longest.step, known)
-    if step is not None:
-        yield "loop.step", step, f"line {longest.line}"
-    stop = kernel.flow.evaluate(longest.stop, known)
+    widest = max(stops, key=lambda loop: stops[loop])
+    step = 1 if widest.step is None else kernel.flow.evaluate(widest.step, known)
+    yield "loop.step", step, f"line {widest.line}"
+    yield "loop.extent", stops[widest], f"line {widest.line}"
     width = _element_bytes(kernel, launch)
-    if stop is not None:
-        yield "loop.extent", stop, f"line {longest.line}"
-        if width is not None:
-            yield "loop.extent_bytes", stop * width, f"{stop} x {width} B"
-    held = [
-        trips[a.loops[0]] * size
-        for a in kernel.loads
-        if a.loops and a.loops[0] in trips and (size := _elements(kernel, a.pointer, known))
-    ]
-    if held and width is not None:
-        yield "loop.tile_bytes", max(held) * width, f"{max(held)} elements x {width} B"
+    if width is None:
+        return
+    yield "loop.extent_bytes", stops[widest] * width, f"{stops[widest]} x {width} B"
+    held = _held(kernel, launch, known, trips)
+    if held is not None:
+        yield "loop.tile_bytes", held * width, f"{held} elements x {width} B"
+
+
+def _held(
+    kernel: JitKernel, launch: Launch, known: Mapping[str, Number], trips: Mapping[Loop, int]
+) -> int | None:
+    """Elements of the largest input that loops load part by part.
+
+    None where nothing is loaded so, the size of a part is unknown, or a loop ends before its
+    dimension does and the rest is loaded outside.
+    """
+    found: list[int] = []
+    walked = [a for a in kernel.loads if a.loops and a.loops[0] in trips]
+    for access in walked:
+        size = _moved(kernel, access, launch, known)
+        if size is None:
+            return None
+        found.append(trips[access.loops[0]] * size)
+    short = {a.base for a in walked if not _whole(kernel, a.loops[0])}
+    rest = any(not a.loops and a.base in short for a in kernel.loads)
+    return None if rest or not found else max(found)
+
+
+def _whole(kernel: JitKernel, loop: Loop) -> bool:
+    """Whether a loop ends where a dimension does: at an argument, or so many blocks of one."""
+    stop = kernel.flow.resolve(loop.stop)
+    if isinstance(stop, ast.Call) and kernel.names.op(stop) == "cdiv":
+        stop = kernel.flow.resolve(argument(stop, 0, "x"))
+    return isinstance(stop, ast.Constant | ast.Name)
 
 
 def _tensor(argument: Argument | None) -> TensorArgument | None:

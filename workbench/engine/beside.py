@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from workbench.gate.candidate import Candidate
 from workbench.gate.judge import Sitting
-from workbench.gate.profile import Listen, Profiled, Timer
-from workbench.gate.records import GateReport, Outcome, Stage, StageReport
+from workbench.gate.profile import Timer, untimed
+from workbench.gate.records import GateReport, Outcome
 from workbench.measure.records import Time
 
 ANY_SPEED = 1e-6
@@ -49,12 +49,4 @@ class Beside:
 
     def proven(self) -> GateReport:
         """The report with correctness alone."""
-        return self._completed(self._sitting.go_on(timer=_untimed))
-
-
-def _untimed(
-    candidate: Candidate, parent: Candidate | None, *, seed: bytes, listen: Listen
-) -> Profiled:
-    """A timer for kernels that need no timing."""
-    del candidate, parent, seed, listen
-    return Profiled(report=StageReport(stage=Stage.PROFILE, outcome=Outcome.PASSED, says=UNTIMED))
+        return self._completed(self._sitting.go_on(timer=untimed(Outcome.PASSED, UNTIMED)))

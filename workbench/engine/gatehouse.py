@@ -22,7 +22,7 @@ from workbench.gate.correctness.cases import SEED_BYTES, derive
 from workbench.gate.counters import NcuProfiler, Profiler
 from workbench.gate.judge import GateSettings, Sitting, Told
 from workbench.gate.problem.records import ProblemReport
-from workbench.gate.records import GateReport, Outcome, Stage, StageReport
+from workbench.gate.records import GateReport, Outcome, Stage
 from workbench.gate.sanitizer.run import find_sanitizer
 from workbench.measure.records import Speed, Time
 from workbench.measure.trust import why_not_trusted
@@ -153,7 +153,7 @@ class Gatehouse:
                 kernel, self._problem, facts, settings, station.workshop, asked.ear.muted
             )
             sitting.begin()
-            return sitting.go_on(timer=_not_timed)
+            return sitting.go_on(timer=profile.untimed(Outcome.SKIPPED, "its speed is known"))
 
         return self._fleet.work(asked.ear, look)
 
@@ -361,17 +361,3 @@ def price_of_look(file: LadderFile, *, measures: bool) -> Cost | None:
     if not measures or file.rung["profile"].use == "never" or find_sanitizer() is None:
         return None
     return Cost(gpu_seconds=file.search.last_look.value, wall_seconds=file.search.last_look.value)
-
-
-def _not_timed(
-    candidate: Candidate,  # noqa: ARG001 -- a timer's signature
-    parent: Candidate | None,  # noqa: ARG001 -- a timer's signature
-    *,
-    seed: bytes,  # noqa: ARG001 -- a timer's signature
-    listen: profile.Listen,  # noqa: ARG001 -- a timer's signature
-) -> profile.Profiled:
-    """A `Timer` for a kernel whose speed is known: it measures nothing."""
-    says = "its speed is known"
-    return profile.Profiled(
-        report=StageReport(stage=Stage.PROFILE, outcome=Outcome.SKIPPED, says=says)
-    )

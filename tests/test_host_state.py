@@ -3,7 +3,7 @@
 import enum
 import functools
 import itertools
-from collections import deque
+from collections import Counter, defaultdict, deque
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -12,10 +12,11 @@ import pytest
 import torch
 import triton
 from torch import nn
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from workbench.kernels.host_state import CallCounter, host_state
 
-CALLS = 14
+CALLS = CallCounter.ENOUGH + 1
 
 
 def copied(x_ptr, o_ptr, n, BLOCK):  # noqa: N803  # as kernels spell it
@@ -147,7 +148,7 @@ def of_an_enum():
 
 
 def behind_many():
-    filler, turns = [[0] for _ in range(60_000)], []
+    filler, turns = [[0] for _ in range(26_000)], []
     return Kept(turns.append, filler=filler, turns=turns)
 
 
@@ -254,8 +255,42 @@ def of(value, step):
     return lambda: Kept(step(value), value=value)
 
 
+def of_a_default():
+    turns = itertools.count()
+    made = defaultdict(lambda: next(turns))
+
+    return Kept(lambda _: made.pop(made["n"], made.clear()), made=made)
+
+
+def of_the_best_configuration():
+    configs = [triton.Config({"BLOCK": 16, "TURN": turn}) for turn in range(CALLS)]
+    kernel = triton.autotune(configs, key=[])(triton.jit(copied))
+    return Kept(lambda call: setattr(kernel, "best_config", configs[call]), kernel=kernel)
+
+
+def of_an_argument_of(kind):
+    fault = kind()
+    return Kept(lambda _: setattr(fault, "args", (*fault.args, 1)), fault=fault)
+
+
+def of_a_member_of(held):
+    return of(held, lambda held: lambda call: setattr(held, "turn", [call]))
+
+
+def of_the_place_in_a_chain():
+    chain = [SimpleNamespace()]
+    for _ in range(CALLS):
+        chain.insert(0, SimpleNamespace(next=chain[0]))
+    box = SimpleNamespace(here=chain[0])
+
+    def step(_):
+        box.here = box.here.next
+
+    return Kept(step, chain=chain, box=box)
+
+
 def among_too_many():
-    return Kept(lambda _: None, much=[[None] for _ in range(500_000)])
+    return Kept(lambda _: None, much=[[None] for _ in range(140_000)])
 
 
 COUNTERS = {
@@ -292,6 +327,20 @@ COUNTERS = {
     "names of arguments": of_names_of_arguments,
     "the order of a dict": of_the_order_of_a_dict,
     "a generator's seed": of(torch.Generator(), lambda g: g.manual_seed),
+    "what a default dict makes": of_a_default,
+    "the best configuration": of_the_best_configuration,
+    "the place in a chain": of_the_place_in_a_chain,
+    "arguments of an exception": lambda: of_an_argument_of(type("Done", (Exception,), {})),
+    "a member of a counter": of_a_member_of(Counter()),
+    "a member of a tuple": of_a_member_of(type("Pair", (tuple,), {})((1, 2))),
+    "a member of a configuration": of_a_member_of(triton.Config({"BLOCK": 16})),
+    "the tile of a descriptor": of(
+        TensorDescriptor(torch.empty(16, 16), [16, 16], [16, 1], [16, 16]),
+        lambda desc: lambda call: setattr(desc, "block_shape", [call, 16]),
+    ),
+    "a list among objects": of(
+        np.array([[0], [0, 1]], dtype="object"), lambda lists: lists[0].append
+    ),
     "a name that begins with two lines": lambda: Kept((box := [0]).append, __turns=box),
 }
 

@@ -230,6 +230,10 @@ def test_what_only_a_script_runs_is_not_judged_but_what_nothing_runs_is_searched
     [
         (b"", "policy.no-model"),
         (b"\xff\xfe\x00", "policy.not-text"),
+        (b"#\r# coding: utf-7\nx = 1", "policy.not-text"),
+        (b"# vim: set fileencoding=raw_unicode_escape :\n# \\u000aimport os", "policy.not-text"),
+        (b"# coding: nobody-knows\n", "policy.not-text"),
+        (b"# -*- coding: utf8 -*-\n", "policy.no-model"),
         (b"x = 1\x00", "policy.syntax"),
         (b"def f(:\n", "policy.syntax"),
         (b"(" * 100_000, "policy.syntax"),

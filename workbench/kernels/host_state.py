@@ -8,7 +8,7 @@ import gc
 import hashlib
 import time
 import warnings
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from types import (
     BuiltinFunctionType,
@@ -48,11 +48,15 @@ _HIDING = ("builtins", "functools", "itertools", "collections", "contextlib", "t
 """Packages whose objects hold things that only the garbage collector can list."""
 
 _GIVEN = frozenset(
-    {"base_fn", "configs", "early_config_prune", "fn", "kwargs", "launch_metadata", "perf_model"}
+    {"base_fn", "best_config", "configs", "early_config_prune", "fn", "kwargs", "launch_metadata"}
+    | {"perf_model"}
     | {"post_hook", "pre_hook", "pre_run_hooks", "user_defined_do_bench", "values"}
     | {"arg_names", "do_not_specialize", "keys", "params", "reset_to_zero", "restore_value"}
 )
-"""Of Triton's objects: what the candidate gave, and lists that Triton only reads."""
+"""Of Triton's kernels: what the candidate gave, what it can ask for, and lists that Triton only
+reads."""
+_RECORDS = ("Benchmark", "Config", "TensorDescriptor")
+"""Triton's objects that only hold what they are given: all of it counts."""
 
 State = dict[str, str]
 """Representations of values, by the path that leads to each."""
@@ -103,7 +107,8 @@ class _Look:
         """Hashes the values beyond `_MOST`."""
         self.tensors: list[torch.Tensor] = []
         """Tensors whose contents are not among the values."""
-        self._seen: set[int] = set()
+        self._seen: dict[int, str] = {}
+        """The path by which an object was met first, by its id."""
         self._visited = 0
         self._alive: list[object] = []
         """Visited objects, kept alive so that no other object gets the same id."""
@@ -129,8 +134,11 @@ class _Look:
                 self._note(path, _shown(value))
                 continue
             if id(value) in self._seen:
+                # Which of several objects a name refers to may be a count too.
+                if not isinstance(value, ModuleType):
+                    self._note(f"{path}.is", self._seen[id(value)])
                 continue
-            self._seen.add(id(value))
+            self._seen[id(value)] = path
             self._alive.append(value)
             if isinstance(value, torch.Tensor):
                 self._tensor(path, value)
@@ -191,8 +199,10 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
         yield ".order", repr(names)
         for name, item in zip(names, list(dict.values(value)), strict=True):
             yield f"[{name}]", item
+        yield from _beside_elements(value)
     elif isinstance(value, list | tuple | deque | set | frozenset):
         yield from _of_elements(list(value))
+        yield from _beside_elements(value)
     elif isinstance(value, FunctionType | MethodType | GeneratorType):
         yield from _of_code(value)
     elif isinstance(value, Iterator) and type(value).__module__ in ("builtins", "itertools"):
@@ -200,7 +210,8 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
             rest = value.__reduce__()
         yield ".rest", rest
     elif type(value) is np.ndarray:
-        yield ".bytes", value.tobytes()
+        objects = value.dtype.hasobject
+        yield ".values", value.reshape(-1).tolist() if objects else value.tobytes()
     elif isinstance(value, torch.Generator):
         yield ".state", bytes(value.get_state().tolist())
     elif isinstance(value, BuiltinFunctionType):
@@ -219,6 +230,16 @@ def _of_elements(elements: list[object]) -> Iterator[tuple[str, object]]:
         others = [item for item in rest if item is not None and type(item) not in _PLAIN]
         for place, item in enumerate(others):
             yield f"[{_LONG}:][{place}]", item
+
+
+def _beside_elements(value: object) -> Iterator[tuple[str, object]]:
+    """What a container of a class derived from Python's holds besides its elements."""
+    if type(value) in (dict, list, tuple, set, frozenset):
+        return
+    if isinstance(value, defaultdict):
+        yield ".default_factory", value.default_factory
+    yield from ((f".{name}", part) for name, part in getattr(value, "__dict__", {}).items())
+    yield from _slots(value)
 
 
 def _of_code(
@@ -253,7 +274,9 @@ def _attributes(value: object) -> Iterator[tuple[str, object]]:
         found = dict(vars(value))
     except TypeError:
         found = {}
-    every = module not in _LIBRARIES or isinstance(value, nn.Module)
+    every = module not in _LIBRARIES or isinstance(value, nn.Module) or owner.__name__ in _RECORDS
+    if isinstance(value, BaseException):
+        yield ".args", value.args
     for name, part in found.items():
         if every or type(part) in _PLAIN or (module == "triton" and name in _GIVEN):
             yield f".{name}", part

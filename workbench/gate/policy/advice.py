@@ -18,6 +18,7 @@ _STREAM = "leave it away: the gate sets device and stream, and kernels go to the
 _GRAPH = "launch the kernels: the timer repeats calls, and a graph would replay old inputs"
 _SCRIPT = 'measure below `if __name__ == "__main__":`, which only a script runs'
 _THREADS = "launch kernels one after the other: their work overlaps on the device anyway"
+_RANGE = "drop what it returns: only a profiler knows how deep ranges nest"
 _VALUES = "keep it on the device: pass the tensor to the kernel that needs its values"
 _ADVICE = {
     r"torch\.library\..*|torch\.ops(\..*)?|.*\.register_kernel": _OPERATOR,
@@ -27,6 +28,7 @@ _ADVICE = {
     r"torch\.cuda\.(current_stream|default_stream|empty_cache|set_device)\b.*": _STREAM,
     r"time|time\..*|triton\.testing\.do_bench.*": _SCRIPT,
     r"(threading|concurrent|multiprocessing|asyncio)\b.*": _THREADS,
+    r"torch\.cuda\.nvtx\.range_p.*|.*\brange_(push|pop)\(.*": _RANGE,
     r".*\.(cpu|item|numpy|tolist)(\(\))?": _VALUES,
 }
 _COMPILED = [(re.compile(names, re.DOTALL), todo) for names, todo in _ADVICE.items()]

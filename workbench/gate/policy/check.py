@@ -13,6 +13,7 @@ from workbench.gate.policy.private import name_privately
 from workbench.gate.policy.refusals import NOTED, finding
 from workbench.gate.policy.state import Frame, TooTangledError
 from workbench.gate.policy.statements import is_main_guard
+from workbench.gate.policy.texts import foreign_encoding, hidden_definition
 from workbench.gate.policy.tree import children, own_nodes, survey
 from workbench.gate.policy.values import (
     ANYTHING,
@@ -108,6 +109,9 @@ def _report(findings: list[Finding], seconds: float) -> StageReport:
 def _findings(source: str, inputs: Sequence[Kind]) -> list[Finding]:
     if len(source) > LARGEST_SOURCE:
         return [finding("policy.too-large", f"{len(source)} characters")]
+    encoding = foreign_encoding(source)
+    if encoding:
+        return [finding("policy.not-text", f"it declares the encoding {encoding}", 1)]
     try:
         tree = _parse(source)
     except SyntaxError as fault:
@@ -119,6 +123,10 @@ def _findings(source: str, inputs: Sequence[Kind]) -> list[Finding]:
         return [finding("policy.too-deep", f"{depth} levels")]
     machine = Machine(tree, inputs)
     machine.run()
+    for kernel in machine.kernel_scopes:
+        line = hidden_definition(kernel, source)
+        if line is not None:
+            machine.refuse("policy.kernel-text", kernel, kernel.name)
     refused = sorted(machine.refused.values(), key=_decisive_first)
     return [*refused, *machine.notes.values()]
 

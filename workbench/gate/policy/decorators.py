@@ -3,6 +3,7 @@
 import ast
 
 from workbench.gate.policy.comparisons import Comparisons
+from workbench.gate.policy.names import Allowed
 from workbench.gate.policy.operators import OPERATORS
 from workbench.gate.policy.tree import names_types, own_arguments
 from workbench.gate.policy.values import (
@@ -30,6 +31,11 @@ DECORATED = (Function, Bound, Partial, Kernel, Class, Instance, Method, Known, U
 
 class Decorators(Comparisons):
     """The layer that decorates."""
+
+    def __init__(self, allowed: Allowed) -> None:
+        super().__init__(allowed)
+        self.wrappers: set[ast.AST] = set()
+        """Functions that say they wrap another: by `__wrapped__` its text counts as theirs."""
 
     def decorate(self, path: str, arguments: Arguments, name: str = "") -> Value:
         """A bare decorator returns the function; one with settings waits for it.
@@ -85,6 +91,7 @@ class Decorators(Comparisons):
         targets = [target for target in value if isinstance(target, Function)]
         if len(targets) < len(value):
             self.refuse("policy.patches-object", self.tree, "functools.wraps")
+        self.wrappers |= {target.node for target in targets}
         for source in [one for one in wrapped if isinstance(one, Function)]:
             self.wrapped.setdefault(source.node, set()).update(one.node for one in targets)
             for name, member in list(self.every_member(source.node).items()):

@@ -73,6 +73,8 @@ class Kernels(Definitions):
         """Refuse every name in a kernel's body that refers to something outside of Triton."""
         self._led_out.clear()
         for kernel, scope in self.kernel_scopes.items():
+            if kernel in self.wrappers:
+                self.refuse("policy.kernel-text", kernel, kernel.name)
             self._check_kernel(kernel, scope)
 
     def _check_kernel(self, kernel: ast.FunctionDef, scope: Scope) -> None:

@@ -7,6 +7,7 @@ from workbench.gate.policy.flags import is_flag
 from workbench.gate.policy.library import Library
 from workbench.gate.policy.members import PLAIN_MODULES
 from workbench.gate.policy.state import Frame
+from workbench.gate.policy.tree import survey
 from workbench.gate.policy.values import (
     EMPTY,
     NOTHING,
@@ -129,6 +130,14 @@ def _import(library: Library, arguments: Arguments, node: ast.Call, frame: Frame
     return UNKNOWN
 
 
+def _range(library: Library, _: Arguments, node: ast.Call, frame: Frame) -> Value:
+    """`range_push`, `range_pop`: how deep ranges nest is known only where a profiler looks."""
+    del frame
+    if not any(statement.value is node for statement in survey(library.tree).of(ast.Expr)):
+        library.refuse("policy.forbidden-name", node)
+    return PLAIN
+
+
 def _super(library: Library, arguments: Arguments, node: ast.Call, frame: Frame) -> Value:
     owner = frame.function.owner if frame.function else None
     given = [a.node for a in arguments.get(0, "type") if isinstance(a, Class)]
@@ -173,6 +182,8 @@ _ASKS_FLAG: Value = frozenset({Known("os.environ.get"), Known("os.getenv")})
 OF_OBJECTS: dict[str, Story] = {
     **dict.fromkeys(("os.environ.get", "os.getenv"), _flag),
     "importlib.import_module": _import,
+    "torch.cuda.nvtx.range_push": _range,
+    "torch.cuda.nvtx.range_pop": _range,
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
     "builtins.hasattr": _hasattr,

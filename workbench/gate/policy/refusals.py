@@ -107,6 +107,10 @@ REFUSALS = {
         "inside a kernel `{name}` is neither Triton's nor a kernel nor a constant",
         "use triton.language, other @triton.jit functions and numbers",
     ),
+    "policy.kernel-text": Refusal(
+        "Triton would take another text for the kernel `{name}` than Python does",
+        "let no other line from its decorators to its end begin with `def`, and wrap no function",
+    ),
     "policy.kernel-argument": Refusal(
         "the launch passes `{name}`, which is not a tensor, number or kernel",
         "pass tensors to pointers and numbers to tl.constexpr parameters",

@@ -236,6 +236,8 @@ def test_an_expert_of_a_newer_triton_is_told_as_such(says, missing):
 def test_an_expert_that_nothing_speaks_against_is_not_to_be_mended():
     open_ = structs.replace(report(verdict=Verdict.UNPROVEN), device="cpu")
     assert "a GPU runs what the interpreter cannot" in failed_gate(open_, "expert.py").todo
+    once = structs.replace(open_, code="profile.loop-not-proven")
+    assert "give the problem's smallest shape sizes at" in failed_gate(once, "expert.py").todo
     wrong = report(verdict=Verdict.REJECTED)
     assert failed_gate(wrong, "expert.py").todo.startswith("mend it")
 

@@ -32,8 +32,15 @@ _MECHANISMS = {
     "atomic_min": "atomic updates",
     "atomic_xchg": "atomic updates",
     "debug_barrier": "barriers",
+    "exp2": "exponentials to the base 2",
 }
 """Operations of triton.language that carry a mechanism, in a person's words."""
+
+_REMEDIES = {
+    "profile.loop-not-proven": "give the problem's smallest shape sizes at which the loops go "
+    "round more than once, or "
+}
+"""What lets an undecided verdict be decided without another machine, by its code."""
 
 _NO_NAME = (
     re.compile(r"module '(?P<module>triton[\w.]*)' has no attribute '(?P<name>\w+)'"),
@@ -114,7 +121,8 @@ def failed_gate(report: GateReport, origin: str) -> WorkbenchError:
         )
     todo = "mend it and see `workbench gate`"
     if report.verdict is Verdict.UNPROVEN:
-        todo = "nothing is wrong with it so far; have it judged where that is possible"
+        todo = f"nothing is wrong with it so far; {_REMEDIES.get(report.code, '')}have it judged "
+        todo += "where that is possible"
         todo += " (a GPU runs what the interpreter cannot)" if report.device == "cpu" else ""
     return WorkbenchError(
         f"the expert is {report.verdict} at {report.stage}: {report.says} [{report.code}]",

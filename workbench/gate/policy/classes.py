@@ -18,7 +18,12 @@ from workbench.gate.policy.values import (
     join,
 )
 
-_NUMBERS = frozenset({"enum.IntEnum", "enum.IntFlag", "enum.StrEnum"})
+MIXED_IN: Value = frozenset({Known("builtins.int"), Known("builtins.str")})
+"""Classes of which the members of an enum may be too, as in `class Mode(str, Enum)`."""
+_NUMBERS = frozenset(
+    {"enum.IntEnum", "enum.IntFlag", "enum.StrEnum", "builtins.int", "builtins.str"}
+)
+"""Bases of classes whose objects are numbers or texts."""
 
 
 class Classes(Addresses):

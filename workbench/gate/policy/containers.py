@@ -4,7 +4,7 @@ import ast
 
 from workbench.gate.policy.fields import dataclasses_in_order, field_names, ordered_fields
 from workbench.gate.policy.keys import Key, asked_key, literal, possible_keys
-from workbench.gate.policy.members import WHATEVER, Members
+from workbench.gate.policy.members import ACTIVE, WHATEVER, Members
 from workbench.gate.policy.refusals import spelled
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.values import (
@@ -285,12 +285,20 @@ class Containers(Members):
                     self.put(atom, new, key if isinstance(key, str) else None)
                     if atom.kind == "list" and not isinstance(key, str | int):  # it may be a slice
                         self.put(atom, self.iterate_containers(new) - {atom})
+                case Plain():
+                    self.check_hidden(new, node)
                 case Tensor() if self.may_hold_tensor(index):
                     self.refuse("policy.torch-compute", node)
                 case Tensor(origin="buffer"):
                     self.carry(new)
                 case Known() | Kernel():
                     self.refuse("policy.patches-object", node)
+
+    def check_hidden(self, new: Value, node: ast.AST) -> None:
+        """Refuse to put into what counts as a number, such as an array, what is followed."""
+        if self.holds(new, ACTIVE):
+            says = f"`{spelled(node)}` keeps a tensor or a function where it cannot be followed"
+            self.refuse("policy.unresolved", node, says=says)
 
     def _store_key(self, atom: Items, index: Value) -> None:
         contents = self.place(atom)

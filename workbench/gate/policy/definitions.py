@@ -2,6 +2,7 @@
 
 import ast
 
+from workbench.gate.policy.classes import MIXED_IN
 from workbench.gate.policy.refusals import code_of_import
 from workbench.gate.policy.state import Frame
 from workbench.gate.policy.statements import Statements
@@ -29,6 +30,8 @@ _BASES = (
     "typing.",
 )
 
+_ENUM: Value = frozenset({Known("enum.Enum")})
+
 
 class Definitions(Statements):
     """The layer that executes definitions."""
@@ -52,7 +55,7 @@ class Definitions(Statements):
     def define_class(self, node: ast.ClassDef, frame: Frame) -> None:
         """`class`: its body runs now."""
         self._take_type_parameters(node, frame)
-        self.bases[node] = tuple(self._base(base, frame) for base in node.bases)
+        self.bases[node] = tuple(self._base(base, node, frame) for base in node.bases)
         for keyword in node.keywords:
             self.evaluate(keyword.value, frame)
             if keyword.arg != "total" or self.library_bases(node) != ("typing.TypedDict",):
@@ -84,8 +87,11 @@ class Definitions(Statements):
         for parameter in getattr(node, "type_params", ()):
             self.record(frame.scope, parameter.name, PLAIN)
 
-    def _base(self, base: ast.expr, frame: Frame) -> Value:
+    def _base(self, base: ast.expr, node: ast.ClassDef, frame: Frame) -> Value:
         value = self.evaluate(base, frame)
+        mixed = len(node.bases) == 2 and self.evaluate(node.bases[1], frame) == _ENUM
+        if mixed and value <= MIXED_IN:
+            return value
         for atom in value:
             library = isinstance(atom, Known) and atom.path.startswith(_BASES)
             plain = isinstance(atom, Known) and self.allowed.names.get(atom.path)

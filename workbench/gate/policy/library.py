@@ -309,10 +309,8 @@ class Library(Decorators):
             if group.arguments == "plain" and self.may_hold_tensor(arguments.all()):
                 code = "reads-values" if "views" in group.group else "torch-compute"
                 self.refuse(f"policy.{code}", node)
-            if name == "copy_" and atom.origin == "buffer":
-                self.carry(arguments.all())
-            if group.where == "buffer" and name != "copy_":
-                self.check_update(arguments.all(), node, frame)
+            if atom.origin in ("buffer", "state"):
+                self._use_state(group, name, arguments, node, frame)
             match group.returns:
                 case "plain":
                     return PLAIN
@@ -327,6 +325,19 @@ class Library(Decorators):
                     return frozenset({atom}) | (PLAIN if name == "type" else EMPTY)
         self.refuse("policy.torch-compute", node)
         return UNKNOWN
+
+    def _use_state(
+        self, group: Group, name: str, arguments: Arguments, node: ast.AST, frame: Frame
+    ) -> None:
+        """Follow inputs that are copied into the state; refuse to read or update it by them."""
+        if name == "copy_":
+            self.carry(arguments.all())
+        elif group.where == "buffer":
+            self.check_update(arguments.all(), node, frame)
+        elif group.where == "state":
+            self.asked.add((self, "carrying"))
+            if frame.phase is Phase.CALL and self.carrying:
+                self.refuse("policy.reads-values", node)
 
     def check_update(self, given: Value, node: ast.AST, frame: Frame) -> None:
         """Refuse to update a buffer by an input itself: what it learns of one, kernels work out."""

@@ -64,7 +64,7 @@ _KERNEL_SETTINGS = frozenset(
     | {"_init_handles"}
 )
 # What must not be hidden in an object whose members are not tracked.
-_ACTIVE = (Tensor, Function, Bound, Partial, Known, Method, Holder, Instance, Class)
+ACTIVE = (Tensor, Function, Bound, Partial, Known, Method, Holder, Instance, Class)
 _METHODS = (Function, Descriptor)
 """What the body of an enum makes no member of: each is found by way of the class."""
 OF_NAMED_TUPLES = ("_asdict", "_fields", "_make", "_replace")
@@ -361,7 +361,7 @@ class Members(Operators):
             case Known():
                 return atom.path == "torch.autograd.function.FunctionCtx"
             case Plain():
-                return not self.holds(new, _ACTIVE)
+                return not self.holds(new, ACTIVE)
             case Nothing() | Unknown():
                 return True
             case _:

@@ -16,8 +16,10 @@ from workbench.gate.policy.values import (
     Instance,
     Items,
     Nothing,
+    Plain,
     Tensor,
     Unknown,
+    has_tensor,
 )
 
 _BOOKKEEPING = ast.Add | ast.Sub | ast.Mult | ast.Div
@@ -79,6 +81,8 @@ class Statements(Guards):
         for atom in old:
             if isinstance(atom, Items):
                 self.put(atom, self.iterate_containers(value))
+            elif isinstance(atom, Plain) and not has_tensor(value):
+                self.check_hidden(value, node)
         self.assign(node.target, new, frame)
 
     # ----------------------------------------------------------------------------------- flow

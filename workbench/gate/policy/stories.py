@@ -355,7 +355,7 @@ _STORIES: dict[str, Story] = {
     "typing.cast": _cast,
     **dict.fromkeys(("triton.Config", "triton.runtime.Config"), _config),
     "triton.set_allocator": _set_allocator,
-    "logging.getLogger": _logger,
+    **dict.fromkeys(("logging.getLogger", "logging.Logger.getChild"), _logger),
     **dict.fromkeys(("torch.Generator", "torch.Generator.manual_seed"), _generator),
     "torch.nn.functional.pad": _padded,
     "collections.defaultdict": _default,

@@ -3,15 +3,17 @@
 import pytest
 from msgspec import structs
 from session_kit import SPEED, step, transition
+from test_engine_beam import LADDER, aside, kept, measured
 
-from workbench.engine.held import HELD
+from workbench.engine.held import HELD, comes_back
 from workbench.engine.history import History
 from workbench.engine.memory import Memory
 from workbench.engine.stopping import Stopping, behind
 from workbench.gate.records import Verdict
 from workbench.kernels.source import normalized_sha256
 from workbench.measure.baselines import Baseline, Baselines, Outcome
-from workbench.measure.records import Kind, Time
+from workbench.measure.records import Kind, Speed, Time
+from workbench.search.rungs import Ladder
 from workbench.session.moves import Move
 from workbench.session.records import Answer, Cost, Decision, Transition
 from workbench.session.spends import Spend
@@ -136,3 +138,35 @@ def test_a_text_that_git_does_not_hold_is_known_by_its_draft() -> None:
     assert draft.sha256 == normalized_sha256("# draft\n")
     assert memory.tried(made, {}).sha256 == normalized_sha256("# 1\n")
     assert draft.speed == SPEED.ratio
+
+
+# Who comes back of those that were put aside
+
+
+def back(*versions: Transition, ladder: Ladder = LADDER, trusted: bool = True) -> int | None:
+    found = comes_back(history(*versions), ladder, trusted=trusted)
+    return None if found is None else found[0].number
+
+
+def modeled(ratio: float) -> Speed:
+    return Speed(kind=Kind.MODELED, ratio=ratio)
+
+
+def test_of_two_with_the_same_to_be_said_for_them_the_earlier_comes_back() -> None:
+    assert back(kept(0, None), aside(1, 0, measured(1.05)), aside(2, 0, measured(1.05))) == 1
+
+
+def test_what_pairs_left_open_comes_back_and_what_is_modeled_only_as_a_gain() -> None:
+    """Pairs that are taken again may say something else, the model never does."""
+    assert back(kept(0, None), aside(1, 0, measured(0.995))) == 1
+    assert back(kept(0, None), aside(1, 0, measured(0.9))) is None
+    model = LADDER.without_gpu()
+    for ratio, number in ((0.995, None), (1.2, 1)):
+        told = back(kept(0, None), aside(1, 0, modeled(ratio)), ladder=model, trusted=False)
+        assert told == number
+
+
+def test_a_step_of_another_kind_between_leaves_nobody_to_tell() -> None:
+    seed, one = kept(0, None), aside(1, 0, measured(1.5))
+    assert back(seed, one, kept(2, 0, measured(1.1))) == 1
+    assert back(seed, one, kept(2, 0, modeled(1.1))) is None

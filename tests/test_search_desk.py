@@ -10,6 +10,7 @@ from workbench.bench.search_desk import Desk
 from workbench.bench.search_policies import Beaming, Climbing, a_run, everything, halving
 from workbench.bench.search_records import BASE, Looked
 from workbench.bench.search_stream import Candidate, Stream, streams
+from workbench.bench.search_table import ENGINE, as_fast, summary, table
 from workbench.measure.pairs import PairRule
 from workbench.measure.records import Kind
 from workbench.search.rungs import Ladder, RungResult
@@ -197,3 +198,46 @@ def test_no_pair_is_charged_less_than_it_says_that_it_took() -> None:
     (one,) = (c for c in found[0].candidates if c.name == "a x")
     assert one.pair_seconds == pytest.approx(2e-6 * one.us)
     assert one.setup_seconds == pytest.approx(SETUP / 2 - 28 * one.pair_seconds)
+
+
+# The table
+
+
+def fast(name: str, ratio: float) -> Candidate:
+    (found,) = (one for one in stream_of(1.0, ratio).candidates if one.name == name)
+    return found
+
+
+def test_one_percent_slower_is_as_fast_and_two_are_not() -> None:
+    """By the threshold that a gain has to pass, over all samples."""
+    best = structs.replace(fast("t1 x", 1.0), logs=(0.30,) * 9)
+    for slower, told in ((0.005, True), (0.02, False)):
+        other = structs.replace(fast("t2 x", 1.0), logs=(0.30 - slower,) * 9)
+        assert as_fast(other, best) is told
+        assert as_fast(best, other) is True
+
+
+def test_problems_that_all_did_the_same_prove_no_more_than_their_number(
+    recorded: list[Looked],
+) -> None:
+    row = table(recorded, 3)[0]
+    for count in (1, 5):
+        rows = [structs.replace(row, problem=f"p{number}") for number in range(count)]
+        told = summary(rows).same
+        assert (told.share, told.high) == (1.0, 1.0)
+        assert told.low == pytest.approx(0.025 ** (1 / count))
+
+
+def test_a_goal_that_is_missed_is_missed_whatever_the_other_says(recorded: list[Looked]) -> None:
+    row = table(recorded, 3)[0]
+
+    def with_run(**changes: float) -> bool:
+        policies = tuple(
+            structs.replace(one, **changes) if one.policy == ENGINE else one for one in row.policies
+        )
+        return summary([structs.replace(row, policies=policies)]).met
+
+    cheap = row.of("full").gpu_seconds / 10
+    assert with_run(gpu_seconds=cheap, same=1.0)
+    assert not with_run(gpu_seconds=cheap, same=0.94)
+    assert not with_run(gpu_seconds=3 * cheap, same=1.0)

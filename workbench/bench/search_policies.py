@@ -104,7 +104,7 @@ class Climbing:
     """Our ladder: candidates wait at the bottom, and the best of them climbs on its own."""
 
     def __init__(self, ladder: Ladder, *, ahead: int | None = None) -> None:
-        """`ahead` wait at once, as many as the ladder says when None; 1: they climb as they come."""
+        """`ahead` wait at once, as many as the ladder says when None; 1: climbing as they come."""
         self._ladder = ladder
         self._ahead = ahead
 

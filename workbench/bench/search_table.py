@@ -209,12 +209,13 @@ def _policy_row(
         gpu_seconds=fmean(desk.cost.gpu_seconds for desk in desks),
         wall_seconds=fmean(desk.cost.wall_seconds for desk in desks),
         same=fmean(a.same_work(b) for a, b in zip(winners, full, strict=True)),
-        as_fast=fmean(_as_fast(a, b) for a, b in zip(winners, full, strict=True)),
+        as_fast=fmean(as_fast(a, b) for a, b in zip(winners, full, strict=True)),
         parts={part: fmean(desk.gpu_seconds.get(part, 0.0) for desk in desks) for part in parts},
     )
 
 
-def _as_fast(one: Candidate, other: Candidate) -> bool:
+def as_fast(one: Candidate, other: Candidate) -> bool:
+    """Whether a candidate is as fast as another: the same, or less than 1 % slower."""
     return one.same_work(other) or _speed(one) >= _speed(other) - _AS_FAST
 
 

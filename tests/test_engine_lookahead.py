@@ -217,6 +217,38 @@ def test_a_worker_that_fails_ahead_fails_nothing(tmp_path):
     assert sequence(tmp_path / "ahead") == sequence(tmp_path / "plain")
 
 
+def test_what_was_begun_against_another_parent_is_begun_anew(tmp_path):
+    """Though the text is the same: it would be judged against a kernel that is none any more."""
+    new_session(tmp_path / "one")
+    gated: list[tuple[int, int | None]] = []
+
+    class Alike(ScriptedWorkplace):
+        """Its texts hang on the number alone; a turn ends when the next was begun."""
+
+        def __init__(self, *given, **options) -> None:
+            super().__init__(*given, **options)
+            self.sat = [threading.Event() for _ in range(self.steps + 2)]
+
+        def sit(self, source, history, number, plan):
+            sitting = super().sit(source, history, number, plan)
+            self.sat[number].set()
+            finish, following = sitting.finish, self.sat[min(number + 1, self.steps)]
+            if plan is not None:
+                sitting.finish = lambda at: following.wait(SECONDS) and finish(at)
+            return sitting
+
+        def gate(self, source, parent, number, tell):
+            gated.append((number, None if parent is None else parent.number))
+            return super().gate(source, parent, number, tell)
+
+    serve_session(tmp_path / "one", open_workplace=lambda *given: Alike(*given, steps=4, depth=1))
+    store = SessionStore.open(tmp_path / "one")
+    parents = [(v.number, v.parent) for v in store.overview().versions]
+    assert (2, 0) in gated, "begun as if v1 were refused"
+    assert set(parents) <= set(gated)
+    assert parents[2] == (2, 1)
+
+
 def test_while_a_person_decides_the_step_after_a_yes_is_begun(tmp_path):
     new_session(tmp_path / "review", mode=Mode.REVIEW, budget=Budget(steps=4))
     begun = threading.Event()

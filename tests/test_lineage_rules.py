@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from test_induce import facts, step
 
-from workbench.engine.admitting import Ask, Untried, admissions
+from workbench.engine.admitting import Ask, Untried, admissions, shows
 from workbench.engine.roundtrips import roundtrips
 from workbench.engine.trials import Where
 from workbench.engine.verifying import Standing, verify
@@ -17,6 +17,7 @@ from workbench.measure.records import Kind, Speed, Time
 from workbench.session.bundle import import_bundle
 from workbench.session.store import SessionStore
 from workbench.skills.card import read_card
+from workbench.skills.records import Effect
 
 ROOT = Path(__file__).parent.parent
 
@@ -121,6 +122,32 @@ def test_a_trial_that_had_no_time_is_told_by_its_place(tmp_path):
     found = list(admissions(ask, lambda _event: None))
     assert all(isinstance(one, Untried) for one in found)
     assert sorted(one.reasons[0].partition(":")[0] for one in found) == ["gelu", "softmax"]
+
+
+# What a trial must show.
+
+
+@pytest.mark.parametrize(
+    ("direction", "ratio", "shown"),
+    [
+        *(("down", ratio, shown) for ratio, shown in ((1.2, True), (1.0, False), (0.995, False))),
+        *(("same", ratio, shown) for ratio, shown in ((1.0, True), (0.995, True), (0.98, False))),
+        *(("up", ratio, shown) for ratio, shown in ((0.995, True), (0.9, False))),
+        ("down", None, False),
+    ],
+)
+def test_a_promised_gain_must_be_one_and_a_cost_only_no_loss(direction, ratio, shown):
+    assert shows(Effect(metric="time", direction=direction), step(ratio=ratio)) is shown
+
+
+@pytest.mark.parametrize("direction", ["up", "down", "same"])
+def test_a_fact_must_move_in_the_direction_that_a_card_names(direction):
+    effect = Effect(metric="static.registers", direction=direction)
+    moves = {"up": 60, "down": 40, "same": 50}
+    for way, after in moves.items():
+        made = step(before=facts(static__registers=50), after=facts(static__registers=after))
+        assert shows(effect, made) is (way == direction), way
+    assert not shows(effect, step(after=facts(static__registers=60)))
 
 
 # Cards.

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from gate_kit import workshop
 from msgspec import structs
 
 from workbench.bench import lines
@@ -19,13 +20,14 @@ from workbench.errors import WorkbenchError
 from workbench.gate.policy.check import check
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import Outcome
-from workbench.gate.timing.stage import JOB_MODULES, GpuTimer, TimerSettings
-from workbench.isolation.workshop import Workshop
+from workbench.gate.timing.stage import GpuTimer, TimerSettings
 from workbench.kernels.source import normalized_sha256
 from workbench.lineage.removals import removable
 from workbench.lineage.uncovered import uncovered
 from workbench.measure.gpuwatch import NoWatch
 from workbench.problems.load import load_problem
+
+__all__ = ["workshop"]
 
 CPU = Place(device="cpu", index=None, target="sm90")
 LEAST_STEPS = 6
@@ -129,7 +131,7 @@ def hold(_waits, *, shared=False):  # noqa: ARG001  # there is nothing to share
 
 
 @pytest.mark.parametrize("name", [name for name in WORKLOADS if not RIVALS[name][0].needs])
-def test_a_rival_is_rehearsed_beside_the_expert_on_the_tiny_shape(name):
+def test_a_rival_is_rehearsed_beside_the_expert_on_the_tiny_shape(workshop, name):
     whole = load_problem(name)
     problem = structs.replace(whole, shapes=whole.shapes[:1])
     settings = TimerSettings(
@@ -138,10 +140,9 @@ def test_a_rival_is_rehearsed_beside_the_expert_on_the_tiny_shape(name):
         device_index=None,
         rule=structs.replace(RULE, first=14, cap=14),
     )
-    with Workshop(preload=JOB_MODULES) as workshop:
-        facts = inspect_problem(problem, workshop)
-        timer = GpuTimer(problem, lambda: facts, settings, workshop, hold=hold)
-        found = beside(problem, RIVALS[name][0], timer)
+    facts = inspect_problem(problem, workshop)
+    timer = GpuTimer(problem, lambda: facts, settings, workshop, hold=hold)
+    found = beside(problem, RIVALS[name][0], timer)
     assert isinstance(found, Measured), found.says
     assert len(found.rival_us) == len(found.expert_us) == 14
     assert Path(problem.expert).name == "expert.py"

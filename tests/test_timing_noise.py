@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from gate_kit import workshop
 from msgspec import structs
 from timing_parts import Match, ScriptedSide, together
 from typer.testing import CliRunner
@@ -31,10 +32,10 @@ from workbench.errors import WorkbenchError
 from workbench.gate.correctness.protocol import OpenReference
 from workbench.gate.records import Finding
 from workbench.gate.timing.sides import SidesSpec, open_sides
-from workbench.gate.timing.stage import JOB_MODULES
 from workbench.gate.timing.turns import SideFault
-from workbench.isolation.workshop import Workshop
 from workbench.measure.pairs import Answer, PairRule
+
+__all__ = ["workshop"]
 
 PLACE = Place(device="NVIDIA H200", index=0, target="sm90")
 HEAD = Head(date="2026-11-29", gpu="NVIDIA H200", versions={"torch": "2.11"}, rule=PairRule())
@@ -274,31 +275,30 @@ def test_fixed_schemes_accept_equals_where_clocks_drift():
 # -- the kernels and the command ------------------------------------------------------------------
 
 
-def test_every_kernel_is_right_with_more_work():
-    with Workshop(preload=JOB_MODULES) as shop:
-        for kernel in NOISE_KERNELS:
-            problem = kernel.problem()
-            opening = OpenReference(
-                source=problem.source,
-                values=problem.tiny.values,
-                build_seed=1,
-                precision=problem.precision,
-                tolerance={},
-                selections=(),
-            )
-            spec = SidesSpec(
-                problem=opening,
-                candidates=(("plus 3", kernel.candidate(3, "k")),),
-                with_reference=False,
-                target="sm90",
-                seed=bytes(8),
-            )
-            with open_sides(spec, shop) as sides:
-                (side,) = sides.sides
-                sides.fresh([side.name])
-                side.turn(bare=False)
-                assert not side.check(closely=True), kernel.name
-                assert not side.check(closely=False), kernel.name
+def test_every_kernel_is_right_with_more_work(workshop):
+    for kernel in NOISE_KERNELS:
+        problem = kernel.problem()
+        opening = OpenReference(
+            source=problem.source,
+            values=problem.tiny.values,
+            build_seed=1,
+            precision=problem.precision,
+            tolerance={},
+            selections=(),
+        )
+        spec = SidesSpec(
+            problem=opening,
+            candidates=(("plus 3", kernel.candidate(3, "k")),),
+            with_reference=False,
+            target="sm90",
+            seed=bytes(8),
+        )
+        with open_sides(spec, workshop) as sides:
+            (side,) = sides.sides
+            sides.fresh([side.name])
+            side.turn(bare=False)
+            assert not side.check(closely=True), kernel.name
+            assert not side.check(closely=False), kernel.name
 
 
 def test_the_command_prints_tables_from_a_file_and_says_what_is_missed(lines, tmp_path):

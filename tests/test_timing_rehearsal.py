@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 import torch
-from gate_kit import CANDIDATE, SCALE, SCALE_KERNEL, model, problem
+from gate_kit import CANDIDATE, SCALE, SCALE_KERNEL, model, problem, workshop
 from wrong_candidates import COUNTING_SCALE
 
 from workbench.gate.candidate import candidate_of
@@ -19,10 +19,11 @@ from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import Blame, Outcome
 from workbench.gate.timing.ring_job import Ring, ring_size, stir
 from workbench.gate.timing.sides import SidesSpec, open_sides
-from workbench.gate.timing.stage import JOB_MODULES, GpuTimer, TimerSettings
-from workbench.isolation.workshop import Workshop
+from workbench.gate.timing.stage import GpuTimer, TimerSettings
 from workbench.measure.gpuwatch import NoWatch
 from workbench.measure.pairs import PairRule
+
+__all__ = ["workshop"]
 
 SEED = bytes(range(16))
 WEIGHT = {"init": "self.weight = nn.Parameter(torch.ones(n))", "arguments": "self, n"}
@@ -49,7 +50,7 @@ def candidate(forward: str, init: str = WEIGHT["init"]):
 
 
 @pytest.fixture(scope="module")
-def timer():
+def timer(workshop):
     """A timer without a GPU: nothing to hold, nothing to watch, few pairs."""
     task = problem(SCALE)
 
@@ -57,17 +58,16 @@ def timer():
     def hold(_waits, *, shared=False):  # noqa: ARG001  # there is nothing to share
         yield NoWatch()
 
-    with Workshop(preload=JOB_MODULES) as workshop:
-        facts = inspect_problem(task, workshop)
-        yield GpuTimer(
-            task,
-            lambda: facts,
-            TimerSettings(
-                target="sm90", device="cpu", device_index=None, rule=PairRule(first=20, cap=20)
-            ),
-            workshop,
-            hold=hold,
-        )
+    facts = inspect_problem(task, workshop)
+    return GpuTimer(
+        task,
+        lambda: facts,
+        TimerSettings(
+            target="sm90", device="cpu", device_index=None, rule=PairRule(first=20, cap=20)
+        ),
+        workshop,
+        hold=hold,
+    )
 
 
 def spec(timer, new, task=None) -> SidesSpec:

@@ -125,16 +125,20 @@ def _places(paths: "list[Path]", *, json: bool) -> None:
 
 
 def _write(file: Path, rows: "list[OfflineRow]") -> None:
-    """The table so far, so that a machine that goes away leaves what it had."""
+    """Replace the file by the table so far, so that an interrupted bench keeps its rows."""
     import msgspec
 
     from workbench.errors import WorkbenchError
 
+    draft = file.with_name(f".{file.name}.draft")
     try:
-        file.write_bytes(msgspec.json.format(msgspec.json.encode(rows)) + b"\n")
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(rows)) + b"\n")
+        draft.replace(file)
     except OSError as fault:
         raise WorkbenchError(
-            f"the table cannot be written: {fault.strerror}", where=str(file)
+            f"the table cannot be written: {fault.strerror}",
+            where=str(file),
+            todo="name a file in a folder that you can write to",
         ) from fault
 
 

@@ -151,7 +151,9 @@ def _recorded(candidate: Path, problem: str, target: str) -> ProposerState:
         compiled = compiling.run(one, shape, target, workshop)
         if compiled.report.outcome is not Outcome.PASSED:
             raise WorkbenchError(
-                f"the candidate does not compile: {compiled.report.says}", where=str(candidate)
+                f"the candidate does not compile: {compiled.report.says}",
+                where=str(candidate),
+                todo=f"`workbench gate {candidate} --problem {problem}` says more",
             )
         profiled = profile.run_modeled(
             one, compiled, (shape, shape), target, workshop, parent=None, threshold=1.0

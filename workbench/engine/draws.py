@@ -32,7 +32,9 @@ def session_secret(state: Path) -> bytes:
         found = path.read_bytes()
     except OSError as fault:
         raise WorkbenchError(
-            f"the session's secret cannot be kept: {fault.strerror}", where=str(path)
+            f"the session's secret cannot be kept: {fault.strerror}",
+            where=str(path),
+            todo="see that the disk has space and the folder is yours",
         ) from fault
     if len(found) != _SECRET_BYTES:
         raise WorkbenchError("the session's secret is damaged", where=str(path), todo="remove it")

@@ -72,5 +72,7 @@ def _held(path: Path, do: Callable[[], None]) -> None:
             do()
     except OSError as fault:
         raise WorkbenchError(
-            f"the session's folder cannot be changed: {fault.strerror or fault}", where=str(path)
+            f"the session's folder cannot be changed: {fault.strerror or fault}",
+            where=str(path),
+            todo="see that the folder is yours and its disk can be written to",
         ) from fault

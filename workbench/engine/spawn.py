@@ -34,5 +34,7 @@ def spawn_engine(path: Path) -> None:
             )
     except OSError as fault:
         raise WorkbenchError(
-            f"the engine cannot be started: {fault.strerror}", where=str(log)
+            f"the engine cannot be started: {fault.strerror}",
+            where=str(log),
+            todo="see that the disk has space, the folder is yours and processes may be started",
         ) from fault

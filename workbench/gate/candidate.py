@@ -44,7 +44,9 @@ def read_candidate(path: Path) -> Candidate:
         if path.is_dir():
             raise WorkbenchError("the candidate is a folder", where=str(path), todo="name its file")
         if path.exists() and not path.is_file():
-            raise WorkbenchError("the candidate is not a regular file", where=str(path))
+            raise WorkbenchError(
+                "the candidate is not a regular file", where=str(path), todo="name a file on disk"
+            )
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except FileNotFoundError as fault:

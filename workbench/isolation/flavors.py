@@ -86,5 +86,9 @@ def visible_device(index: int, environment: Mapping[str, str]) -> str:
         return str(index)
     names = [name for name in seen.split(",") if name.strip()]
     if index >= len(names):
-        raise WorkbenchError(f"there is no device {index}", where=f"CUDA_VISIBLE_DEVICES={seen}")
+        raise WorkbenchError(
+            f"there is no device {index}",
+            where=f"CUDA_VISIBLE_DEVICES={seen}",
+            todo=f"name one of the {len(names)} that it lists, counted from 0",
+        )
     return names[index].strip()

@@ -16,6 +16,7 @@ from workbench.paths import config_home
 PATH = Path(__file__).with_name("ladder.toml")
 YOURS = "your ladder.toml"
 """Source of a bare number in a person's own file."""
+_MEND = "mend that entry; the shipped ladder.toml names every key and its terms"
 
 _MAY_STAND = ("needs_gpu", "use", "pairs_first")
 """Keys of a rung that have a default, so that the shipped file need not have them."""
@@ -122,7 +123,9 @@ def _tables(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
-        raise WorkbenchError(f"the ladder cannot be read: {fault}", where=str(path)) from fault
+        raise WorkbenchError(
+            f"the ladder cannot be read: {fault}", where=str(path), todo=_MEND
+        ) from fault
 
 
 def _over(shipped: dict[str, Any], own: dict[str, Any], path: Path, at: str = "") -> dict[str, Any]:
@@ -153,7 +156,8 @@ def _replaced(was: Any, value: Any, path: Path, here: str) -> Any:  # noqa: ANN4
 
 def _checked(tables: dict[str, Any], path: Path) -> LadderFile:
     if tables["format"] != 1:
-        raise WorkbenchError(f"`format = {tables['format']!r}` is not 1", where=str(path))
+        what = f"`format = {tables['format']!r}` is not 1"
+        raise WorkbenchError(what, where=str(path), todo=_MEND)
     rungs = {
         name: _converted(table, RungSpec, f"rung.{name}", path)
         for name, table in tables["rung"].items()
@@ -172,6 +176,7 @@ def _checked(tables: dict[str, Any], path: Path) -> LadderFile:
                 f"`rung.{name}.prune_below` = {rung.prune_below.value:g} is above `promote_above`"
                 f" = {rung.promote_above.value:g}: one interval would be both",
                 where=str(path),
+                todo=_MEND,
             )
     return file
 
@@ -195,7 +200,8 @@ def _check_numbers(record: Struct, at: str, path: Path) -> None:
 
 
 def _out_of_range(here: str, value: float, expected: str, path: Path) -> WorkbenchError:
-    return WorkbenchError(f"`{here} = {value:g}`: expected {expected}", where=str(path))
+    what = f"`{here} = {value:g}`: expected {expected}"
+    return WorkbenchError(what, where=str(path), todo=_MEND)
 
 
 def _converted(table: dict[str, Any], kind: type[T], at: str, path: Path) -> T:
@@ -212,4 +218,5 @@ def _converted(table: dict[str, Any], kind: type[T], at: str, path: Path) -> T:
         hint = get_type_hints(kind).get(keys[0]) if keys else None
         if get_origin(hint) is Literal:
             what = f"expected one of {', '.join(map(str, get_args(hint)))}"
-        raise WorkbenchError(f"`{key} = {value!r}`: {what}", where=str(path)) from fault
+        what = f"`{key} = {value!r}`: {what}"
+        raise WorkbenchError(what, where=str(path), todo=_MEND) from fault

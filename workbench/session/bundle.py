@@ -129,7 +129,9 @@ def _travellers(store: SessionReader) -> tuple[dict[str, str], dict[str, str]]:
     refs = {name: id_ for name, id_ in refs.items() if is_own(name) and name not in left_out}
     if not any(map(numbered, (*refs, *left_out))):
         raise WorkbenchError(
-            "the session has no version yet, so there is nothing to export", where=str(store.folder)
+            "the session has no version yet, so there is nothing to export",
+            where=str(store.folder),
+            todo="`workbench resume` gates its seed, which is the first version",
         )
     moved = overview.main is None and MAIN not in {one.ref for one in overview.unread}
     if MAIN in refs and moved:

@@ -189,9 +189,11 @@ def parse_policy(text: str, path: Path) -> PolicyTable:
     try:
         file = msgspec.convert(tomllib.loads(text), PolicyFile)
     except tomllib.TOMLDecodeError as fault:
-        raise WorkbenchError(f"the policy is not TOML: {fault}", where=str(path)) from fault
+        what = f"the policy is not TOML: {fault}"
+        raise WorkbenchError(what, where=str(path), todo="mend that line") from fault
     except msgspec.ValidationError as fault:
-        raise WorkbenchError(f"the policy cannot be used: {fault}", where=str(path)) from fault
+        what = f"the policy cannot be used: {fault}"
+        raise WorkbenchError(what, where=str(path), todo="mend that entry") from fault
     _check_names(file, path)
     return PolicyTable(file=file, conditions=_conditions(file, path))
 
@@ -240,7 +242,8 @@ def _check_names(file: PolicyFile, path: Path) -> None:
         names = [rule.id for rule in getattr(file, kind)]
         for name in names:
             if names.count(name) > 1:
-                raise WorkbenchError(f"two rules of [[{kind}]] are named {name!r}", where=str(path))
+                what = f"two rules of [[{kind}]] are named {name!r}"
+                raise WorkbenchError(what, where=str(path), todo="give each its own id")
     methods = {m.id for m in file.method}
     bottlenecks = {b.id for b in file.bottleneck} | {file.default.bottleneck}
     for case in file.case:

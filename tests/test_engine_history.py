@@ -60,6 +60,15 @@ def test_the_best_is_by_measured_times_where_there_are_some() -> None:
     assert alone.best.number == 3
 
 
+def test_times_of_one_gpu_compare_though_the_session_has_two() -> None:
+    def on(gpu: str, made: Transition) -> Transition:
+        return structs.replace(made, gate=structs.replace(made.gate, gpu=gpu))
+
+    first = [on("cuda:0", version(0, None, 100.0)), on("cuda:1", version(1, 0, 95.0))]
+    line = [on("cuda:0", version(2, 0, 90.0)), on("cuda:0", version(3, 2, 90.5))]
+    assert history(*first, *line).best.number == 2
+
+
 def test_what_was_taken_back_and_restored_counts_again() -> None:
     at = "2026-01-01T00:00:00.000+00:00"
     undone = LINE.moved(Move(kind="undo", before=2, to=1, best=1, undone=(2,), at=at), ())
@@ -106,7 +115,7 @@ class Sources:
     """Texts by number."""
 
     def source(self, number: int) -> str:
-        return f"# {number}\n"
+        return f"x = {number}\n"
 
 
 def tried(made: Transition, drafts: dict[int, str] | None = None):
@@ -134,9 +143,9 @@ def test_one_put_aside_speaks_against_no_card() -> None:
 def test_a_text_that_git_does_not_hold_is_known_by_its_draft() -> None:
     """And its number may be another text's later."""
     memory, made = Memory(Sources()), transition(1, 0)
-    draft = memory.tried(made, {1: "# draft\n"})
-    assert draft.sha256 == normalized_sha256("# draft\n")
-    assert memory.tried(made, {}).sha256 == normalized_sha256("# 1\n")
+    draft = memory.tried(made, {1: "draft = 1\n"})
+    assert draft.sha256 == normalized_sha256("draft = 1\n")
+    assert memory.tried(made, {}).sha256 == normalized_sha256("x = 1\n") != draft.sha256
     assert draft.speed == SPEED.ratio
 
 

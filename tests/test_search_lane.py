@@ -1,5 +1,6 @@
 """The time of a recording is spent on the GPU: nothing waits for what is slow beside it."""
 
+import os
 import random
 import threading
 import time
@@ -8,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
+from msgspec import structs
 from test_search_bench import run
 
 from workbench.bench.search_lane import Lane, side_by_side
@@ -119,6 +121,20 @@ def test_time_for_the_top_rung_is_kept() -> None:
     assert {rung for _, rung in found} == {"static"}
     enough = rows(looked_at(Looks(*NAMES), seconds=short + 30))
     assert [rung for _, rung in enough].count("profile") >= 1
+
+
+def test_what_looks_took_goes_before_the_ladders_price() -> None:
+    dear = [structs.replace(one, wall_seconds=2000.0) for one in looked_at(Looks(*NAMES))]
+    done = [one for one in dear if one.rung != "bench" or one.candidate == "a"]
+    assert rows(looked_at(Looks(*NAMES), seconds=1000.0, done=done)) == []
+
+
+@pytest.mark.parametrize(("cores", "lanes", "beside"), [(16, 1, 7), (16, 4, 1), (2, 1, 1)])
+def test_half_of_the_cores_that_the_gpus_work_leaves_compile(
+    monkeypatch: pytest.MonkeyPatch, cores: int, lanes: int, beside: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(cores)))
+    assert side_by_side(lanes) == beside
 
 
 def test_what_is_wrong_is_looked_at_no_further_and_what_was_recorded_not_again() -> None:

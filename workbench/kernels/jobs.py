@@ -287,12 +287,15 @@ def _written(bench: Bench, asked: LaunchRequest) -> Path:
 
 
 def _load(file: Path) -> Untyped:
-    """Import the candidate: triton reads a kernel's text from its file."""
-    spec = importlib.util.spec_from_file_location("candidate", file)
+    """Import the candidate: triton reads a kernel's text from its file.
+
+    In every job of the gate its module has one name, so that none can be told by `__name__`.
+    """
+    spec = importlib.util.spec_from_file_location("kernel", file)
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} cannot be imported")
     module = importlib.util.module_from_spec(spec)
-    sys.modules["candidate"] = module
+    sys.modules["kernel"] = module
     spec.loader.exec_module(module)
     return module
 

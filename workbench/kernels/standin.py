@@ -39,9 +39,9 @@ class StandInDriver(DriverBase):  # type: ignore[misc]  # triton is untyped
         """Unused: nothing is ever called through C."""
         return ty
 
-    def get_current_device(self) -> str:
-        """A key of its own per target, so that triton's caches never mix two targets."""
-        return f"workbench:{self.target.name}"
+    def get_current_device(self) -> int:
+        """The first device; its number is a key per target: triton's caches never mix two."""
+        return _Number.of(self.target)
 
     def get_current_stream(self, device: object = None) -> int:  # noqa: ARG002 -- triton's signature
         """The default stream."""
@@ -66,6 +66,27 @@ class StandInDriver(DriverBase):  # type: ignore[misc]  # triton is untyped
     def get_benchmarker(self) -> Callable[..., Untyped]:
         """Not available: nothing can be timed here, and `autotune.choosing` replaces timing."""
         raise RuntimeError("no GPU to time on")
+
+
+class _Number(int):
+    """Zero, and yet another key of a dict for every target."""
+
+    target = ""
+
+    @classmethod
+    def of(cls, target: Target) -> "_Number":
+        """The number of the only device."""
+        number = cls(0)
+        number.target = target.name
+        return number
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, _Number):
+            return self.target == other.target
+        return other == 0
+
+    def __hash__(self) -> int:
+        return hash(0)
 
 
 class _Utils:
@@ -117,6 +138,10 @@ class _Properties(types.SimpleNamespace):
         if name.startswith("__"):
             raise AttributeError(name)
         raise CannotJudge(f"what host code does by the GPU's {name}")
+
+    def __repr__(self) -> str:
+        """Refuse to judge, as for a property that is not known."""
+        raise CannotJudge("what host code does by the text of the GPU's properties")
 
 
 def _properties(target: Target) -> _Properties:

@@ -12,6 +12,11 @@ from workbench.gate.policy.values import (
     Function,
     Instance,
     Items,
+    Kernel,
+    Known,
+    Launcher,
+    Method,
+    Partial,
     Phase,
     Plain,
     Value,
@@ -72,7 +77,7 @@ class Addresses(State):
     def by_function(self, path: str, given: Value, node: ast.AST) -> Value:
         """The result of a function of numbers for an address, or for objects with one."""
         name = path.rsplit(".", 1)[-1]
-        lies = name in _TEXTS and any(map(self.shows_address, given))
+        lies = name in _TEXTS and any(map(self.shows_address, self.within(given)))
         if not lies and not self.has_address(given):
             return PLAIN
         if name in _TOLD_BY or path.startswith(("logging.", "warnings.")):
@@ -85,9 +90,9 @@ class Addresses(State):
         return ADDRESS
 
     def shows_address(self, atom: Atom) -> bool:
-        """Whether an object's text and hash depend on its address."""
+        """Whether an object's text and hash depend on its address, or on what stands in for it."""
         match atom:
-            case Function() | Bound():
+            case Function() | Bound() | Kernel() | Known() | Launcher() | Method() | Partial():
                 return True
             case Instance(node=owner):
                 named = any(self.member(owner, n) for n in ("__hash__", "__repr__", "__str__"))

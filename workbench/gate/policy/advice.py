@@ -19,6 +19,7 @@ _GRAPH = "launch the kernels: the timer repeats calls, and a graph would replay 
 _SCRIPT = 'measure below `if __name__ == "__main__":`, which only a script runs'
 _THREADS = "launch kernels one after the other: their work overlaps on the device anyway"
 _RANGE = "drop what it returns: only a profiler knows how deep ranges nest"
+_TYPE = "compare types (`type(n) is int`, isinstance), or quote one in the message of an error"
 _VALUES = "keep it on the device: pass the tensor to the kernel that needs its values"
 _ADVICE = {
     r"torch\.library\..*|torch\.ops(\..*)?|.*\.register_kernel": _OPERATOR,
@@ -29,6 +30,7 @@ _ADVICE = {
     r"time|time\..*|triton\.testing\.do_bench.*": _SCRIPT,
     r"(threading|concurrent|multiprocessing|asyncio)\b.*": _THREADS,
     r"torch\.cuda\.nvtx\.range_p.*|.*\brange_(push|pop)\(.*": _RANGE,
+    r"type\.__\w+__": _TYPE,
     r".*\.(cpu|item|numpy|tolist)(\(\))?": _VALUES,
 }
 _COMPILED = [(re.compile(names, re.DOTALL), todo) for names, todo in _ADVICE.items()]

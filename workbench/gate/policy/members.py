@@ -102,8 +102,7 @@ class Members(Operators):
     def _member_of(  # noqa: C901, PLR0911, PLR0912 -- one case per kind of value
         self, atom: Atom, name: str, node: ast.AST, frame: Frame
     ) -> Value:
-        named = name in ("__name__", "__doc__", "__qualname__")
-        if named and (not isinstance(atom, Known) or atom.path == "torch.Tensor"):
+        if name in ("__name__", "__doc__", "__qualname__") and self._names_itself(atom, name):
             return PLAIN
         match atom:
             case Known():
@@ -139,6 +138,17 @@ class Members(Operators):
                 carried = name in ("args", "name")
                 return ANYTHING if carried else self._plain_member(name, node)
         return self._no_member(name, node)
+
+    def _names_itself(self, atom: Atom, name: str) -> bool:
+        """Whether a name is the file's or torch's, and not that of what stands in for a library."""
+        match atom:
+            case Known(path):
+                return path == "torch.Tensor" or (path == "builtins.type" and bool(self.telling))
+            case Kernel():
+                return name == "__name__"
+            case Partial() | Launcher() | Method():
+                return bool(self.telling)
+        return True
 
     @cached_property
     def _asked_for_flags(self) -> frozenset[ast.AST]:

@@ -157,7 +157,7 @@ def _type(library: Library, arguments: Arguments, node: ast.Call, _: Frame) -> V
         library.refuse("policy.forbidden-name", node, "type(kernel)")
     own = frozenset(Class(a.node) for a in arguments.positional[0] if isinstance(a, Instance))
     tensors = any(isinstance(a, Tensor) for a in arguments.positional[0])
-    return own | (frozenset({Known("torch.Tensor")}) if tensors else EMPTY) or PLAIN
+    return own | (frozenset({Known("torch.Tensor")}) if tensors else EMPTY) or _TYPE
 
 
 def _member_kind(kind: str) -> Story:
@@ -177,6 +177,8 @@ def _member_kind(kind: str) -> Story:
     return story
 
 
+_TYPE: Value = frozenset({Known("builtins.type")})
+"""The type of something of a library's, or of a number: it may be compared, called and quoted."""
 _IMPORTS: Value = frozenset({Known("importlib.import_module")})
 _ASKS_FLAG: Value = frozenset({Known("os.environ.get"), Known("os.getenv")})
 OF_OBJECTS: dict[str, Story] = {

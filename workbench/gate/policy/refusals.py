@@ -99,8 +99,9 @@ REFUSALS = {
         "compute from the contents on every call",
     ),
     "policy.address": Refusal(
-        "`{name}` depends on where something lies in memory",
-        "ask an address for its alignment, or whether two tensors share memory, and nothing more",
+        "`{name}` depends on where something lies in memory, or on who runs the kernels",
+        "ask an address for its alignment, or whether two tensors share memory, and nothing more; "
+        "name a kernel by its __name__",
     ),
     "policy.endless-loop": Refusal("`{name}` never ends", "give the loop an end"),
     "policy.kernel-name": Refusal(

@@ -6,7 +6,7 @@ import pytest
 from cards_kit import twenty_nine_cards
 from fact_kit import softmax_launch
 from msgspec import structs
-from test_policy_ranking import TABLE, expected, row, trial, with_card
+from test_policy_ranking import TABLE, expected, only, row, trial, with_card
 from test_proposer import SM90, state
 from test_proposer import trial as tried
 
@@ -22,7 +22,7 @@ from workbench.search.line import bound_to, line_of
 from workbench.search.phase import rested
 from workbench.search.profile import session_facts
 from workbench.search.proposer import NoProposal, Tried, consider, propose
-from workbench.search.ranking import in_order
+from workbench.search.ranking import had_setback, in_order
 from workbench.search.rungs import RungResult
 from workbench.skills.policy_table import shipped_policy
 
@@ -243,3 +243,64 @@ def test_once_a_search_is_at_rest_no_card_waits_for_those_that_change_the_algori
         for at in (now, rests)
     ]
     assert waits == [{True, False}, {False}]
+
+
+# Which card goes first
+
+BETTER = (
+    ("pinned", True, False),
+    ("unknown", False, True),
+    ("setback", False, True),
+    ("later", False, True),
+    ("again", False, True),
+    ("worth", 0.2, 0.1),
+    ("case", 0, 1),
+    ("level", 0, 1),
+    ("risky", False, True),
+    ("kernel", 0, 1),
+)
+"""What decides, in this order: a field of a ranked card, and which value goes first."""
+
+
+def test_each_criterion_decides_only_where_those_before_it_do_not(library):
+    now = state(library)
+    (one,) = consider(now, line_of(now.history, 0))
+    plain = {name: good for name, good, _ in BETTER}
+    for at, (name, _, bad) in enumerate(BETTER):
+        worse = {name: bad}
+        earlier_alike = {n: b for n, _, b in BETTER[at + 1 :]}
+        ahead = structs.replace(one.ranked[0], **{**plain, **earlier_alike})
+        behind = structs.replace(one.ranked[0], **{**plain, **worse})
+        assert in_order([behind, ahead]) == [ahead, behind], name
+
+
+def test_a_gain_counts_whole_in_the_first_case_alone(library):
+    parts = TABLE.file.ranking
+    now = state(library)
+    (one,) = consider(now, line_of(now.history, 0))
+    cases = len(one.ruling.cases)
+    counts = {0: 1.0, **dict.fromkeys(range(1, cases), parts.other_case)}
+    counts |= {cases: parts.beyond_cases, cases + 1: parts.forbidden}
+    assert {0, cases} <= {r.case for r in one.ranked}
+    for r in one.ranked:
+        part = counts[r.case]
+        part *= (parts.draft if r.draft else 1.0) * (parts.warned if r.warned else 1.0)
+        assert r.worth == pytest.approx(part * math.log(r.expected.ratio)), r.says
+
+
+def test_a_gain_wipes_out_the_refusals_before_it():
+    assert not had_setback([trial(1, False), trial(2, True, 1.5), trial(3, False)])
+
+
+@pytest.mark.parametrize("changes", [{"kind": "modeled"}, {"verdict": "unproven"}])
+def test_only_what_was_measured_and_judged_gives_a_draft_up(library, changes):
+    place = next(one for one in calibration() if not why_not_trusted(one.family, one.target))
+    rows = tuple(
+        structs.replace(
+            row("rejected", family=place.family),
+            **{"problem": name, "commit": name, "target": place.target, **changes},
+        )
+        for name in ("a", "b")
+    )
+    one = only(with_card(library, "loop-unroll", evidence=rows), "loop-unroll")
+    assert propose(state(one)).plan.card == "loop-unroll"

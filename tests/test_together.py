@@ -118,3 +118,38 @@ def test_a_card_that_gains_by_itself_never_waits_for_another(direction):
     waits = structs.replace(FUSED, card=structs.replace(FUSED.card, effect=(slow,)))
     assert prepares(quick, here, line) == ""
     assert prepares(waits, here, line) == "piped"
+
+
+# Who may be carried out with another
+
+
+def disabled(here, *names):
+    return structs.replace(here, library=structs.replace(here.library, disabled=frozenset(names)))
+
+
+def test_a_card_that_a_person_disabled_is_not_carried_out_with_another():
+    assert isinstance(propose(disabled(state(FUSED, PIPED), "fused")), NoProposal)
+
+
+def test_a_card_waits_for_none_that_a_person_disabled():
+    here = disabled(state(FUSED, PIPED), "piped")
+    assert prepares(FUSED, here, line_of(here.history, 0)) == ""
+
+
+def test_a_card_of_another_family_is_not_carried_out_with_another():
+    scope = structs.replace(FUSED.card.scope, families=("gemm",))
+    elsewhere = structs.replace(FUSED, card=structs.replace(FUSED.card, scope=scope))
+    assert isinstance(propose(state(elsewhere, PIPED)), NoProposal)
+
+
+def test_half_of_what_a_card_requires_is_not_enough():
+    more = structs.replace(PIPED.card, requires=("fused-loops", "split-rows"))
+    assert isinstance(
+        propose(state(FUSED, structs.replace(PIPED, card=more), pinned=())), NoProposal
+    )
+
+
+def test_of_two_that_provide_the_same_the_earlier_technique_is_carried_out():
+    early = structs.replace(FUSED, card=structs.replace(FUSED.card, id="z-early", order=10))
+    made = propose(state(FUSED, early, PIPED))
+    assert made.plan.first == ("z-early",)

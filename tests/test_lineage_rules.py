@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from test_induce import facts, step
 
 from workbench.engine.admitting import Ask, Untried, admissions, shows
@@ -178,3 +179,14 @@ def test_a_small_change_of_a_fact_is_no_effect():
     ]
     card = induce("num-stages", group).card
     assert [e.metric for e in card.effect] == ["time"], "3 and 4 % may be the compiler's"
+    group = [structs.replace(one, after=facts(static__registers=110)) for one in group]
+    effects = [(e.metric, e.direction) for e in induce("num-stages", group).card.effect]
+    assert ("static.registers", "up") in effects
+
+
+def test_a_step_that_was_refused_is_a_row_that_says_so():
+    card = induce("num-stages", [step(), step(helped=False)]).card
+    assert [(row.verdict, row.says) for row in card.evidence] == [
+        ("accepted", ""),
+        ("rejected", "spills"),
+    ]

@@ -18,8 +18,9 @@ SECOND = 2
 class Interacting(ScriptedBench):
     """One mechanism gains nothing without the one that was taken out before it."""
 
-    def __init__(self, kind=Kind.MEASURED, faster=1.25):
+    def __init__(self, kind=Kind.MEASURED, faster=1.25, which=SECOND):
         super().__init__()
+        self._which = which
         self.kind = kind
         self._faster = faster
         self._looks = []
@@ -30,7 +31,7 @@ class Interacting(ScriptedBench):
         if floor is not None:
             return said
         self._looks.append(source)
-        ratio = self._faster if len(self._looks) == SECOND else 0.5
+        ratio = self._faster if len(self._looks) == self._which else 0.5
         speed = structs.replace(said.speed, ratio=ratio, low=ratio - 0.01, high=ratio + 0.01)
         return structs.replace(said, speed=speed)
 
@@ -55,6 +56,14 @@ def test_a_step_that_loses_alone_is_kept_as_a_leap_and_timed_with_what_makes_it_
     assert "pays with the next 1, as a leap of 2, 3.000" in low.decision.reason
     assert low.gate.speed.ratio == pytest.approx(0.8)
     assert steps[STEPS].backward.leap == 1
+
+
+def test_a_leap_below_the_expert_is_timed_against_the_kernel_that_it_leads_to():
+    bench = Interacting(which=3)
+    _, walk, _ = walked(bench)
+    kept = [a for a in walk.attempts if a.accepted]
+    assert [a.leap for a in kept[:4]] == [1, 1, 2, 1]
+    assert bench.paired[0] == (kept[0].source, kept[2].source)
 
 
 def test_a_leap_is_not_timed_where_it_is_no_loss_or_there_is_no_room():

@@ -145,6 +145,9 @@ def test_what_is_thrown_away_is_paid_for_once(tmp_path):
     store = SessionStore.open(tmp_path / "ahead")
     recorded = sum(v.cost.ahead_seconds for v in store.overview().versions)
     assert dropped > 0
+    last = max(n for n, e in enumerate(heard) if isinstance(e, ev.TransitionCommitted))
+    before = sum(e.cost.ahead_seconds for e in heard[:last] if isinstance(e, ev.AheadDropped))
+    assert recorded == pytest.approx(before, abs=0.01), "all of it, and none twice"
     assert spent.cost.ahead_seconds == pytest.approx(recorded, abs=0.01)
     # What is given up as the run ends belongs to no transition any more; the event tells it.
     assert recorded <= dropped + 0.01

@@ -194,3 +194,5 @@ def test_an_autotuner_takes_the_place_of_stated_options_and_gives_it_back():
     assert "autotuned already" in says(CONFIGS, "autotune")
     clustered = edited(SEEDS["gemm"], "num-ctas", value=4)
     assert "states `num_ctas`" in says(clustered, "autotune")
+    split = edited(edited(SEEDS["gemm"], "descriptors"), "warp-specialize")
+    assert "split warps" in says(split, "autotune")

@@ -7,7 +7,7 @@ from workbench.kernels.edits.naming import spelled
 from workbench.kernels.edits.sites import literal, option_sites
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import Config, Source
-from workbench.kernels.source_kernel import JitKernel
+from workbench.kernels.source_kernel import JitKernel, keyword_argument
 
 _WARPS = (4, 8)
 
@@ -25,6 +25,8 @@ def _find_add(source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
         raise EditRefused("the kernel is autotuned already")
     if any(a.kind == "atomic" for a in kernel.accesses):
         raise EditRefused("trials of the autotuner would add to the output")
+    if any(keyword_argument(c, "warp_specialize") for c in kernel.calls("range")):
+        raise EditRefused("split warps compile with some options only")
     for option in ("num_warps", "num_stages"):
         given = option_sites(source, kernel, option)
         if given.computed:

@@ -34,12 +34,12 @@ def mean_trips(
     if len(first) == total:
         return sum(first) / total
     if total > FEW_PROGRAMS or first != sorted(first, reverse=True) or first[0] > first[-1] + 1:
-        return _spread(total, ask)
+        return _spread(total, ask, min(_SPREAD, len(first)))
     last = ask(total - 1)
     if last is None:
         return None
     if not first[0] - 1 <= last <= first[-1]:
-        return _spread(total, ask)
+        return _spread(total, ask, min(_SPREAD, len(first)))
     low, high = len(first) - 1, total - 1
     while last != first[-1] and high - low > 1:
         middle = (low + high) // 2
@@ -50,10 +50,10 @@ def mean_trips(
     return (sum(first) + first[-1] * (high - len(first)) + last * (total - high)) / total
 
 
-def _spread(total: int, ask: Callable[[int], int | None]) -> float | None:
-    """Mean over programs at multiples of the golden ratio, which no period of a grid falls in with
+def _spread(total: int, ask: Callable[[int], int | None], many: int) -> float | None:
+    """Mean over so many programs, no more than were known already, at multiples of the golden ratio, which no period of a grid falls in with
     (Weyl, Ueber die Gleichverteilung von Zahlen mod. Eins, 1916)."""
-    found = [ask(int((place + 0.5) * _GOLDEN % 1 * total)) for place in range(_SPREAD)]
+    found = [ask(int((place + 0.5) * _GOLDEN % 1 * total)) for place in range(many)]
     trips = [one for one in found if one is not None]
     return sum(trips) / len(trips) if len(trips) == len(found) else None
 

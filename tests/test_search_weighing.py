@@ -22,7 +22,7 @@ from workbench.search.line import bound_to, line_of
 from workbench.search.phase import rested
 from workbench.search.profile import session_facts
 from workbench.search.proposer import NoProposal, Tried, consider, propose
-from workbench.search.ranking import had_setback, in_order
+from workbench.search.ranking import had_setback, in_order, methods_of, rank
 from workbench.search.rungs import RungResult
 from workbench.skills.policy_table import shipped_policy
 
@@ -283,9 +283,29 @@ def test_a_gain_counts_whole_in_the_first_case_alone(library):
     counts |= {cases: parts.beyond_cases, cases + 1: parts.forbidden}
     assert {0, cases} <= {r.case for r in one.ranked}
     for r in one.ranked:
-        part = counts[r.case]
-        part *= (parts.draft if r.draft else 1.0) * (parts.warned if r.warned else 1.0)
+        part = counts[r.case] * own_part(r)
         assert r.worth == pytest.approx(part * math.log(r.expected.ratio)), r.says
+
+
+def own_part(ranked):
+    """The part of its gain that counts by its own standing and risks."""
+    parts = TABLE.file.ranking
+    return (parts.draft if ranked.draft else 1.0) * (parts.warned if ranked.warned else 1.0)
+
+
+def test_what_the_first_case_forbids_counts_least(library):
+    parts, now = TABLE.file.ranking, state(library)
+    line = line_of(now.history, 0)
+    (one,) = consider(now, line)
+    first = one.ranked[0]
+    held = one.ruling.cases[0]
+    methods = methods_of(first.choice.skill, TABLE)
+    against = structs.replace(held.case, allow=(), forbid=tuple(methods))
+    ruling = structs.replace(one.ruling, cases=(structs.replace(held, case=against),))
+    found = rank(first.choice, ruling, now, line, TABLE, place=0)
+    part = parts.forbidden * own_part(first)
+    assert found.worth == pytest.approx(part * math.log(found.expected.ratio))
+    assert parts.forbidden < parts.beyond_cases
 
 
 def test_a_gain_wipes_out_the_refusals_before_it():

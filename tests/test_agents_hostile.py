@@ -116,10 +116,15 @@ def test_what_is_no_reply_is_named_and_counted_where_it_may_be_billed(kind):
     assert bool(reply.usage.prompt_tokens) == bool(read)
 
 
+BOM = "\ufeff"
 TAKEN = {
     "a list of parts": (Answer(raw=[choice(delta={"content": PARTS})]), "the kernel"),
     "a message in place of its pieces": (
         Answer(raw=[choice(message={"content": "the kernel"}, finish_reason="stop")], finish=None),
+        "the kernel",
+    ),
+    "a mark of the byte order": (
+        Answer(body=lambda: [(BOM + event({"content": "the kernel"}, "stop")).encode()]),
         "the kernel",
     ),
     "ids that come twice": (
@@ -135,6 +140,13 @@ TAKEN = {
     ),
     "a word for the end that nobody knows": (Answer(text="the kernel", finish="eos"), "the kernel"),
 }
+
+
+def test_a_reply_that_was_said_to_be_cut_is_not_whole_whatever_is_said_then():
+    cut = event({"content": "the ker"}, "length")
+    with ModelServer([Answer(raw=[cut])]) as server:
+        reply = ask(server.url)
+    assert (reply.ending, reply.text) == (Ending.TRUNCATED, "the ker")
 
 
 @pytest.mark.parametrize("kind", TAKEN)

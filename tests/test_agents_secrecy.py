@@ -52,6 +52,24 @@ def test_a_secret_that_begins_like_another_leaves_nothing_of_itself():
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        "use s3cr3t-pg-pass", "use S3CR3T-PG-PASS", "at postgres://me:s3cr3t-pg-pass@db/x",
+        "Authorization: Bearer abcdefghijklmnop123456", "through http://me:proxypw99@proxy:3128",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+        'File "/fsx/alice/one.py", line 3', "/export/home/alice/one.py", "~/alice/one.py",
+        "file:///home/alice/one.py", "../../../home/alice/one.py", "//home//alice//one.py",
+        "open('/gscratch/alice smith/one')", "/fsx/alice/caches/x of mine",
+    ],
+)  # fmt: skip
+def test_no_way_of_writing_a_secret_or_a_folder_passes(said):
+    known = {"PGPASS": "s3cr3t-pg-pass", "HOME": "/fsx/alice", "PWD": "/fsx/alice/caches"}
+    told = sealed(said, known).casefold()
+    for word in ("s3cr3t", "abcdefgh", "proxypw99", "eyj", "alice", "fsx", "home"):
+        assert word not in told
+
+
+@pytest.mark.parametrize(
     "code",
     [
         "key_padding_mask = key_states_2 + sk_offsets_block_size_2 - pk_ptrs",
@@ -59,6 +77,7 @@ def test_a_secret_that_begins_like_another_leaves_nothing_of_itself():
         "x = n/data/2 + (a)/tmp/b + total /count/rows",
         "key_cache_ptr + sk-offsets-of-k",
         "# https://docs.python.org/home/index.html and a/b/c.py",
+        "offset = n // block /2 + rows /cols/ 4 + x[i] /y/z.numel()",
     ],
 )
 def test_code_that_holds_neither_is_left_as_it_is(code):

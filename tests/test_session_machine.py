@@ -1,12 +1,13 @@
 """What can be wrong with the machine under a session: git, the disk, the folder."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from session_kit import PROBLEM, git, new_store, settings
+from session_kit import PROBLEM, git, new_store, seeded, settings
 
 from workbench.errors import WorkbenchError
 from workbench.session.store import SessionStore
@@ -28,6 +29,22 @@ def test_git_that_is_too_old_is_said_so(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(WorkbenchError, match=r"git is too old: git version 2\.17\.1"):
         new_store(tmp_path)
+
+
+def test_a_ctrl_c_of_the_person_reaches_no_git_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "sessions"
+    fake = tmp_path / "bin" / "git"
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\nread -r line </proc/$$/stat\necho $line >>{told}\n"
+                    f'exec {shutil.which("git")} "$@"\n')  # fmt: skip
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    seeded(tmp_path)
+    groups = {int(line.split()[4]) for line in told.read_text().splitlines()}
+    assert len(groups) > 1
+    assert os.getpgrp() not in groups
 
 
 def test_folders_that_are_no_session_are_each_told_apart(tmp_path: Path) -> None:

@@ -77,8 +77,10 @@ class Gathered:
 
     @property
     def finish(self) -> str:
-        """Why the endpoint says that the reply is over; empty while it is not."""
-        return "".join(self._pieces["finish"][-1:])
+        """Why the endpoint says that the reply is over; empty while it is not. Of several words
+        the last, unless one of them says that it is not whole."""
+        said = self._pieces["finish"]
+        return next((word for word in said if word in _FINISHES), "".join(said[-1:]))
 
     def take(self, chunk: Any) -> bool:  # noqa: ANN401 -- an object of another package, any field of which may be missing
         """Take one event in; whether it brought text. Raises TooLong."""

@@ -1,5 +1,6 @@
 """The way to an endpoint: what it can make us read has an end, and who stands between is named."""
 
+import codecs
 import os
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -84,16 +85,19 @@ def _until(response: Any, most: int, *, quietly: bool) -> _Raw:  # noqa: ANN401 
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
 
     async def read(chunk_size: int | None = None) -> AsyncIterator[bytes]:
-        left = most
+        left, first = most, True
         if encoding != "identity":
             raise Unasked("the endpoint compresses its reply although it was asked not to")
         async for chunk in raw(chunk_size):
-            if len(chunk) > left:
+            # Events may begin behind a mark of their byte order, and the client would lose one.
+            piece = chunk.removeprefix(codecs.BOM_UTF8) if first else chunk
+            first = False
+            if len(piece) > left:
                 if not quietly:
                     raise TooLong
-                yield chunk[:left]
+                yield piece[:left]
                 return
-            left -= len(chunk)
-            yield chunk
+            left -= len(piece)
+            yield piece
 
     return read

@@ -330,6 +330,7 @@ def _execute(
         as_process=True,
         shell=False,
         env=chosen,
+        start_new_session=True,  # a ctrl-c is for us: it must not end a commit in its middle
     )
     out, complaint = process.communicate(feed if isinstance(feed, bytes) else None)
     return process.returncode, out, complaint.decode("utf-8", "replace").strip()

@@ -17,6 +17,7 @@ from workbench.measure.ncu.records import NcuRecord, NcuState
 from workbench.measure.ncu.states import without_profile
 from workbench.measure.records import Kind, Time
 from workbench.session.store import SessionStore
+from workbench.tui.dialogs.deltas import delta_lines
 from workbench.tui.look import Look
 from workbench.tui.metrics import metrics
 from workbench.tui.panes.profile import limit_lines
@@ -143,6 +144,28 @@ def test_the_pane_shows_counters_as_measured_and_the_limit_with_its_kind():
     assert found["Active warps %"].value == pytest.approx(61.22)
     told = " ".join(line.plain.strip() for line in limit_lines(own, LOOK, 60))
     assert "dram-bound, measured" in told
+
+
+def test_a_change_that_is_nothing_when_rounded_has_no_sign_and_is_neither_better_nor_worse():
+    def row(before, after):
+        one, two = (
+            structs.replace(
+                transition(0, None), gate=gate(time=structs.replace(MODELED, microseconds=us))
+            )
+            for us in (before, after)
+        )
+        (told,) = [one for one in delta_lines(one, two, LOOK, 100) if " time, us" in one.plain]
+        styles = {str(span.style) for span in told.spans}
+        return told.plain, bool(styles & {LOOK.good, LOOK.bad})
+
+    assert "  0.0 %  " in row(298.0, 297.9)[0]
+    assert not row(298.0, 297.9)[1]
+    plain, coloured = row(111.4, 111.7)
+    assert "+0.3 %  " in plain
+    assert not coloured
+    plain, coloured = row(100.0, 133.0)
+    assert "+33.0 % !" in plain
+    assert coloured
 
 
 def test_the_pane_compares_no_counters_of_different_kernels_and_says_why_there_are_none():

@@ -46,6 +46,16 @@ async def test_any_two_versions_are_compared_in_source_profile_and_code() -> Non
         assert isinstance(on.app.screen, Board)
 
 
+async def test_what_is_still_being_read_is_said_to_be() -> None:
+    async with stage(waiting(), size=(80, 24)) as on:
+        shown = await compared(on)
+        shown.pair, shown.code = None, None
+        for view in ("source", "profile", "sass"):
+            shown.action_view(view)
+            await on.until(lambda: "reading…" in "".join(shown.numbers.shown_lines))
+            assert not shown.diff.display
+
+
 def lines_of(shown: Compare) -> str:
     return "\n".join(painted.plain for painted in shown.diff.painted.lines)
 

@@ -13,7 +13,7 @@ from workbench.tui.draw import figure
 KIB, MIB = 1 << 10, 1 << 20
 SHOWN_PARTS = 4
 """Parts of a modeled time that are shown, largest first."""
-_HAIR = 0.005
+HAIR = 0.005
 """Relative change below which a number is neither better nor worse (ours)."""
 
 
@@ -47,7 +47,7 @@ class Metric(Struct, frozen=True, kw_only=True):
         """Whether the change is too small to matter; a change of an exact number never is."""
         if self.change is None or (self.kind is Kind.EXACT and not self.relative):
             return False
-        return abs(self.change) < _HAIR * abs(self.parent or 0.0)
+        return abs(self.change) < HAIR * abs(self.parent or 0.0)
 
 
 def metrics(own: GateReport, parent: GateReport | None) -> tuple[Metric, ...]:

@@ -156,7 +156,7 @@ class Compare(Prepared):
         shown = self.levels.get(view)
         if view == "source" and self.pair is not None:
             shown = self.pair.sources
-        self.diff.display = view == "source" or shown is not None
+        self.diff.display = shown is not None
         self.numbers.display = not self.diff.display
         self.numbers.says = self._says(view)
         self.numbers.top = 0
@@ -171,7 +171,9 @@ class Compare(Prepared):
 
     def _says(self, view: str) -> Callable[[Look, int], list[Content]] | None:
         pair, code = self.pair, self.code
-        if view == "profile" and pair is not None:
+        if pair is None or (view in LEVELS and code is None):
+            return lambda look, _: [line((" reading…", look.faint))]
+        if view == "profile":
             return lambda look, width: delta_lines(pair.one, pair.other, look, width)
         if view not in LEVELS or code is None or code.whole:
             return None

@@ -8,6 +8,7 @@ from workbench.measure.records import Kind
 from workbench.session.records import Transition
 from workbench.tui.draw import Part, fit, line, padded
 from workbench.tui.look import Look
+from workbench.tui.metrics import HAIR
 
 if TYPE_CHECKING:
     from workbench.gate.profiles import Compared, Value
@@ -74,9 +75,19 @@ def _change(one: "Compared", look: Look) -> tuple[str, str]:
         return "", ""
     if not one.delta:
         return "same  ", look.faint
-    better = one.better * one.delta
+    share = _share(one)
+    hair = share is not None and one.kind is not Kind.EXACT and abs(share) < HAIR
+    better = 0.0 if hair else one.better * one.delta
     style = look.good if better > 0 else look.bad if better < 0 else look.muted
     mark = "!" if better < 0 else " "
-    if isinstance(one.a, float) and one.a and one.unit != "%":
-        return f"{100 * one.delta / abs(one.a):+.1f} % {mark}", style
-    return f"{one.delta:+.4g} {mark}", style
+    if share is None:
+        return f"{one.delta:+.4g} {mark}", style
+    percent = f"{100 * share:+.1f}"
+    return f"{percent if float(percent) else '0.0'} % {mark}", style
+
+
+def _share(one: "Compared") -> float | None:
+    """The change as a share of the first number; None where it is told in its own unit."""
+    if one.delta is None or one.unit == "%" or not isinstance(one.a, float) or not one.a:
+        return None
+    return one.delta / abs(one.a)

@@ -23,7 +23,7 @@ class NextStep(Listed[Choose]):
     heading = "Cards for the next step"
     heads = ("rank", "card", "you", "why")
     empty = ("there is no card",)
-    keep = ("choose-this", "list-back")
+    keep = ("choose-this", "list-back", "help")
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.NEXT)
     _library: Library | None = None
 

@@ -55,7 +55,7 @@ class Sessions(Listed[Choice]):
         "S   look at the skills that steps are made from",
         "esc leave",
     )
-    keep = ("list-back",)
+    keep = ("list-back", "help")
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.SESSIONS)
 
     def __init__(self, scene: Scene, keys: tuple[Key, ...], folder: Path) -> None:

@@ -22,7 +22,7 @@ class Skills(Listed[None]):
     heading = "Skills"
     heads = ("id", "standing", "you", "title", "from", "edit")
     empty = ("there is no card",)
-    keep = ("list-back",)
+    keep = ("list-back", "help")
     BINDINGS: ClassVar[list[BindingType]] = bindings(Place.SKILLS)
     _library: Library | None = None
 

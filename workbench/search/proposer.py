@@ -308,7 +308,9 @@ def _reason(ranked: Ranked, anchor: Anchor, point: Point, trials: tuple[Tried, .
     elif trials:
         said = f"other values did not help; now {wanted}"
     else:
-        said = f"{ranked.ruling.case_at(ranked.case)}; the first card there that fits {anchor.says}"
+        said = (
+            f"{ranked.ruling.case_at(ranked.case)}; the first card there that fits: {anchor.says}"
+        )
     if choice.prepared:
         said = f"{said}; with {', '.join(choice.prepared.first)}, which it requires"
     if ranked.pinned:

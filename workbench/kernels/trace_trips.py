@@ -51,8 +51,9 @@ def mean_trips(
 
 
 def _spread(total: int, ask: Callable[[int], int | None], many: int) -> float | None:
-    """Mean over so many programs, no more than were known already, at multiples of the golden ratio, which no period of a grid falls in with
-    (Weyl, Ueber die Gleichverteilung von Zahlen mod. Eins, 1916)."""
+    """Mean over so many programs, no more than were known already: at multiples of the golden
+    ratio, which no period of a grid falls in with (Weyl, Ueber die Gleichverteilung von Zahlen
+    mod. Eins, 1916)."""
     found = [ask(int((place + 0.5) * _GOLDEN % 1 * total)) for place in range(many)]
     trips = [one for one in found if one is not None]
     return sum(trips) / len(trips) if len(trips) == len(found) else None

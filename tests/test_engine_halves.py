@@ -160,15 +160,17 @@ def test_a_gain_that_is_not_found_again_is_none(shop):
 
 
 @pytest.mark.parametrize(
-    ("outcome", "code"),
+    ("outcome", "code", "ratio"),
     [
-        (Outcome.FAILED, "profile.timed-output-wrong"),
-        (Outcome.FAILED, "profile.crashed"),
-        (Outcome.UNPROVEN, "profile.noisy"),
+        (Outcome.FAILED, "profile.timed-output-wrong", 0.0),
+        (Outcome.FAILED, "profile.timed-output-wrong", 1.3),
+        (Outcome.FAILED, "profile.crashed", 0.0),
+        (Outcome.UNPROVEN, "profile.noisy", 0.0),
     ],
 )
-def test_whatever_else_the_first_run_met_is_the_whole_gates_to_say(shop, outcome, code):
-    report, _, given = gated(shop, HONEST, Half("first", outcome, code, ratio=0.0))
+def test_whatever_else_the_first_run_met_is_the_whole_gates_to_say(shop, outcome, code, ratio):
+    """However fast it was until then."""
+    report, _, given = gated(shop, HONEST, Half("first", outcome, code, ratio=ratio))
     assert given == [None], "no gain is taken from it"
     assert report.verdict is Verdict.ACCEPTED
 

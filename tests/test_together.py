@@ -144,9 +144,7 @@ def test_a_card_of_another_family_is_not_carried_out_with_another():
 
 def test_half_of_what_a_card_requires_is_not_enough():
     more = structs.replace(PIPED.card, requires=("fused-loops", "split-rows"))
-    assert isinstance(
-        propose(state(FUSED, structs.replace(PIPED, card=more), pinned=())), NoProposal
-    )
+    assert isinstance(propose(state(FUSED, structs.replace(PIPED, card=more))), NoProposal)
 
 
 def test_of_two_that_provide_the_same_the_earlier_technique_is_carried_out():

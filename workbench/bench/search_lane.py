@@ -148,9 +148,7 @@ class Lane:
         own = {look.rung: look for look in self._found if look.candidate == one.name}
         right = self._looker.rungs[0].name in own and all(look.passed for look in own.values())
         timed = one.name != BASE or not self._on_gpu
-        below = rung is not self._looker.rungs[-1] or not self._on_gpu
-        open_ = right and rung.name not in own and one.name not in self._lost
-        return timed and open_ and (below or _timed(own))
+        return timed and right and rung.name not in own and one.name not in self._lost
 
     def _count(self, rung: Rung) -> int:
         """Looks that passed there."""
@@ -187,10 +185,6 @@ class Lane:
         }
         timed = [one for one in self._looker.made if one.name in ratios]
         return sorted(timed, key=lambda one: ratios[one.name])
-
-
-def _timed(own: dict[str, Looked]) -> bool:
-    return any(look.runs for look in own.values())
 
 
 def side_by_side(lanes: int) -> int:

@@ -4,7 +4,9 @@ import pytest
 from msgspec import structs
 from session_kit import transition
 
+from workbench.engine.books import Books
 from workbench.engine.budget import PRICED, exhausted, left, price, room, too_little
+from workbench.engine.history import History
 from workbench.session.records import Answer, Budget, Cost
 
 
@@ -56,3 +58,21 @@ def test_what_is_left_of_every_limit_is_told() -> None:
     spent = Cost(usd=0.25, gpu_seconds=12.0, wall_seconds=20.0)
     assert left(budget, 3, spent) == "1 step, $0.75, 0 GPU-s, 40 s"
     assert left(Budget(), 3, spent) == "no limit"
+
+
+@pytest.mark.parametrize(
+    ("budget", "last"),
+    [
+        (Budget(gpu_seconds=25.0), True),
+        (Budget(gpu_seconds=60.0), False),
+        (Budget(wall_seconds=1.0, steps=1), False),
+    ],
+)
+def test_who_waits_has_the_last_turns_that_gpu_seconds_leave(budget: Budget, last: bool) -> None:
+    """Other limits end a run, and hurry nobody."""
+    history = History()
+    for made in (transition(0, None), *(taking(number, 2.0) for number in range(1, 4))):
+        history = history.plus(made)
+    books = Books(None, None, history, budget, lambda _event: None)
+    assert books.cost.gpu_seconds == 12.5 + 3 * 2.0
+    assert books.last_turns(3) is last

@@ -59,7 +59,7 @@ class Shell:
         """With stdout redirected as a shell does, and nothing decoded."""
         command = shlex.join([sys.executable, "-m", "workbench.cli.main", *words])
         return subprocess.run(
-            ["sh", "-c", f"{command} {redirect}"],
+            ["sh", "-c", f"({command} {redirect})"],
             capture_output=True,
             cwd=self.folder,
             env=self.environment,
@@ -176,6 +176,12 @@ def test_a_full_device_and_a_closed_stdout_end_in_words_or_quietly(saved):
     assert b"Exception" not in full.stderr
     closed = saved.bytes("log", redirect=">&-")
     assert (closed.returncode, closed.stderr) == (0, b"")
+
+
+def test_a_reader_that_leaves_early_is_no_failure(saved):
+    # The status is that of our command, and the pipe's reader is gone before it writes.
+    left = saved.bytes("log", redirect="; echo $? >&2) | true; (true").stderr
+    assert left.split() == [b"0"]
 
 
 def test_a_pending_version_says_that_it_waits():

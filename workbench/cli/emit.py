@@ -12,6 +12,11 @@ from workbench.engine.visible import visible
 from workbench.errors import WorkbenchError
 
 
+class ReaderLeft(Exception):
+    """Nobody reads what is printed any more, as behind `head`; no OSError, since click makes a
+    failure of one."""
+
+
 def text(line: str = "") -> None:
     """One line or block for a person; on a terminal without what would steer it."""
     line = visible(line) if on_terminal() else line
@@ -62,8 +67,9 @@ def _write(line: str) -> None:
     try:
         out.write(line + "\n")
         out.flush()
-    except BrokenPipeError:
-        raise
+    except BrokenPipeError as fault:
+        _abandon()
+        raise ReaderLeft from fault
     except OSError as fault:
         _abandon()
         raise WorkbenchError(

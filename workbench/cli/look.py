@@ -50,7 +50,7 @@ def sessions(sessions: options.Sessions = None, json: options.Json = False) -> N
     )
     for row, (state, _, why) in zip(rows, states, strict=True):
         if why:
-            emit.text(f"{row.name} is {state}: {why}")
+            emit.text(f"{row.name} is {state}: {why}" + (f"; {row.todo}" if row.todo else ""))
 
 
 def status(

@@ -19,6 +19,7 @@ from workbench.cli import (
     transfer,
     verify,
 )
+from workbench.cli.emit import ReaderLeft
 from workbench.cli.say import Exit, explain
 
 app = typer.Typer(
@@ -84,9 +85,8 @@ def main() -> None:
         code = leave.exit_code
     except typer.Abort:
         code = Exit.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output left, as `head` does: not an error of ours.
-        sys.stderr.close()
+    except ReaderLeft:
+        # Not an error of ours.
         code = Exit.YES
     except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 -- the last line of defence
         code = explain(fault, debug=debug, json="--json" in arguments)

@@ -28,7 +28,7 @@ class Progress:
             return
         try:
             self._print(event)
-        except (OSError, WorkbenchError):
+        except (OSError, WorkbenchError, emit.ReaderLeft):
             self._unheard = True
 
     def _print(self, event: ev.AnyEvent) -> None:

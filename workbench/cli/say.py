@@ -57,7 +57,7 @@ def explain(fault: BaseException, *, debug: bool, json: bool = False) -> Exit:
         return Exit.BAD
     note(f"workbench: {told}")
     if json:
-        with contextlib.suppress(OSError, WorkbenchError):
+        with contextlib.suppress(OSError, WorkbenchError, emit.ReaderLeft):
             # Where stdout is what failed, stderr has said so.
             emit.json({"error": {"what": told.what, "where": told.where, "todo": told.todo}})
     return Exit.BAD

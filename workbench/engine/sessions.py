@@ -9,6 +9,7 @@ from workbench.engine.view import Snapshot, in_steps
 from workbench.errors import WorkbenchError
 from workbench.paths import data_home
 from workbench.session.names import session_names
+from workbench.session.plumbing import check_git
 
 
 class SessionRow(Struct, frozen=True, kw_only=True):
@@ -26,6 +27,8 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     path: str
     spent: str = ""
     """`6 steps, 43 s, 80.7 GPU-s, $0.31`."""
+    todo: str = ""
+    """What to do where it cannot be read."""
 
 
 def sessions_folder(option: Path | None) -> Path:
@@ -34,8 +37,14 @@ def sessions_folder(option: Path | None) -> Path:
 
 
 def list_sessions(folder: Path) -> list[SessionRow]:
-    """Every session in the folder, newest first; one that cannot be read says so in its row."""
-    rows = [_row(folder / name) for name in session_names(folder)]
+    """Every session in the folder, newest first; one that cannot be read says so in its row.
+
+    Raises WorkbenchError where none can be, for want of git.
+    """
+    names = session_names(folder)
+    if names:
+        check_git()
+    rows = [_row(folder / name) for name in names]
     return sorted(rows, key=lambda row: row.created, reverse=True)
 
 
@@ -54,6 +63,7 @@ def _row(path: Path) -> SessionRow:
             best="-",
             created="",
             path=str(path),
+            todo=fault.todo,
         )
     # Noise may show a step before the end as faster, but the end is the expert.
     lineage = snapshot.kind == "lineage"

@@ -12,6 +12,7 @@ from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
 from workbench.kernels import interpret_numbers as numbers
 from workbench.kernels.faults import CannotJudge
+from workbench.kernels.interpret_fp8 import FP8, narrow_fp8, widen_fp8
 from workbench.kernels.interpret_libdevice import erf, function_of
 from workbench.kernels.trace_launch import LaunchWatch, ProbeDone, candidate_line
 from workbench.kernels.trace_memory import ArgumentPointer, region_of
@@ -35,8 +36,9 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]  # triton is unty
     """Triton's interpreter builder, instrumented with the launch's `watch`.
 
     bfloat16 is held as bit patterns and computed in float32, rounded after every operation, as the
-    GPU does. fp8 and microscaled formats are refused: triton's conversions of them round wrongly.
-    Overflow checks, which only debug builds have, are left out.
+    GPU does. fp8 is held likewise, and only converted: its arithmetic, whose sums a Hopper GPU
+    keeps with fewer bits than fp32, is refused, and so are microscaled formats. Overflow checks,
+    which only debug builds have, are left out.
     """
 
     watch: LaunchWatch
@@ -185,10 +187,15 @@ class TracedBuilder(InterpreterBuilder):  # type: ignore[misc]  # triton is unty
         source, kind = src.dtype.scalar, dst_type.scalar
         if source == kind and src.data.dtype != np.bool_:
             return TensorHandle(src.data, kind)
-        self._refuse_fp8(source)
-        self._refuse_fp8(kind)
+        for one in (source, kind):
+            if one.name not in FP8:
+                self._refuse_fp8(one)
         self.watch.integer(src.data.size)
         data = _float_of(src)
+        if kind.name in FP8:
+            if half is not None:
+                self._refuse_fp8(kind)
+            return TensorHandle(narrow_fp8(data, kind.name), kind)
         if kind == tl.bfloat16:
             return TensorHandle(narrow(data), kind)
         if kind == tl.float16 and half is not None:
@@ -358,8 +365,10 @@ _SPARE: tuple[None, ...] = (None,) * (len(_STORE.parameters) - 5)
 
 
 def _float_of(handle: TensorHandle) -> Array:
-    """The values of a handle, bfloat16 widened."""
+    """The values of a handle, bfloat16 and fp8 widened."""
     data: Array = handle.data
+    if handle.dtype.scalar.name in FP8:
+        return widen_fp8(data, handle.dtype.scalar.name)
     if handle.dtype.scalar == tl.bfloat16 and data.dtype == np.uint16:
         return numbers.widen(data)
     return data

@@ -170,8 +170,9 @@ def measure_special(
 
 def _special(values: torch.Tensor) -> torch.Tensor:
     """0 for a finite element, 1 or -1 for an infinite one, 2 for NaN."""
-    infinite = torch.isposinf(values).to(torch.int8) - torch.isneginf(values).to(torch.int8)
-    return infinite + 2 * torch.isnan(values).to(torch.int8)
+    wide = values.double()  # of fp8 torch cannot ask it
+    infinite = torch.isposinf(wide).to(torch.int8) - torch.isneginf(wide).to(torch.int8)
+    return infinite + 2 * torch.isnan(wide).to(torch.int8)
 
 
 def measure_equality(

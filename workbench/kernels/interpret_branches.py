@@ -18,7 +18,6 @@ from triton.runtime.interpreter import TensorHandle
 from workbench.kernels.faults import CannotJudge
 from workbench.kernels.interpret_builder import TracedBuilder
 from workbench.kernels.interpret_intervals import COMPARISONS
-from workbench.kernels.interpret_spreads import handles_in
 from workbench.kernels.records import Way
 from workbench.kernels.trace_launch import candidate_line
 from workbench.kernels.untyped import Untyped
@@ -82,27 +81,40 @@ def _loaded(handle: object) -> bool:
     return bool(getattr(handle, "loaded", False))
 
 
-def _passed_on(made: Any, operands: Untyped) -> Any:  # noqa: ANN401 -- whatever was made
-    if isinstance(made, TensorHandle):
-        if any(map(_loaded, operands)):
-            made.loaded = True
-        if any(getattr(one, "rounded", False) for one in operands):
-            made.rounded = True
+def _marks(values: Untyped) -> tuple[bool, bool]:
+    """Whether any value among an operation's arguments is loaded, and whether any is rounded."""
+    loaded = rounded = False
+    for value in values:
+        if isinstance(value, TensorHandle):
+            marks = vars(value)
+            loaded = loaded or marks.get("loaded", False)
+            rounded = rounded or marks.get("rounded", False)
+        elif isinstance(value, _SEVERAL):
+            within = _marks(value)
+            loaded, rounded = loaded or within[0], rounded or within[1]
+    return loaded, rounded
+
+
+_SEVERAL = (list, tuple)
+
+
+def _passed_on(made: Any, operands: Untyped, *, rounds: bool = False) -> Any:  # noqa: ANN401 -- whatever was made
+    loaded, rounded = _marks(operands)
+    if loaded or rounded or rounds:
+        for one in made if isinstance(made, tuple) else (made,):
+            if isinstance(one, TensorHandle):
+                one.loaded = loaded or _loaded(one)
+                one.rounded = rounded or rounds or getattr(one, "rounded", False)
     return made
 
 
 def _passing_on(name: str) -> Untyped:
     original = getattr(TracedBuilder, name)
+    rounds = name in _ROUNDED
 
     @functools.wraps(original)
     def passing(self: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
-        made = original(self, *args, **named)
-        operands = list(handles_in(args))
-        for one in made if isinstance(made, tuple) else (made,):
-            _passed_on(one, operands)
-            if name in _ROUNDED and isinstance(one, TensorHandle):
-                one.rounded = True
-        return made
+        return _passed_on(original(self, *args, **named), args, rounds=rounds)
 
     return passing
 

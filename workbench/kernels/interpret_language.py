@@ -20,7 +20,7 @@ from workbench.kernels import interpret_hints, interpret_reduce
 from workbench.kernels.faults import CannotJudge
 from workbench.kernels.interpret_builder import TracedBuilder
 from workbench.kernels.interpret_builds import CompiledAhead, found
-from workbench.kernels.interpret_rewrite import KernelRewriter, TracedSemantic
+from workbench.kernels.interpret_rewrite import SIZES, KernelRewriter, TracedSemantic
 from workbench.kernels.records import Build
 from workbench.kernels.trace_launch import candidate_line, is_library
 from workbench.kernels.untyped import Untyped
@@ -192,7 +192,7 @@ def _patch_types(scope: Untyped) -> None:
         known = types.get(key)
         if known is None:
             make_type(self, element, shape)
-            known = types[key] = {**vars(self), "tensor_parts": {}}
+            known = types[key] = {**vars(self), "tensor_parts": {}, SIZES: key[1:]}
         self.__dict__.update(known)
 
     def tensor(self: Untyped, handle: Untyped, kind: Untyped) -> None:

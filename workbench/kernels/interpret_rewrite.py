@@ -22,6 +22,10 @@ _SEMANTIC = "interpreter_semantic"
 """A global that triton's interpreter gives every kernel it rewrites."""
 
 
+SIZES = "sizes"
+"""Attribute of a block's type: its shape as plain integers."""
+
+
 class TracedSemantic(TritonSemantic):  # type: ignore[misc]  # triton is untyped
     """Triton's semantics plus the functions that rewritten source calls."""
 
@@ -31,6 +35,28 @@ class TracedSemantic(TritonSemantic):  # type: ignore[misc]  # triton is untyped
         if isinstance(value, tuple) and not hasattr(value, "_fields"):
             return tuple(self.assigned(item) for item in value)
         return self.to_tensor(value) if isinstance(value, bool | int | float) else value
+
+    def broadcast_impl_value(self, lhs: Untyped, rhs: Untyped) -> Untyped:
+        """Two operands in one shape.
+
+        Of blocks of equal rank triton's own way wraps and compares every size: a third of the time
+        of an interpreted program.
+        """
+        left, right = vars(lhs.type).get(SIZES), vars(rhs.type).get(SIZES)
+        if left is not None and left == right:
+            return lhs, rhs
+        if left is None or right is None or len(left) != len(right):
+            return super().broadcast_impl_value(lhs, rhs)
+        if any(1 not in {n, m} and n != m for n, m in zip(left, right, strict=True)):
+            return super().broadcast_impl_value(lhs, rhs)
+        shape = [max(n, m) for n, m in zip(left, right, strict=True)]
+        return self._stretched(lhs, left, shape), self._stretched(rhs, right, shape)
+
+    def _stretched(self, block: Untyped, sizes: tuple[int, ...], shape: list[int]) -> Untyped:
+        if list(sizes) == shape:
+            return block
+        kind = tl.block_type(block.type.scalar, shape)
+        return self.tensor(self.builder.create_broadcast(block.handle, shape), kind)
 
     def both(self, first: Untyped, *rest: Callable[[], Untyped]) -> Untyped:
         """`and` of the language: elementwise on tensors, Python's otherwise."""

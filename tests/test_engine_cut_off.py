@@ -96,6 +96,12 @@ def test_two_holds_of_one_gpu_at_once_count_once_and_those_of_two_gpus_twice(
     with holds.held("GPU-0"), holds.held("GPU-1"):
         clock.pass_(2.0)
     assert told(tmp_path / "held.json") == 6.0
+    with holds.held("GPU-0"):
+        clock.pass_(2.0)
+        with holds.held("GPU-0"):
+            clock.pass_(2.0)
+        clock.pass_(2.0)
+    assert told(tmp_path / "held.json") == 12.0, "from the first's beginning to the last's end"
 
 
 def test_looks_that_are_written_down_are_not_a_killed_engines(tmp_path, holds, clock):
@@ -120,7 +126,15 @@ def test_a_killed_engines_seconds_are_carried_until_somebody_pays(tmp_path, cloc
     assert told(path, records=1) == 0.0
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"mark":"x","ended":-5}', b"\x00" * 40])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"", b"{", b"[]", b"\x00" * 40),
+        b'{"mark":"x","ended":-5}',
+        b'{"mark":"x","ended":1e999}',
+        b'{"mark":"x","ended":0.0004}',
+    ],
+)
 def test_a_torn_file_says_nothing(tmp_path, text):
     (tmp_path / "held.json").write_bytes(text)
     assert left_by_killed(tmp_path / "held.json", "x") == 0.0

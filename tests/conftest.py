@@ -42,7 +42,12 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked `gpu` visibly where there is no NVIDIA GPU."""
+    """Skip tests marked `gpu` visibly where there is no NVIDIA GPU; files with a slow test first.
+
+    A test of a minute that comes last leaves the other workers of `-n` without work.
+    """
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
     if Path("/dev/nvidiactl").exists():
         return
     for item in items:

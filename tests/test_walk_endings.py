@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from engine_parts import report
 from msgspec import structs
-from walk_parts import STEPS, ScriptedBench, walked
+from walk_parts import STEPS, ScriptedBench, small_problem, walked
 
 from workbench.cli.learn import _stop
 from workbench.engine.create import note_seed, noted_seed
@@ -39,7 +39,8 @@ LEARN = [sys.executable, "-m", "workbench.cli.main", "learn"]
 
 def begun(folder, name="walk"):
     where = ["--session", name, "--sessions", str(folder), "--json"]
-    return [*LEARN, str(EXPERT), "--problem", "gemm", "--device", "cpu", *where]
+    problem = str(small_problem(folder))
+    return [*LEARN, str(EXPERT), "--problem", problem, "--device", "cpu", *where]
 
 
 def ended_by(folder, number, after):

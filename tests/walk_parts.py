@@ -1,5 +1,6 @@
 """A backward walk without a gate: a bench that judges kernels by the words they still have."""
 
+import re
 from pathlib import Path
 
 from engine_parts import report
@@ -11,8 +12,11 @@ from workbench.kernels.source import normalized_sha256
 from workbench.lineage.records import WalkLimits
 from workbench.lineage.walk import Walk
 from workbench.measure.records import Kind, PairSamples, Speed
+from workbench.problems.load import load_problem
 
 HERE = Path(__file__).parent
+SMALL = "M = N = 128\nK = 256\n"
+"""Sizes of a product whose full shape costs a real gate little more than its tiny one."""
 GEMM = (HERE / "experts" / "gemm_persistent.py").read_text()
 STEPS = 9
 OUT = 0.8
@@ -133,3 +137,13 @@ def walked(bench, limits=None, lines=()):
     written = []
     walk = Walk(bench, limits or WalkLimits(), written.append, lines)
     return walk.run(GEMM, "expert.py"), walk, written
+
+
+def small_problem(folder: Path) -> Path:
+    """The shipped gemm at small sizes."""
+    shipped = load_problem("gemm")
+    path = folder / "small_gemm.py"
+    path.write_text(re.sub(r"(?:^[MNK] = \d+\n)+", SMALL, shipped.source, flags=re.MULTILINE))
+    sidecar = re.sub(r'\[\[shape\]\]\nname = "small"\n.*\n\n', "", shipped.sidecar)
+    path.with_suffix(".toml").write_text(sidecar)
+    return path

@@ -177,3 +177,5 @@ def test_a_seed_of_a_person_that_cannot_be_read_is_told_with_what_to_do(tmp_path
     with pytest.raises(WorkbenchError, match="was to start from cannot be read") as told:
         noted_seed(store)
     assert "--kernel FILE" in told.value.todo
+    store.record(transition(0, None), kernel(0))
+    assert noted_seed(store) == (kernel(0), str(path)), "git has its text once it was gated"

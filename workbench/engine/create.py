@@ -1,5 +1,6 @@
 """How a session begins: the request checked, the repository made, the start written down."""
 
+import contextlib
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -186,7 +187,7 @@ def note_seed(store: SessionStore, source: str, path: Path) -> None:
 def noted_seed(store: SessionStore) -> tuple[str, str] | None:
     """The candidate that `run --kernel` was given, as source and path; None without one.
 
-    Raises WorkbenchError where it is there and cannot be read.
+    A run's first version has the same text. Raises WorkbenchError where neither can be read.
     """
     path = seed_path(store)
     try:
@@ -194,6 +195,10 @@ def noted_seed(store: SessionStore) -> tuple[str, str] | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as fault:
+        with contextlib.suppress(WorkbenchError):
+            # It was gated, so that git has its text; a walk's v0 is another kernel.
+            if store.settings().kind == "run":
+                return store.source(0), str(path)
         raise WorkbenchError(
             f"the candidate that the session was to start from cannot be read: {reason(fault)}",
             where=str(path),

@@ -3,11 +3,14 @@
 import time
 
 import pytest
+from engine_parts import report
 from msgspec import structs
 from walk_parts import STEPS, ScriptedBench, walked
 
+from workbench.gate.records import Blame, Finding, Outcome, Stage, StageReport, Verdict
+from workbench.lineage.bench import machine_failed
 from workbench.lineage.chain import transitions
-from workbench.lineage.records import WalkLimits
+from workbench.lineage.records import Termination, WalkLimits
 from workbench.measure.records import Kind
 
 NOW = "2026-01-01T00:00:00+00:00"
@@ -115,3 +118,37 @@ def test_what_passes_between_verdicts_is_counted_too():
     bench = Clocked()
     _, walk, _ = walked(bench)
     assert sum(line.cost.wall_seconds for line in walk.lines) >= bench.asked[-1] - bench.asked[0]
+
+
+class Overrunning(ScriptedBench):
+    """Every look costs far more than the expert's own verdict, which is all that prices it."""
+
+    kind = Kind.MEASURED
+
+    def judge(self, source):
+        return structs.replace(super().judge(source), gpu_seconds=1.0)
+
+    def beside(self, source, floor):
+        return structs.replace(super().beside(source, floor), gpu_seconds=100.0)
+
+
+@pytest.mark.parametrize(("limit", "timed"), [(50.0, False), (500.0, True)])
+def test_a_walk_that_overran_its_budget_takes_no_pairs_at_its_end(limit, timed):
+    ended, _, _ = walked(Overrunning(), WalkLimits(steps=1, gpu_seconds=limit))
+    assert ended.how is Termination.STEP_LIMIT
+    assert (ended.speed is not None) is timed
+
+
+def machine(verdict, code="profile.noisy", blame=Blame.MACHINE):
+    found = Finding(code="profile.noisy", says="others hold it", blame=blame)
+    stage = StageReport(
+        stage=Stage.PROFILE, outcome=Outcome.UNPROVEN, says="noisy", findings=(found,)
+    )
+    return structs.replace(report(), verdict=verdict, code=code, stages=(stage,))
+
+
+def test_only_an_open_verdict_with_a_reason_of_the_machine_is_asked_for_again():
+    assert machine_failed(machine(Verdict.UNPROVEN))
+    assert not machine_failed(machine(Verdict.REJECTED))
+    assert not machine_failed(machine(Verdict.UNPROVEN, blame=Blame.CANDIDATE))
+    assert not machine_failed(machine(Verdict.UNPROVEN, code="profile.unexplained"))

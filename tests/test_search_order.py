@@ -13,7 +13,7 @@ from workbench.search.ladder import shipped_ladder
 from workbench.search.line import line_of
 from workbench.search.phase import Phase, phase_of, rested
 from workbench.search.proposer import propose
-from workbench.search.stops import near_limit, plateau_reached
+from workbench.search.stops import near_limit, plateau_reached, round_gain
 from workbench.skills.policy_table import shipped_policy
 
 SPEC = shipped_ladder().search
@@ -81,13 +81,22 @@ def test_small_gains_add_up_before_a_search_is_at_rest() -> None:
     assert plateau_reached([1.0] * 4, SPEC) == ""
     assert plateau_reached([2.0, *[1.0] * 5], SPEC)
     assert plateau_reached([1.0, 1.0, 1.0005, 1.0005, 1.0005], SPEC) == ""
+    assert plateau_reached([SPEC.plateau_gain.value, *[1.0] * 4], SPEC) == "", "it is enough"
     assert "less than 0.1 % faster" in plateau_reached([1.0] * 5, SPEC)
+
+
+def test_a_round_gains_by_what_was_accepted_and_faster_alone() -> None:
+    assert round_gain(accepted=True, speed=1.2) == 1.2
+    assert round_gain(accepted=False, speed=1.2) == 1.0
+    assert round_gain(accepted=True, speed=0.98) == 1.0, "kept for another reason"
+    assert round_gain(accepted=True, speed=None) == 1.0
 
 
 def test_a_search_ends_near_the_limit_and_nowhere_else() -> None:
     """An unknown limit ends nothing."""
     assert near_limit(None, SPEC) == ""
     assert near_limit(0.94, SPEC) == ""
+    assert near_limit(SPEC.near_limit.value, SPEC)
     assert near_limit(0.962, SPEC) == "the best reaches 96.2 % of the limit, at least 95 %"
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -46,8 +47,12 @@ def killed_writer(
     writer = int(nursery.stdout.readline().removeprefix("writer "))
     lines = [nursery.stdout.readline() for _ in range(moments.randrange(1, 6))]
     time.sleep(moments.uniform(0, 0.04))
-    # Alone, its running git command lives on and finishes; with its group that dies too.
-    (os.killpg if with_children else os.kill)(writer, signal.SIGKILL)
+    # Alone, its running git command lives on and finishes.
+    children = Path(f"/proc/{writer}/task/{writer}/children")
+    victims = children.read_text().split() if with_children and children.exists() else []
+    for victim in (writer, *map(int, victims)):
+        with suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
     while (line := nursery.stdout.readline()) != f"dead {writer}\n":
         lines.append(line)
     said: dict[str, set[int]] = {}

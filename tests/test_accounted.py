@@ -1,4 +1,4 @@
-"""Induction accounts for every recorded transition: each is in a card, or left out with a reason."""
+"""Induction accounts for every recorded step: it is in a card, or left out with a reason."""
 
 import json
 from pathlib import Path
@@ -16,6 +16,7 @@ from workbench.engine.walks import write_chain
 from workbench.gate.records import Verdict
 from workbench.kernels.edits.registry import EDITS
 from workbench.lineage.instances import Instance, accounted, leaps
+from workbench.measure.records import Kind, Speed
 from workbench.session.bundle import import_bundle
 from workbench.session.reader import SessionReader
 from workbench.session.records import PUT_ASIDE, Answer
@@ -41,7 +42,7 @@ def said(places, beside=()):
 def run(tmp_path):
     """A run with a step of every kind that no card is lifted from."""
     store = new_store(tmp_path)
-    edit = sorted(EDITS)[0]
+    edit = min(EDITS)
     kept = transition(1, 0)
     steps = [
         transition(0, None),
@@ -87,6 +88,21 @@ def test_the_command_prints_and_writes_what_became_of_every_step(run, tmp_path):
     assert all(row["says"] in done.output for row in told)
     done = CliRunner().invoke(app, ["skills", "induce", str(run.folder), "--json"])
     assert json.loads(done.output)["steps"] == told
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "helped"),
+    [(1.1, 1.05, True), (1.1, 1.005, False), (1.1, None, True), (1.005, None, False)],
+)
+def test_a_step_of_a_run_is_for_its_card_where_the_lower_end_is_a_gain(
+    tmp_path, ratio, low, helped
+):
+    store = new_store(tmp_path)
+    store.record(transition(0, None), kernel(0))
+    high = None if low is None else 2 * ratio
+    speed = Speed(kind=Kind.MEASURED, ratio=ratio, low=low, high=high)
+    store.record(gated(planned(transition(1, 0), edit="num-warps"), speed=speed), kernel(1))
+    assert [made.helped for made in induced_from([store.folder]).cards] == [1] * helped
 
 
 def broken(folder, *numbers):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from msgspec import structs
-from test_induce import facts, step
+from test_induce import chain, facts, step
 
 from workbench.engine.admitting import Ask, Untried, admissions, shows
 from workbench.engine.roundtrips import roundtrips
@@ -12,6 +12,7 @@ from workbench.engine.trials import Where
 from workbench.engine.verifying import Standing, verify
 from workbench.errors import WorkbenchError
 from workbench.lineage.induce import induce
+from workbench.lineage.instances import leaps
 from workbench.lineage.leaping import leap, loses, modeled, pays
 from workbench.lineage.predicates import conditions
 from workbench.measure.records import Kind, Speed, Time
@@ -49,6 +50,15 @@ def test_modeled_times_make_a_speedup_and_measured_ones_none():
     slow, fast = (Time(kind=Kind.MODELED, microseconds=us) for us in (30.0, 10.0))
     assert modeled(slow, fast).ratio == 3.0
     assert modeled(Time(kind=Kind.MEASURED, microseconds=30.0), fast) is None
+
+
+def test_no_step_is_said_to_pay_with_one_beyond_a_step_that_is_missing():
+    for numbers, requires in (((1, 2), ("m1",)), ((1, 3), ())):
+        found = [
+            structs.replace(one, number=number)
+            for one, number in zip(chain(0.8, 1.4), numbers, strict=True)
+        ]
+        assert list(leaps(found))[1].requires == requires, numbers
 
 
 # Conditions.

@@ -27,6 +27,7 @@ from workbench.lineage.chain import transitions
 from workbench.lineage.outlook import outlook
 from workbench.lineage.records import Attempt, Termination, WalkLimits, bottom
 from workbench.lineage.removals import removable
+from workbench.lineage.removing import not_taken_out
 from workbench.lineage.restored import Made, generated, operations, restored, same_code
 from workbench.lineage.walk import Walk
 from workbench.measure.records import Kind, PairSamples
@@ -152,6 +153,8 @@ def test_a_measured_step_has_the_ratio_of_the_pairs_in_which_it_was_taken_out():
     # No product of steps: the expert was timed against the naive kernel once more.
     assert ended.speed.kind is Kind.MEASURED
     assert made[-1].gate.versus_seed == ended.speed
+    # The seed has no parent, although it was timed against the kernel above it.
+    assert (made[0].parent, made[0].gate.speed, made[0].gate.against) == (None, None, None)
     assert all(t.gate.versus_seed is None for t in made[:-1])
 
 
@@ -363,6 +366,13 @@ def test_what_the_compiler_restores_is_told_by_level_with_counts():
         "(TTGIR ttg.async_copy_global_to_local 6 to 6)"
     )
     assert restored("pipelined-loads", one, other) == ""
+    # Other machine code, but as many copies: the mechanism was not taken out.
+    moved = Made(ScriptedBench().judge(f"{GEMM}\nMOVED = 1\n"), copies)
+    assert not_taken_out("pipelined-loads", one, moved)[0] == "lineage.restored"
+    assert not_taken_out("pipelined-loads", one, one)[0] == "lineage.same-code"
+    assert not_taken_out("warps", one, moved) is None
+    # What only chose among kernels leaves the one that was chosen.
+    assert not_taken_out("autotuned-options", one, one) is None
     assert same_code(one, one).endswith("the same operations in TTGIR already")
     assert "from another TTGIR (tt.load 0 to 2, ttg.async" in same_code(one, other)
     assert "TTGIR" not in same_code(one, Made(before))

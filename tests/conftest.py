@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# How long an example takes says how busy the machine is, and nothing of what is tested.
-settings.register_profile("workbench", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes says how busy the machine is, and nothing of what is tested. The same
+# examples come in every run; `pytest --hypothesis-profile=explore` draws others.
+LASTING = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("workbench", derandomize=True, **LASTING)
+settings.register_profile("explore", derandomize=False, **LASTING)
 settings.load_profile("workbench")
 
 # One thread each: the tests run side by side, and the interpreter's numpy calls are small.

@@ -101,9 +101,9 @@ def test_the_newest_lines_are_read_from_the_end(tmp_path: Path) -> None:
 def test_an_overlong_line_is_left_out_and_costs_no_time(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_bytes(b"old\n" + b"x" * (100 << 20) + b"\nnew\nnewer\n")
-    began = time.monotonic()
+    began = time.process_time()
     assert last_lines(path, 5) == [b"new", b"newer"]
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
     assert last_lines(path, 1) == [b"newer"]
 
 

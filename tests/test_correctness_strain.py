@@ -233,3 +233,32 @@ def test_what_a_reference_magnifies_is_excused_as_far_as_its_own_roundings_go():
     for apart, right in ((2.0**-23, True), (5e-6, False)):
         found = compared(wild, Case.FRESH, lambda x, a=apart: (x * (1 + a) * 1e4).sin(), Kind.DRAWN)
         assert found.right is right
+
+
+def by_keys(bits):
+    """The largest of each row, and where it is, by what is left of a number without such bits."""
+
+    def largest(x):
+        whole = x.view(torch.int32)
+        keys = torch.where(whole < 0, whole ^ 0x7FFFFFFF, whole) >> bits
+        return x.gather(-1, keys.argmax(-1, keepdim=True))
+
+    return largest
+
+
+@pytest.mark.parametrize("bits", [1, 6])
+def test_numbers_that_are_selected_are_not_near_ones(bits):
+    largest = "x.max(-1, keepdim=True).values"
+    found = compared(largest, Case.CLOSE, by_keys(bits))
+    assert found.wrong_exact
+    assert compared(largest, Case.CLOSE, by_keys(0)).right
+    assert compared(largest, Case.FRESH, by_keys(0), Kind.DRAWN).selected
+    assert not compared("(2 * x).max(-1).values", Case.FRESH, lambda x: x[:, 0]).selected
+
+
+def test_places_of_near_numbers_are_asked_for_where_no_rounding_is_on_the_way():
+    def at(bits):
+        return lambda x: (x == by_keys(bits)(x)).int().argmax(-1)
+
+    assert compared("x.argmax(-1)", Case.CLOSE, at(6)).wrong_exact
+    assert compared("x.argmax(-1)", Case.CLOSE, at(0)).right

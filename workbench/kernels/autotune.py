@@ -13,6 +13,8 @@ Choose = Callable[[str, list[Config], Callable[[Config], Untyped]], Untyped]
 
 _tuned: "weakref.WeakKeyDictionary[Untyped, set[tuple[str, ...]]]" = weakref.WeakKeyDictionary()
 """Keys for which each autotuner would already have benchmarked."""
+_chosen: "weakref.WeakKeyDictionary[Untyped, Config]" = weakref.WeakKeyDictionary()
+"""What each autotuner was made to launch last."""
 
 
 def _new_key(tuner: Untyped, named: dict[str, Untyped]) -> bool:
@@ -27,6 +29,11 @@ def _new_key(tuner: Untyped, named: dict[str, Untyped]) -> bool:
     fresh = tuple(key) not in seen
     seen.add(tuple(key))
     return fresh
+
+
+def chosen_last(config: object) -> bool:
+    """Whether an autotuner was made to launch this configuration, and no other one since."""
+    return any(config is one for one in _chosen.values())
 
 
 @contextlib.contextmanager
@@ -47,7 +54,7 @@ def choosing(choose: Choose) -> Iterator[None]:
                 self.pre_hook(named, reset_only=True)
             if config.pre_hook is not None:
                 config.pre_hook(named)
-            self.best_config = config
+            self.best_config = _chosen[self] = config
             return self.fn.run(*args, **kwargs, **config.all_kwargs())
 
         try:

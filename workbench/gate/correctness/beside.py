@@ -11,6 +11,7 @@ from msgspec import structs
 from workbench.gate.correctness.cases import (
     BESIDE,
     FAR_OUT,
+    SELECTED,
     SPECIAL,
     Call,
     Case,
@@ -29,6 +30,7 @@ class _Trial(Protocol):
     settings: TrialSettings
     float_inputs: bool
     whole_inputs: bool
+    selected: bool
     ways: tuple[Way, ...]
     notes: list[Finding]
     worst: float
@@ -57,8 +59,12 @@ class Beside:
         return structs.replace(self._trial.further(self._number, what, poison), case=case)
 
     def strained(self) -> None:
-        """Inputs that are sorted, on a large offset, growing, fading or peaked. Raises Wrong."""
+        """Inputs that are sorted, on a large offset, growing, fading, peaked, or, for a selection,
+        close. Raises Wrong.
+        """
         for case in BESIDE if self._many and self._trial.float_inputs else ():
+            if case in SELECTED and not self._trial.selected:
+                continue
             worst = self._trial.worst
             try:
                 self._trial.plainly(self._call(case, case, Poison.NAN))

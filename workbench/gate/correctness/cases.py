@@ -69,6 +69,9 @@ class Case(StrEnum):
     STEEP = "falling steeply along rows"
     """Fresh, and 2^16 times as large at the beginning of a row, but for its first number, as at its
     end: blocks that are left out for being small beside those before are missed."""
+    CLOSE = "rows of numbers that are a spacing apart"
+    """From one on, in the order in which they were drawn: a selection by fewer of their bits takes
+    others. Only where the reference selects numbers of the inputs."""
     SMALL = "magnitude x2^-7"
     """Between drawn numbers and tiny ones, where a short series is no longer exact."""
     CROWDED = "most integers the same"
@@ -80,12 +83,14 @@ ORDERED = (Case.RISING, Case.FALLING)
 """Fresh numbers in order."""
 STRAINED = (
     *(Case.BELOW, Case.APART, Case.GROWING, Case.FADING),
-    *(Case.PEAKED, Case.PLATEAU, Case.STEEP),
+    *(Case.PEAKED, Case.PLATEAU, Case.STEEP, Case.CLOSE),
 )
 """Numbers that a reference need not be able to answer for: whether it is, is looked at."""
 SHRUNK = (Case.TINY, Case.SMALL)
 BESIDE = (*ORDERED, Case.SMALL, *STRAINED)
 """Value cases of floating-point inputs beside the plan."""
+SELECTED = (Case.CLOSE,)
+"""Those of them that are tried only where the reference selects."""
 FAR_OUT = (Case.HUGE, Case.VAST, Case.NEGATED, Case.EQUAL)
 """Cases that only ask whether another way through a kernel is ever taken."""
 SPECIAL = (Case.NOT_A_NUMBER, Case.INFINITE)

@@ -117,14 +117,21 @@ def moved(gold: torch.Tensor, native: torch.Tensor, inputs: Sequence[torch.Tenso
     Its answer is the fp64 one rounded once, and at least half of what is not zero in that (of some
     elements) stands in an input: what is computed is neither.
     """
+    if not native.is_floating_point() or not bool((gold.to(native.dtype) == native).all()):
+        return False
+    return share_given(inputs, gold) >= 0.5
+
+
+def share_given(inputs: Sequence[torch.Tensor], numbers: torch.Tensor) -> float:
+    """The share of (some of) a tensor's numbers that stand in a floating-point input, of those that
+    are not zero; 0 where there are fewer than two of them, or too many inputs to look through.
+    """
     given = sum(x.numel() for x in inputs if x.is_floating_point())
-    if not native.is_floating_point() or not 0 < given <= _MOST_GIVEN:
-        return False
-    if not bool((gold.to(native.dtype) == native).all()):
-        return False
-    some = gold.reshape(-1)[:: max(-(-gold.numel() // _LOOKED_UP), 1)].double()
+    if not 0 < given <= _MOST_GIVEN:
+        return 0.0
+    some = numbers.reshape(-1)[:: max(-(-numbers.numel() // _LOOKED_UP), 1)].double()
     some = some[some != 0]
-    return some.numel() > 1 and float(given_in(inputs, some).double().mean()) >= 0.5
+    return float(given_in(inputs, some).double().mean()) if some.numel() > 1 else 0.0
 
 
 def given_in(inputs: Sequence[torch.Tensor], numbers: torch.Tensor) -> torch.Tensor:

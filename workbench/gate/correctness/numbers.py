@@ -56,7 +56,8 @@ def _off(m: Measured) -> Finding:
         )
         return _finding("non-finite", m, says)
     if m.wrong_exact:
-        says = f"{m.what} differs in {m.wrong_exact} elements: {m.value:g}{at}, not {m.gold:g}"
+        value, answer = _told_apart(m.value, m.gold)
+        says = f"{m.what} differs in {m.wrong_exact} elements: {value}{at}, not {answer}"
         return _finding("error-above-bound", m, says)
     if m.ratio > 1:
         says = (
@@ -64,6 +65,12 @@ def _off(m: Measured) -> Finding:
             f"{m.ratio:.3g} times the bound of {m.bound:.3g}"
         )
         return _finding("error-above-bound", m, says)
+    if m.fewer_bits:
+        says = (
+            f"{m.what} was rounded to fewer bits than {m.dtype} has: its lowest bit is the same in "
+            "all elements, and is not so in the answer"
+        )
+        return _finding("fewer-bits", m, says)
     says = f"{m.what} is off by {m.low_variance:.3g} times what its own small spread allows"
     return _finding("low-variance-error", m, says)
 
@@ -83,6 +90,15 @@ def _finding(code: str, m: Measured, says: str) -> Finding:
             "ratio": _number(m.ratio),
         },
     )
+
+
+def _told_apart(*numbers: float) -> list[str]:
+    """Different numbers with as few digits as show that they are, six at least."""
+    for digits in (6, 9):
+        texts = [f"{x:.{digits}g}" for x in numbers]
+        if len(set(texts)) == len(numbers):
+            return texts
+    return [f"{x:.17g}" for x in numbers]
 
 
 def _number(value: float) -> float | str:

@@ -170,6 +170,10 @@ class Measured(Struct, frozen=True, kw_only=True):
     """Elements that are not finite where the answer is, or the reverse."""
     wrong_exact: int = 0
     """Elements of an exact (integer or bool) tensor that differ."""
+    fewer_bits: bool = False
+    """The lowest bit is the same in all elements, and is not so in the answer."""
+    selected: bool = False
+    """An operator of the reference selected the answer, or its places, from the inputs' numbers."""
     index: tuple[int, ...] = ()
     """Index of the worst element."""
     value: float = 0.0
@@ -185,7 +189,8 @@ class Measured(Struct, frozen=True, kw_only=True):
     def right(self) -> bool:
         """Whether every rule holds."""
         worst = max(self.ratio, self.low_variance)
-        return worst <= 1 and self.wrong_finite == 0 and self.wrong_exact == 0
+        wrong = self.wrong_finite or self.wrong_exact or self.fewer_bits
+        return worst <= 1 and not wrong
 
 
 # -- judge and candidate worker ------------------------------------------------------------------

@@ -82,6 +82,8 @@ class Trial:
         """Value cases apply."""
         self.whole_inputs = False
         """Some inputs are integers."""
+        self.selected = False
+        """The reference selects numbers of its inputs."""
         self.notes: list[Finding] = []
         """Findings that are not held against the candidate."""
         self.ways: tuple[Way, ...] = ()
@@ -214,6 +216,7 @@ class Trial:
         compared = self._dialogue.compare(call.number, made, returned, blobs, keep=keep)
         self.worst = max(self.worst, margin(compared))
         self.compared += elements(compared)
+        self.selected |= any(one.selected for one in compared.measured)
         findings = check_numbers(compared)
         if findings:
             raise Wrong([self.placed(finding, call) for finding in findings])

@@ -94,8 +94,8 @@ def _change(case: Case, x: torch.Tensor, generator: torch.Generator) -> None:
 
 
 def _strain(case: Case, x: torch.Tensor, turn: int) -> None:
-    """Put a private tensor on an offset, raise some of its numbers, or let it grow or fade; `turn`
-    counts tensors.
+    """Put a private tensor on an offset, raise some of its numbers, let it grow or fade, or bring
+    its numbers near each other; `turn` counts tensors.
     """
     flat, sign = window(x), 1.0 if turn % 2 == 0 else -1.0
     if not x.numel():
@@ -111,6 +111,9 @@ def _strain(case: Case, x: torch.Tensor, turn: int) -> None:
             _store(place, 0.25 * place.double())
             middle = place[..., place.shape[-1] // 2]
             _store(middle, middle.double() + ABOVE)
+        case Case.CLOSE:
+            ranks = place.double().argsort(dim=-1).argsort(dim=-1)
+            _store(place, 1.0 + torch.finfo(x.dtype).eps * ranks.double())
         case Case.STEEP:
             falling = _slope(place, -1, STEEPNESS).flip(-1)
             falling[..., 0] = 1.0  # see `OUTLIER`

@@ -31,6 +31,7 @@ _CODE_WORDS = {
     "compile.kernel-refused": _NO_BUILD,
     "compile.same-work": Word("same work", "same"),
     "correctness.error-above-bound": _WRONG,
+    "correctness.fewer-bits": _WRONG,
     "correctness.low-variance-error": _WRONG,
     "correctness.non-finite": _WRONG,
     "correctness.output-not-written": _WRONG,

@@ -199,7 +199,8 @@ def test_one_trial_answers_for_a_named_card_and_for_what_its_step_needed(tmp_pat
     assert prepared.together == "blocks"
     assert len(list((tmp_path / "sessions").iterdir())) == 1
     late = structs.replace(ask, seconds=0.0)
-    assert list(admissions(late, lambda _event: None)) == []
+    (untried,) = admissions(late, lambda _event: None)
+    assert untried.reasons == ("gelu: the seconds were over before its trial began",)
     wrong = structs.replace(ask, problems=("block@gelu",))
     with pytest.raises(WorkbenchError, match="block is none of the cards to try"):
         list(admissions(wrong, lambda _event: None))

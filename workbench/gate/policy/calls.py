@@ -43,7 +43,7 @@ from workbench.gate.policy.values import (
 )
 
 _DEEPEST_CALL = 24
-_MOSTCONTEXTS = 24
+_MOST_CONTEXTS = 24
 _VIEW_MODULES = frozenset({"torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten"})
 _IMPLIED = ("__hash__", "__len__", "__repr__", "__str__")
 _ASKED = ("__getitem__", "__iter__", "__next__")
@@ -289,7 +289,7 @@ class Calls(Registering):
         key = tuple(sorted_items(bindings))
         if key in known:
             return known[key], bindings
-        if len(known) < _MOSTCONTEXTS:
+        if len(known) < _MOST_CONTEXTS:
             known[key] = Activation(Scope(function.scope, function.node))
             return known[key], bindings
         # Too many contexts: one activation stands for the rest, evaluated again as it grows.

@@ -92,8 +92,8 @@ class Judge:
         compiled = compiling.run(candidate, full, target, self._workshop)
         if compiled.report.outcome is not Outcome.PASSED:
             return None
-        traces = profile.traces_of(
-            candidate, compiled, full, target, self._workshop, seed=self._seed
+        traces = profile.launches_of(
+            profile.traced_at(candidate, compiled, full, target, self._workshop, seed=self._seed)
         )
         time: Time | None = None
         try:

@@ -32,9 +32,7 @@ class Aside(Struct, frozen=True, kw_only=True):
     @property
     def traces(self) -> tuple[LaunchTrace, ...]:
         """Of the launches at the full shape; empty where they cannot be traced."""
-        if isinstance(self.traced, Finding) or self.traced.fault is not None:
-            return ()
-        return self.traced.traces
+        return profile.launches_of(self.traced)
 
     def on(self, report: StageReport) -> StageReport:
         """A comparison's report with the doubts, which leave it unproven."""

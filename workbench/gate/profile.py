@@ -154,18 +154,9 @@ def traced_at(
         return _traced(worker, candidate, compiled, shape, target, seed)
 
 
-def traces_of(
-    candidate: Candidate,
-    compiled: Compiled,
-    shape: ShapeReport,
-    target: str,
-    workshop: StartsWorkers,
-    *,
-    seed: bytes = b"",
-) -> tuple[LaunchTrace, ...]:
-    """What `traced_at` traced, for facts; empty where the launches cannot be traced."""
-    traced = traced_at(candidate, compiled, shape, target, workshop, seed=seed)
-    return () if isinstance(traced, Finding) else traced.traces
+def launches_of(traced: Traced | Finding) -> tuple[LaunchTrace, ...]:
+    """What was traced, for facts; empty where the launches cannot be traced."""
+    return () if isinstance(traced, Finding) or traced.fault is not None else traced.traces
 
 
 def _traced_both(

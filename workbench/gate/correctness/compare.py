@@ -129,9 +129,14 @@ def share_given(inputs: Sequence[torch.Tensor], numbers: torch.Tensor) -> float:
     given = sum(x.numel() for x in inputs if x.is_floating_point())
     if not 0 < given <= _MOST_GIVEN:
         return 0.0
-    some = numbers.reshape(-1)[:: max(-(-numbers.numel() // _LOOKED_UP), 1)].double()
+    some = evenly(numbers, _LOOKED_UP).double()
     some = some[some != 0]
     return float(given_in(inputs, some).double().mean()) if some.numel() > 1 else 0.0
+
+
+def evenly(numbers: torch.Tensor, most: int) -> torch.Tensor:
+    """At most so many of a tensor's elements, evenly spaced in row-major order."""
+    return numbers.reshape(-1)[:: max(-(-numbers.numel() // most), 1)]
 
 
 def given_in(inputs: Sequence[torch.Tensor], numbers: torch.Tensor) -> torch.Tensor:

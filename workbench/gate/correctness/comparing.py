@@ -113,14 +113,23 @@ class Comparison:
     def _one(
         self, place: int, got: torch.Tensor, gold: torch.Tensor, native: torch.Tensor
     ) -> Measured:
-        found = self._exactly(place, got, gold, native) or self._within(place, got, gold, native)
+        selected = self._selected(native)
+        found = self._exactly(place, got, gold, native, selected=selected)
+        if found is None:
+            found = self._within(place, got, gold, native, selected=selected)
         if self._case.kind is Kind.DRAWN:
             lost = found.right and lowest_bit_is_lost(got, gold, native)
-            return structs.replace(found, fewer_bits=lost, selected=self._selected(native))
+            return structs.replace(found, fewer_bits=lost, selected=selected)
         return found
 
     def _exactly(
-        self, place: int, got: torch.Tensor, gold: torch.Tensor, native: torch.Tensor
+        self,
+        place: int,
+        got: torch.Tensor,
+        gold: torch.Tensor,
+        native: torch.Tensor,
+        *,
+        selected: bool,
     ) -> Measured | None:
         """A comparison without a bound, where the answer has no rounding in it."""
         what, kind = f"output {place}", self._case.kind
@@ -128,7 +137,7 @@ class Comparison:
             return measure_special(what, got, gold, native)
         if kind is Kind.ONES and native.is_floating_point() and exact(gold, native):
             return measure_equality(what, got, native)
-        if native.is_floating_point() and self._selected(native):
+        if native.is_floating_point() and selected:
             return measure_equality(
                 what, got, native, native.abs() < torch.finfo(native.dtype).tiny
             )
@@ -137,7 +146,13 @@ class Comparison:
         return None
 
     def _within(
-        self, place: int, got: torch.Tensor, gold: torch.Tensor, native: torch.Tensor
+        self,
+        place: int,
+        got: torch.Tensor,
+        gold: torch.Tensor,
+        native: torch.Tensor,
+        *,
+        selected: bool,
     ) -> Measured:
         """A comparison within the bound, and within what the reference's own doubt allows."""
         what, rule, kind = f"output {place}", self._rule(native.dtype), self._case.kind
@@ -146,7 +161,7 @@ class Comparison:
         if measured.wrong_exact:
             slack = Slack(excused=self._as_right(place, got, native))
             measured = measure(what, got, gold, native, rule, slack)
-        if kind is Kind.STRAINED and not measured.right and not self._selected(native):
+        if kind is Kind.STRAINED and not measured.right and not selected:
             slack = self._response(place, gold, native, slack)
             measured = measure(what, got, gold, native, rule, slack)
         if slack.nothing or (measured.wrong_exact and self._senseless()):

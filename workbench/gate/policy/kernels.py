@@ -151,7 +151,7 @@ class Kernels(Definitions):
                 first in ("triton", "math") and group.returns in ("plain", "namespace")
             )
         return (
-            self.is_language(path)
+            self.allowed.is_language(path)
             or (first in ("triton", "math") and self.allowed.is_namespace(path))
             or (first == "torch" and self.allowed.is_namespace(path))
         )

@@ -207,7 +207,7 @@ class Launches(Modules):
                 if isinstance(atom, Tensor):
                     fits = name not in constants
                 elif isinstance(atom, Known):
-                    fits = self.is_language(atom.path)
+                    fits = self.allowed.is_language(atom.path)
                 else:
                     fits = isinstance(atom, _PASSED)
                 if not fits:

@@ -176,17 +176,10 @@ class Members(Operators):
             return own
         if group is not None and group.returns == "constant":
             return PLAIN
-        if group is not None or self.allowed.is_namespace(path) or self.is_language(path):
+        if group is not None or self.allowed.is_namespace(path) or self.allowed.is_language(path):
             return frozenset({Known(path)})
         self.refuse(code_of_name(path), node, path.removeprefix("builtins."))
         return UNKNOWN
-
-    def is_language(self, path: str) -> bool:
-        """Whether a name is a public one of `triton.language`: harmless until it is called."""
-        if not path.startswith("triton.language."):
-            return False
-        parts = path.split(".")[2:]
-        return not any(p.startswith("_") or p in self.allowed.kernel.refused_names for p in parts)
 
     def permits(self, group: Group, atom: Tensor, frame: Frame) -> bool:
         """Whether a rule's `where` holds for this tensor here."""

@@ -107,6 +107,13 @@ class Allowed:
         group = self.names.get(path)
         return path in self._namespaces or (group is not None and group.returns == "namespace")
 
+    def is_language(self, path: str) -> bool:
+        """Whether a name is a public one of `triton.language`: harmless until it is called."""
+        if not path.startswith("triton.language."):
+            return False
+        parts = path.split(".")[2:]
+        return not any(p.startswith("_") or p in self.kernel.refused_names for p in parts)
+
 
 def _by_member(groups: tuple[Group, ...]) -> dict[str, tuple[Group, ...]]:
     members: dict[str, tuple[Group, ...]] = {}

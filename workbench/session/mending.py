@@ -21,6 +21,7 @@ from workbench.session.moves import MOVES
 from workbench.session.objects import blob
 from workbench.session.own_refs import is_own
 from workbench.session.plumbing import NO_REF, Plumbing, Update
+from workbench.session.readable import readable
 from workbench.session.reader import Overview, SessionReader
 from workbench.session.records import Answer
 from workbench.session.spends import SPENDS
@@ -87,8 +88,13 @@ def _from_folder(git: Plumbing, state: Path) -> list[str]:
         ids = git.files(MAIN) if git.ids(MAIN) else {}
     except DamagedError:  # its tree is lost too: nobody knows what the files were
         return []
-    lost = _lost_among(git, list(ids.values()))
-    found = in_folder(git.folder, lost) if lost else {}
+    blobs = list(ids.values())
+    try:
+        git.blobs(blobs)
+    except DamagedError:
+        found = in_folder(git.folder, set(blobs) - readable(git, "blob", blobs).keys())
+    else:
+        return []
     for id_ in found:
         # Git writes no object whose file is there, however damaged.
         path = git.git_dir / "objects" / id_[:2] / id_[2:]
@@ -98,17 +104,6 @@ def _from_folder(git: Plumbing, state: Path) -> list[str]:
         git.store([blob(data) for data in found.values()])
     names = sorted(name for name, id_ in ids.items() if id_ in found)
     return [f"put back {name} of main, found in the folder" for name in names]
-
-
-def _lost_among(git: Plumbing, ids: Sequence[str]) -> set[str]:
-    """The blobs that cannot be read."""
-    try:
-        git.blobs(ids)
-    except DamagedError:
-        if len(ids) == 1:
-            return set(ids)
-        return {id_ for one in ids for id_ in _lost_among(git, [one])}
-    return set()
 
 
 def _kept(state: Path, name: str) -> Path:

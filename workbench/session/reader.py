@@ -26,6 +26,7 @@ from workbench.session.lost import LOST_BEFORE, is_stand_in
 from workbench.session.moves import MOVES, Move, read_moves, undone_by
 from workbench.session.objects import blob
 from workbench.session.plumbing import Plumbing, Ref, check_git
+from workbench.session.readable import readable
 from workbench.session.records import Answer, SessionSettings, Transition
 from workbench.session.spends import SPENDS, Spend, read_spends
 from workbench.session.trailers import Summary
@@ -276,10 +277,8 @@ class SessionReader:
         try:
             return dict(zip(there, self.git.blobs([ids[part] for part in there]), strict=True))
         except DamagedError:
-            kept = in_folder(self.folder, {ids[part] for part in there})
-            for part in there:
-                with suppress(DamagedError):
-                    kept[ids[part]] = self.git.blobs([ids[part]])[0]
+            wanted = [ids[part] for part in there]
+            kept = in_folder(self.folder, wanted) | readable(self.git, "blob", wanted)
             return {part: kept[ids[part]] for part in there if ids[part] in kept}
 
     def start_is_whole(self) -> bool:

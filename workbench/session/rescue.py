@@ -10,19 +10,18 @@ from graphlib import TopologicalSorter
 from typing import NamedTuple
 
 from workbench.session.code import coded
-from workbench.session.complaints import DamagedError
 from workbench.session.layout import BEST, FILES, MAIN, attempt_ref, numbered
 from workbench.session.lost import is_stand_in, lost_files, stand_in, without
 from workbench.session.objects import (
     FILE_MODE,
     GitObject,
-    ObjectType,
     blob,
     commit,
     parse_tree,
     tree,
 )
 from workbench.session.plumbing import NO_REF, NOBODY, Plumbing, Update
+from workbench.session.readable import readable
 from workbench.session.trailers import row_of
 from workbench.session.worktree import in_folder
 
@@ -108,21 +107,21 @@ class _Rescue:
         queue, asked = set(ids), set[str]()
         while queue:
             asked |= queue
-            found = _readable(self._from, "commit", sorted(queue))
+            found = readable(self._from, "commit", sorted(queue))
             self._commits |= {id_: _parsed(data) for id_, data in found.items()}
             queue = {p for id_ in found for p in self._commits[id_].parents} - asked
 
     def _read_trees(self, ids: Sequence[str]) -> None:
         """Trees and, part by part, their files, which are copied at once."""
         entries: dict[str, dict[str, str]] = {}
-        for id_, data in _readable(self._from, "tree", sorted(set(ids))).items():
+        for id_, data in readable(self._from, "tree", sorted(set(ids))).items():
             with suppress(ValueError):
                 entries[id_] = {e.name: e.id for e in parse_tree(data) if e.mode == FILE_MODE}
         wanted = sorted({one for files in entries.values() for one in files.values()})
         there: set[str] = set()
         for start in range(0, len(wanted), _AT_ONCE):
             some = wanted[start : start + _AT_ONCE]
-            found = _readable(self._from, "blob", some)
+            found = readable(self._from, "blob", some)
             if len(found) < len(some):
                 found |= in_folder(self._from.folder, set(some) - found.keys())
                 found |= {_EMPTY.id: b""} if _EMPTY.id in some else {}
@@ -196,23 +195,3 @@ def _parsed(data: bytes) -> _Commit:
     parents = tuple(value for key, _, value in rows if key == "parent")
     root = next((value for key, _, value in rows if key == "tree"), "")
     return _Commit(data, root, parents, message.decode("utf-8", "surrogateescape"))
-
-
-def _readable(git: Plumbing, kind: ObjectType, ids: Sequence[str]) -> dict[str, bytes]:
-    """Contents of those objects that can be read and are what their ids say."""
-    if not ids:
-        return {}
-    try:
-        found = git.objects(*ids)
-    except DamagedError:
-        # Git ends at the first one that breaks off within; halves find which.
-        if len(ids) == 1:
-            return {}
-        middle = len(ids) // 2
-        return _readable(git, kind, ids[:middle]) | _readable(git, kind, ids[middle:])
-    asked = zip(ids, found, strict=True)
-    return {
-        id_: one.data
-        for id_, one in asked
-        if one is not None and one.id == id_ and GitObject(kind, one.data).id == id_
-    }

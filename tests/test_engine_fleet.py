@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from engine_parts import report
-from fleet_parts import SECONDS, sick, stations
+from gpu_parts import SECONDS, sick, stations
 from msgspec import structs
 from session_kit import transition
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from engine_parts import ScriptedWorkplace, new_session
-from fleet_parts import SECONDS, sick, stations
+from gpu_parts import SECONDS, sick, stations
 from msgspec import structs
 
 from workbench.engine import events as ev

@@ -45,7 +45,8 @@ def interpret(problem: Problem) -> dict[str, object]:
     kept = [x.clone() for x in inputs]
     with torch.no_grad():
         expected = leaves(model(*inputs))
-        gold = leaves(model.double()(*[x.double() for x in inputs]))
+        exact = [x.double() if x.is_floating_point() else x for x in inputs]
+        gold = leaves(model.double()(*exact))
         with tracing() as trace:
             out = leaves(new(*inputs))
     picked = {s.output: (out[s.values], inputs[s.input], s.dim) for s in problem.selections}

@@ -16,12 +16,15 @@ from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.source import read_source
 
 EVEN = {
+    "batched_matmul": {"M": 64, "N": 96, "K": 64},
+    "conv1d": {"FRAMES": 256},
     "gelu": {"ROWS": 8, "COLS": 256},
     "gemm": {"M": 128, "N": 64, "K": 64},
     "layernorm": {"COLS": 1024},
     "linear_relu_div": {"BATCH": 64, "IN_FEATURES": 64, "OUT_FEATURES": 32},
     "matvec": {"K": 2048},
     "rmsnorm": {"CHANNELS": 8, "HEIGHT": 16, "WIDTH": 16},
+    "router_gemm": {"TOKENS": 16, "EXPERTS": 64, "HIDDEN": 128},
     "sdp_attention": {"LENGTH": 64},
     "softmax": {"COLS": 2048},
     "top_k": {"COLS": 256},

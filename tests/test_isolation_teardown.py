@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from workbench.isolation.outcome import WorkerDied, WorkerTimedOut
+from workbench.isolation.outcome import JobFailed, WorkerDied, WorkerTimedOut
+from workbench.isolation.processes import use
 from workbench.isolation.records import Flavor, Limits
 from workbench.isolation.scratch import ScratchRoot, remove_tree, used_bytes
+from workbench.isolation.worker import NO_PROGRAMS
 from workbench.isolation.workshop import Workshop
 
 
@@ -172,3 +174,39 @@ def test_disk_use_counts_blocks_of_every_depth(tmp_path):
     before = used_bytes(tmp_path)
     (tmp_path / "a" / "b" / "file").write_bytes(bytes(100_000))
     assert used_bytes(tmp_path) - before >= 100_000
+
+
+def sealed(worker):
+    """How many processes were ended for it to start none any more, and whether that holds."""
+    ended = worker.forbid_programs()
+    assert worker.forbid_programs() == 0, "once is enough"
+    (layer,) = (one for one in worker.layers if one.name == NO_PROGRAMS)
+    return ended, layer.ok
+
+
+def test_a_worker_that_may_start_no_more_processes_keeps_none_either(workshop):
+    with workshop.worker(Flavor.COMPILE) as worker:
+        run(worker, "daemon", deadline=20)
+        run(worker, "daemon", deadline=20)
+        assert worker.started() == 0, "it may"
+        ended, holds = sealed(worker)
+        # Two, or more while what started them is still going.
+        assert ended >= 2
+        assert holds
+        assert len(use_of(worker)) == 1
+        with pytest.raises(JobFailed, match="not permitted"):
+            run(worker, "daemon", deadline=20)
+        assert run(worker, "echo", {"still": "here"}).body == {"still": "here"}
+        assert worker.started() == 0
+
+
+def test_a_worker_that_only_says_it_starts_no_more_processes_is_not_believed(workshop):
+    with workshop.worker(Flavor.COMPILE) as worker:
+        run(worker, "pretend_to_seal")
+        assert sealed(worker) == (0, False)
+        run(worker, "daemon", deadline=20)
+
+
+def use_of(worker):
+    """Its processes that run, not those that are only not buried yet."""
+    return [pid for pid in worker.pids if use([pid]).processes]

@@ -9,17 +9,20 @@ from textwrap import dedent
 import pytest
 import torch
 from gate_kit import CANDIDATE, SCALE, SCALE_KERNEL, model, problem, workshop
+from msgspec import structs
 from wrong_candidates import COUNTING_SCALE
 
 from workbench.gate.candidate import candidate_of
 from workbench.gate.correctness.asking import opening
 from workbench.gate.correctness.protocol import OpenReference
 from workbench.gate.correctness.reference_job import Bench
+from workbench.gate.judge import JOB_MODULES
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import Blame, Outcome
 from workbench.gate.timing.ring_job import Ring, ring_size, stir
 from workbench.gate.timing.sides import SidesSpec, open_sides
 from workbench.gate.timing.stage import GpuTimer, TimerSettings
+from workbench.isolation.workshop import Workshop
 from workbench.measure.gpuwatch import NoWatch
 from workbench.measure.pairs import PairRule
 
@@ -159,6 +162,62 @@ def test_a_candidate_that_raises_fails_and_a_parent_that_raises_proves_nothing(t
     unproven = judged(timer, candidate(ONCE), failing)
     assert unproven.report.outcome is Outcome.UNPROVEN
     assert unproven.report.findings[0].code == "profile.parent-failed"
+
+
+STARTS = """
+import subprocess
+subprocess.run(["true"], check=True)
+"""
+LEAVES = """
+import subprocess
+if not hasattr(self, "left"):
+    self.left = subprocess.Popen(["sleep", "600"])
+"""
+
+
+UNSEALED = """
+import subprocess
+from workbench.isolation.context import JobContext
+from workbench.isolation.seccomp import Program
+JobContext.forbid_exec = lambda context: Program().install()
+self.last = subprocess.Popen(["sleep", "600"])
+"""
+"""Takes part in the ceremony and forbids itself nothing."""
+
+
+class Toolchain(Workshop):
+    """Candidates may start programs, as on a GPU, where Triton's compilers are."""
+
+    def _forkserver(self, setup):
+        may = structs.replace(setup.confinement, processes=True)
+        return super()._forkserver(structs.replace(setup, confinement=may))
+
+
+@pytest.fixture(scope="module")
+def with_toolchain(timer):
+    with Toolchain(preload=JOB_MODULES, wrap=False) as shop:
+        yield GpuTimer(timer.problem, timer.facts, timer.settings, shop, hold=timer.hold)
+
+
+def test_a_timed_call_that_starts_a_program_proves_nothing(with_toolchain):
+    profiled = judged(with_toolchain, candidate(STARTS + ONCE))
+    assert profiled.report.outcome is Outcome.UNPROVEN
+    assert profiled.report.findings[0].code == "profile.compiles-late"
+    assert profiled.report.findings[0].line
+    assert not any(run.us["candidate"] for run in profiled.samples)
+
+
+def test_what_the_calls_before_left_running_is_ended_and_told(with_toolchain):
+    profiled = judged(with_toolchain, candidate(LEAVES + ONCE))
+    assert profiled.report.outcome is Outcome.PASSED
+    blamed = {note.code: note.blame for note in profiled.report.findings}
+    assert blamed["profile.process-ended"] is Blame.MACHINE
+
+
+def test_a_side_that_goes_on_starting_processes_is_refused(with_toolchain):
+    profiled = judged(with_toolchain, candidate(UNSEALED + ONCE))
+    assert profiled.report.outcome is Outcome.FAILED
+    assert profiled.report.findings[0].code == "profile.started-a-process"
 
 
 def test_a_reference_that_cannot_draw_is_the_problem_s_fault(timer):

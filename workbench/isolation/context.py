@@ -39,8 +39,8 @@ class JobContext:
     def forbid_exec(self) -> None:
         """From now on, for good: no new process and no program, for every thread.
 
-        For the CUDA flavor once its kernels are compiled; nothing new in the flavors that never
-        allowed it. Raises OSError where the kernel has no seccomp.
+        Processes that run already stay as they are; `Worker.forbid_programs` ends them. Nothing new
+        in the flavors that never allowed it. Raises OSError where the kernel has no seccomp.
         """
         seccomp.forbid_processes()
 

@@ -47,6 +47,19 @@ def cap(
     return {}, []
 
 
+def forbid_programs(
+    bench: JobContext,
+    request: dict[str, Any],  # noqa: ARG001 -- a job's shape
+    blobs: list[Blob],  # noqa: ARG001 -- a job's shape
+) -> tuple[dict[str, Any], list[Blob]]:
+    """Job: this process starts no other from now on; `ok`, or why it still may."""
+    try:
+        bench.forbid_exec()
+    except OSError as fault:
+        return {"ok": False, "detail": str(fault)[:300]}, []
+    return {"ok": True, "detail": ""}, []
+
+
 def close_shared_memory(
     bench: JobContext,
     request: dict[str, Any],  # noqa: ARG001 -- a job's shape

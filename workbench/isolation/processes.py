@@ -100,6 +100,20 @@ def use(pids: list[int]) -> Use:
     return total
 
 
+def call_filters(pid: int) -> int | None:
+    """The fewest filters on system calls that a thread of `pid` is under; None if not told.
+
+    Kernels before 5.9 do not tell, nor does a process that is gone.
+    """
+    counts: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in (_PROC / str(pid) / "task").iterdir():
+            with contextlib.suppress(OSError):
+                lines = (task / "status").read_text().splitlines()
+                counts += [int(li.split()[1]) for li in lines if li.startswith("Seccomp_filters:")]
+    return min(counts, default=None)
+
+
 def work_of(pids: Sequence[int]) -> Work:
     """What these processes have computed, by the kernel's own clocks, which tick in nanoseconds."""
     return Work(pids=tuple(pids), cpu_seconds=sum(work_each(pids).values()))
@@ -147,6 +161,35 @@ def kill_below(pid: int, seconds: float) -> bool:
             return True
         time.sleep(_DYING_SECONDS)
     return False
+
+
+def end_others(root: int, kept: int, seconds: float) -> int:
+    """Kill all below `root` but `kept`, which starts no process any more; returns how many.
+
+    Who forks meanwhile is found at the next look: it ends when a look finds nobody. Raises
+    TimeoutError after `seconds`.
+    """
+    until = time.monotonic() + seconds
+    ended: set[int] = set()
+    while others := {pid for pid in descendants(root) if pid != kept and use([pid]).processes}:
+        if time.monotonic() > until:
+            raise TimeoutError(f"{len(others)} processes could not be ended")
+        for pid in others:
+            _end_below(root, pid)
+        ended |= others
+        time.sleep(_DYING_SECONDS)
+    return len(ended)
+
+
+def _end_below(root: int, pid: int) -> None:
+    """Kill `pid` if it is below `root`: by a handle, since a number may be another's by now."""
+    with contextlib.suppress(ProcessLookupError):
+        handle = os.pidfd_open(pid)
+        try:
+            if pid in descendants(root):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        finally:
+            os.close(handle)
 
 
 def _signal(pids: set[int], number: int) -> None:

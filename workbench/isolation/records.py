@@ -13,7 +13,9 @@ class Flavor(StrEnum):
     COMPILE = "compile"
     """Triton compiles for a target; no CUDA device visible; exec of the toolchain allowed."""
     CUDA = "cuda"
-    """The GPU is visible; exec allowed until `JobContext.forbid_exec`."""
+    """The GPU is visible. Exec of the toolchain allowed, for Triton runs ptxas and a C compiler at
+    each new specialization, until `Worker.forbid_programs`: a timing calls that before its first
+    pair; a comparison, which goes on compiling, and the profiling tools never do."""
     REFERENCE = "reference"
     """Runs the problem file: no TRITON_INTERPRET; the GPU (and exec) only where there is one."""
     BARE = "bare"

@@ -17,7 +17,15 @@ from workbench.isolation.gpumemory import DeviceUse, GpuMemory
 from workbench.isolation.link import Ended, Late, Link, OverLimit
 from workbench.isolation.outcome import JobFailed, WorkerBroke, WorkerDied, WorkerTimedOut
 from workbench.isolation.patience import Patience
-from workbench.isolation.processes import Work, descendants, use, work_of
+from workbench.isolation.processes import (
+    Work,
+    call_filters,
+    children,
+    descendants,
+    end_others,
+    use,
+    work_of,
+)
 from workbench.isolation.records import Layer, Limits
 from workbench.isolation.sandbox import PID_NAMESPACE, in_force
 from workbench.isolation.scratch import remove_tree
@@ -43,6 +51,9 @@ CAP_JOB = "workbench.isolation.device:cap"
 CLOSED = "shared memory closed"
 """Name of the layer."""
 CLOSE_JOB = "workbench.isolation.device:close_shared_memory"
+NO_PROGRAMS = "no programs"
+"""Name of the layer."""
+FORBID_JOB = "workbench.isolation.device:forbid_programs"
 _CAP_SECONDS = 30.0
 _HELLO_SECONDS = 120.0
 _CLOCK_SECONDS = 0.1
@@ -88,6 +99,7 @@ class Worker:
         self._pidfd = pidfd
         self._limits = limits
         self._own_pid = 0
+        self._main_pid = 0
         # The kernel stamps files by a clock of its own, some milliseconds behind.
         self._born = time.time() - _CLOCK_SECONDS
         self._shares = shares_device_memory
@@ -113,6 +125,8 @@ class Worker:
         self.layers = tuple(Layer(name=n, ok=ok, detail=d) for n, ok, d in message.layers)
         self.isolation = in_force(self.layers)
         self._own_pid = message.pid
+        # As this process numbers it. Nothing but our own code has run: the keeper has one child.
+        self._main_pid = next(iter(children(self.keeper_pid)), 0)
         if message.fault:
             raise DeviceFault(message.fault)
         if self._gpu is not None:
@@ -167,6 +181,35 @@ class Worker:
                 detail=str(told.get("detail", "")),
             )
             self.layers = (*self.layers, layer)
+
+    def forbid_programs(self) -> int:
+        """From now on, for good, it starts no process; those that it has started are killed.
+
+        Returns how many were. `layers` says whether it holds: not where the kernel has no seccomp.
+        The worker confines itself, and the judge looks at the kernel's count of its filters: code
+        that already runs as it likes in there can still pretend, which `started` may show. The
+        second time it does nothing. Raises as `call` does.
+        """
+        if any(layer.name == NO_PROGRAMS for layer in self.layers):
+            return 0
+        before = call_filters(self._main_pid)
+        told = self.call(FORBID_JOB, {}, deadline=_CAP_SECONDS).body
+        ok, detail, ended = told.get("ok") is True, str(told.get("detail", "")), 0
+        after = call_filters(self._main_pid)
+        if ok and before is not None and after is not None and after <= before:
+            ok, detail = False, "the kernel knows of no new filter"
+        try:
+            ended = end_others(self.keeper_pid, self._main_pid, _SWEEP_SECONDS) if ok else 0
+        except TimeoutError as fault:
+            ok, detail = False, str(fault)
+        self.layers = (*self.layers, Layer(name=NO_PROGRAMS, ok=ok, detail=detail))
+        return ended
+
+    def started(self) -> int:
+        """How many processes it has although it may start none; 0 where it may."""
+        if all(layer.name != NO_PROGRAMS or not layer.ok for layer in self.layers):
+            return 0
+        return use([pid for pid in descendants(self.keeper_pid) if pid != self._main_pid]).processes
 
     def device_use(self) -> DeviceUse | None:
         """Its GPU memory at this moment; None without a GPU or a cap on it."""

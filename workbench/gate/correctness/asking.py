@@ -88,6 +88,14 @@ def cap_device(worker: Worker, size: int) -> None:
         raise Ended(_explain(fault)) from fault
 
 
+def forbid_programs(worker: Worker) -> int:
+    """Let a candidate's worker start no process any more; how many it had. Raises Ended."""
+    try:
+        return worker.forbid_programs()
+    except WorkerFault as fault:
+        raise Ended(_explain(fault)) from fault
+
+
 def decoded(reply: Reply, kind: type[Message]) -> Message:
     """The reply of a candidate's worker; raises Ended, blaming it, for anything but a `kind`."""
     try:

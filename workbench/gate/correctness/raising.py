@@ -39,6 +39,21 @@ def explain(raised: Raised, doing: str, use: DeviceUse | None = None) -> Finding
     return Finding(code="correctness.raised", says=says, line=raised.line)
 
 
+def compiles_late(raised: Raised, doing: str) -> Finding:
+    """The finding where a program was refused to a candidate that is being timed.
+
+    Most likely Triton's compiler for a specialization that no earlier call has asked for, which is
+    no fault; but such a call's time would be the compiler's.
+    """
+    says = (
+        f"{doing} starts a program, or opens a file that it may not, in a timed call: every kernel "
+        f"has to be compiled by the calls before ({raised.message})"
+    )
+    return Finding(
+        code="correctness.compiles-late", says=says, line=raised.line, blame=Blame.MACHINE
+    )
+
+
 def _out_of_bounds(bad: OutOfBounds) -> Finding:
     lanes = "1 lane" if bad.lanes == 1 else f"{bad.lanes} lanes"
     return Finding(

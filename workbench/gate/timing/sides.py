@@ -15,8 +15,10 @@ from workbench.gate import gpu_workers
 from workbench.gate.correctness.asking import (
     Ended,
     ask_candidate,
+    blame,
     cap_device,
     decoded,
+    forbid_programs,
 )
 from workbench.gate.correctness.dialogue import CANDIDATE_JOB
 from workbench.gate.correctness.numbers import check_numbers
@@ -32,7 +34,7 @@ from workbench.gate.correctness.protocol import (
     Returned,
     What,
 )
-from workbench.gate.correctness.raising import explain
+from workbench.gate.correctness.raising import compiles_late, explain
 from workbench.gate.correctness.structure import check_state, check_structure, outputs_in_order
 from workbench.gate.gpu_workers import CALL_SECONDS
 from workbench.gate.memory import device_budget
@@ -111,6 +113,11 @@ class Sides(Struct, frozen=True):
     isolation: str
     stand_in: StandIn = nobody
     """Takes a turn that computes nothing, in the reference's worker."""
+    settle: Callable[[], list[str]] = list
+    """From here on the candidates' workers start no process; sentences on those that had to be
+    ended. To be called once all is compiled. Raises SideFault."""
+    still: Callable[[], None] = lambda: None
+    """Raises SideFault for a side that has started a process since."""
     spent: Callable[[], dict[str, dict[str, float]]] = dict
     """Seconds of each side's calls so far, as `Worker.spent` has them."""
 
@@ -151,6 +158,8 @@ def open_sides(spec: SidesSpec, workshop: Workshop) -> Iterator[Sides]:
             desk.prepared,
             sides[0].isolation,
             partial(_stood_in, desk, others),
+            lambda: [says for side in sides if (says := side.settle())],
+            lambda: together([side.still for side in sides]),
             lambda: {name: dict(worker.spent) for name, worker in workers.items()},
         )
 
@@ -184,6 +193,7 @@ class CandidateSide:
         self._desk = desk
         self._changes_state = False
         self._called = False
+        self._settled = False
         self._returned: Returned | None = None
         self.empty = Empty()
 
@@ -258,12 +268,29 @@ class CandidateSide:
         returned = self._ask("call", message, Returned, inputs, seconds=seconds)
         judge_us = self._worker.waited * 1e6
         if returned.raised is not None:
-            raise SideFault(self.name, self._explain(returned.raised, "forward"))
+            late = self._settled and returned.raised.kind == PermissionError.__name__
+            explained = (compiles_late if late else self._explain)(returned.raised, "forward")
+            raise SideFault(self.name, explained)
         if returned.reading is None:
             finding = Finding(code="profile.no-reading", says="its worker read no clock")
             raise SideFault(self.name, finding)
         self._returned = returned
         return Turn(reading=returned.reading, judge_us=judge_us)
+
+    def settle(self) -> str:
+        """Let the worker start no process from now on; says if some had to be ended."""
+        try:
+            ended = forbid_programs(self._worker)
+        except Ended as end:
+            raise SideFault(self.name, end.finding) from end
+        self._settled = True
+        return f"{self.name}: {ended} processes of its worker were ended" if ended else ""
+
+    def still(self) -> None:
+        """Raise SideFault where the worker has a process although it may start none."""
+        if started := self._worker.started():
+            says = f"{started} processes run in its worker, which may start none while it is timed"
+            raise SideFault(self.name, blame("started-a-process", says))
 
     def check(self, *, closely: bool) -> Sequence[Finding]:
         """What is wrong with the last call's outputs, by the correctness stage's rules."""

@@ -144,6 +144,9 @@ class TimedRuns:
         """Warm up and gather pairs; returns the rule with the cap that could be afforded."""
         with self.parts.of("warming up"):
             run.warm_up()
+        # All is compiled and tuned: what starts a process from here on hides work in it.
+        for says in sides.settle():
+            self.note("profile.process-ended", says)
         allowed = affordable(rule, run.round_seconds)
         with self.parts.of(PAIRS):
             self._gather(run, rival, sides, allowed)
@@ -175,6 +178,7 @@ class TimedRuns:
         names = (CANDIDATE, rival) if rival else (CANDIDATE,)
 
         def look(run: PairedRun) -> bool:
+            sides.still()
             found = run.disagreements(names)
             for name, one in found.items():
                 if one.hides or run.pairs >= last:

@@ -222,41 +222,23 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
 
 def _unroll(splice: Splice, kernel: JitKernel, loop: Loop, valid: str) -> None:
     source = splice.source
-    rows = {id(node) for node in _rows(kernel, loop)}
-    texts: dict[ast.AST, str] = {}
-    for statement in loop.node.body:
-        for node in ast.walk(statement):
-            if id(node) in rows:
-                texts[node] = f"{splice.text(node)}[None, :]"
+    where = spelled(source, "tl.where")
+    for fold in filter(None, (_fold(kernel, s) for s in loop.node.body)):
+        reduce = spelled(source, f"tl.{fold.reduction}")
+        neutral = _NEUTRAL[fold.reduction]
+        splice.surround(fold.value, f"{reduce}({where}({valid}, ", f", {neutral}), axis=0)")
     for access in kernel.accesses:
         if loop not in access.loops:
             continue
         if access.mask is None:
             splice.set_keyword(access.call, "mask", valid)
+        elif isinstance(access.mask, ast.Name | ast.Call):
+            splice.surround(access.mask, "", f" & ({valid})")
         else:
-            inside = _inside(access.mask, texts)
-            mask = splice.text_with(access.mask, inside)
-            tight = isinstance(access.mask, ast.Name | ast.Call)
-            texts = {n: t for n, t in texts.items() if n not in inside}
-            splice.replace(access.mask, f"{mask if tight else f'({mask})'} & ({valid})")
-    for statement in loop.node.body:
-        fold = _fold(kernel, statement)
-        if fold is not None:
-            inside = _inside(fold.value, texts)
-            value = splice.text_with(fold.value, inside)
-            texts = {n: t for n, t in texts.items() if n not in inside}
-            reduce = spelled(source, f"tl.{fold.reduction}")
-            where = spelled(source, "tl.where")
-            neutral = _NEUTRAL[fold.reduction]
-            splice.replace(fold.value, f"{reduce}({where}({valid}, {value}, {neutral}), axis=0)")
-    for node, text in texts.items():
-        splice.replace(node, text)
+            splice.surround(access.mask, "(", f") & ({valid})")
+    for node in _rows(kernel, loop):
+        splice.replace(node, f"{splice.text(node)}[None, :]")
     splice.unwrap(loop.node)
-
-
-def _inside(node: ast.AST, texts: dict[ast.AST, str]) -> dict[ast.AST, str]:
-    held = set(ast.walk(node))
-    return {inner: text for inner, text in texts.items() if inner in held}
 
 
 LOOP_TO_TILE = Edit(

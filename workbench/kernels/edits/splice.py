@@ -96,6 +96,15 @@ class Splice:
         """Put other text where an expression stands."""
         self._put(*self._span(node), text)
 
+    def surround(self, node: ast.AST, before: str, after: str) -> None:
+        """Put text in front of an expression and behind it; what is inside may change as well.
+
+        To be asked for before changes inside that begin where the expression does.
+        """
+        start, end = self._span(node)
+        self._put(start, start, before)
+        self._put(end, end, after)
+
     def replace_operator(self, node: ast.BinOp, text: str) -> None:
         """Put another operator between the two sides of an operation."""
         start, end = self._span(node.left)[1], self._span(node.right)[0]

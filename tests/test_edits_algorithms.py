@@ -1,5 +1,6 @@
 """Edits that change how a kernel goes about its work: what they write, and where they stay away."""
 
+import pytest
 from edit_kit import edited, says
 from kernel_texts import ROW_NORM, SEEDS, SHARED_CONSTANT, TUTORIAL_MATMUL
 
@@ -104,10 +105,44 @@ def test_masks_stay_where_a_default_hides_the_block():
     assert "leaves `BLOCK` to its default" in says(SHARED_CONSTANT, "drop-masks", "bump")
 
 
-def test_offsets_are_unwrapped_only_where_the_grid_covers_the_dimension():
+def test_offsets_wrap_where_their_block_begins_if_the_dimension_is_even():
     after = edited(TUTORIAL_MATMUL, "contiguous-offsets")
     assert after.count("tl.max_contiguous(tl.multiple_of(") == 2
-    assert "does not cover" in says(SEEDS["group_conv"], "contiguous-offsets")
+    assert "wrapped" in says(after, "contiguous-offsets")
+    after = edited(SEEDS["group_conv"], "contiguous-offsets")
+    assert "(tl.program_id(0) * BLOCK) % OUT_W + tl.arange(0, BLOCK)" in after
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        "tl.program_id(0) * BLOCK + tl.arange(0, BLOCK) + 1",
+        "tl.program_id(0) * BLOCK + 1 + tl.arange(0, BLOCK)",
+        "tl.program_id(0) * BLOCK + tl.arange(0, BLOCK) * 2",
+        "tl.program_id(0) + tl.arange(0, BLOCK)",
+        "(BLOCK + 1) * tl.program_id(0) + tl.arange(0, BLOCK)",
+    ],
+)
+def test_a_block_that_begins_unevenly_or_steps_is_not_called_contiguous(offsets):
+    text = (
+        SEEDS["gelu"]
+        .replace("mask=places < N, other=0.0", "")
+        .replace("x_ptr + places", f"x_ptr + ({offsets}) % N")
+    )
+    assert "no block of offsets is wrapped" in says(text, "contiguous-offsets")
+
+
+def test_a_start_that_means_something_else_by_now_is_not_repeated():
+    text = SEEDS["gelu"].replace("x_ptr + places, mask=places < N, other=0.0", "x_ptr + places % N")
+    assert "tl.multiple_of(" in edited(text, "contiguous-offsets")
+    text = text.replace(
+        "    places = tl.program_id(0).to(tl.int64)", "    at = tl.program_id(0)\n    places = at"
+    )
+    assert "(at * BLOCK) % N + " in edited(text, "contiguous-offsets")
+    later = text.replace("    x = tl.load", "    at = at + 1\n    x = tl.load")
+    assert "no block of offsets is wrapped" in says(later, "contiguous-offsets")
+    shorter = text.replace("    x = tl.load", "    N = N - 1\n    x = tl.load")
+    assert "no block of offsets is wrapped" in says(shorter, "contiguous-offsets")
 
 
 def test_products_change_their_precision_in_either_spelling():

@@ -89,6 +89,16 @@ def test_a_dimension_that_is_no_multiple_of_its_block_is_told():
     assert got["loop.trip_count"] == 2
 
 
+@pytest.mark.parametrize(("n", "even"), [(4096, True), (4000, False), (None, None)])
+def test_a_block_that_wraps_between_two_blocks_is_told(n, even):
+    text = SEEDS["gelu"].replace("x_ptr + places", "x_ptr + places % N")
+    tensors = {"x_ptr": tensor(4096), "out_ptr": tensor(4096)}
+    scalars = {} if n is None else {"N": n}
+    given = launch("gelu_kernel", (16, 1, 1), tensors, scalars, {"BLOCK": 256})
+    assert facts(text, launches=[given])["arg.even_wraps"] is even
+    assert facts(SEEDS["gelu"], launches=[given])["arg.even_wraps"] is None
+
+
 def test_strides_and_alignment_of_the_arguments_are_seen():
     loose = launch(
         "softmax_kernel",

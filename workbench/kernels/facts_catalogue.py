@@ -81,6 +81,7 @@ arg.alignment_min          | number | B     | smallest alignment of a tensor arg
 arg.contiguous             | flag   |       | every tensor argument is contiguous
 arg.divisible              | flag   |       | every masked dimension is a multiple of its block
 arg.divisible_dims         | names  |       | masked dimensions that are a multiple of their block
+arg.even_wraps             | flag   |       | some block wraps with % only where another one begins
 arg.dtypes                 | names  |       | dtypes of the tensor arguments
 arg.output_dtype           | text   |       | dtype of the first tensor that is stored to
 arg.dot_dtype              | text   |       | dtype of the first loaded tensor of a product

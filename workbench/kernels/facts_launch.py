@@ -58,6 +58,7 @@ def launch_facts(kernel: JitKernel, launch: Launch) -> Iterator[Row]:
     yield from _loop_facts(kernel, launch, known)
     yield from _argument_facts(kernel, launch)
     yield from _divisibility(kernel, known)
+    yield from _wraps(kernel, known)
 
 
 def _block_elements(kernel: JitKernel, launch: Launch, known: Mapping[str, Number]) -> int | None:
@@ -226,3 +227,18 @@ def _divisibility(kernel: JitKernel, known: Mapping[str, Number]) -> Iterator[Ro
     loose = sorted(n for n, fits in answers.items() if not fits)
     if loose or complete:
         yield "arg.divisible", not loose, ", ".join(loose)
+
+
+def _wraps(kernel: JitKernel, known: Mapping[str, Number]) -> Iterator[Row]:
+    """Whether some block of offsets wraps at a multiple of its extent: only between two blocks."""
+    answers: dict[int, bool | None] = {}
+    for node in ast.walk(kernel.node):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod):
+            continue
+        extents = kernel.flow.aranges(node.left)
+        if len(extents) == 1:
+            length, size = (kernel.flow.evaluate(e, known) for e in (node.right, extents[0]))
+            answers[node.lineno] = None if not length or not size else length % size == 0
+    even = sorted(line for line, fits in answers.items() if fits)
+    if even or (answers and None not in answers.values()):
+        yield "arg.even_wraps", bool(even), ", ".join(f"line {line}" for line in even)

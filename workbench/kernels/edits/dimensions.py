@@ -1,17 +1,16 @@
 """What the compiler may know of dimensions: constants for arguments, offsets that never wrap."""
 
 import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from workbench.kernels.edits.base import Anchor, Edit, EditRefused, Parameter
 from workbench.kernels.edits.even import Pair, add_flags, check_passed
 from workbench.kernels.edits.naming import spelled
-from workbench.kernels.edits.sites import feeding, literal
 from workbench.kernels.edits.splice import Splice
-from workbench.kernels.source import LaunchSite, Source
-from workbench.kernels.source_flow import same
+from workbench.kernels.source import Source
+from workbench.kernels.source_flow import names_in
 from workbench.kernels.source_kernel import JitKernel
-
-_CDIV = frozenset({"triton.cdiv", "tl.cdiv"})
 
 
 def plain_dimensions(kernel: JitKernel) -> list[str]:
@@ -57,51 +56,77 @@ def _change_constants(source: Source, kernel: JitKernel, _: dict[str, Parameter]
     return splice.result()
 
 
-def _wrapped(kernel: JitKernel) -> list[tuple[ast.BinOp, Pair]]:
-    """`(pid * BLOCK + tl.arange(0, BLOCK)) % DIMENSION`, with the dimension and its block."""
+@dataclass(frozen=True, eq=False)
+class _Wrapped:
+    """`(pid * BLOCK + tl.arange(0, BLOCK)) % DIMENSION`, maybe behind a name."""
+
+    node: ast.BinOp
+    pair: Pair
+    start: ast.expr
+    """`pid * BLOCK`: a multiple of the block."""
+    arange: ast.expr
+
+
+def _wrapped(kernel: JitKernel) -> list[_Wrapped]:
+    """Blocks that wrap only between two of them where the dimension is a multiple of the block."""
     found = []
     for node in (n for s in kernel.node.body for n in ast.walk(s)):
         match node:
             case ast.BinOp(left=left, op=ast.Mod(), right=ast.Name(id=dimension)) if (
                 dimension in kernel.flow.parameters
+                and dimension not in kernel.flow.definitions
+                and not _stated(kernel, node)
             ):
-                match kernel.flow.aranges(left):
-                    case (ast.Name(id=block),) if block in kernel.constexprs:
-                        found.append((node, (dimension, block)))
-                    case _:
-                        pass
+                found += [_Wrapped(node, (dimension, *of), *at) for of, at in _begun(kernel, left)]
             case _:
                 pass
     return found
 
 
-def _check_covered(source: Source, kernel: JitKernel, launch: LaunchSite, pair: Pair) -> None:
-    """Refuse unless the grid has exactly as many blocks as the dimension.
+def _stated(kernel: JitKernel, node: ast.expr) -> bool:
+    """Whether it is what remains for dimensions that are not even."""
+    holder = kernel.parents[node]
+    return isinstance(holder, ast.IfExp) and holder.orelse is node
 
-    Otherwise `%` may be one half of taking an index apart, which is not a wrap at all.
+
+def _begun(
+    kernel: JitKernel, offsets: ast.expr
+) -> Iterator[tuple[tuple[str], tuple[ast.expr, ast.expr]]]:
+    """The block of `start + tl.arange(0, BLOCK)` with its two summands, if it begins evenly.
+
+    Behind a name, the summands must still mean what they meant where it was bound.
     """
-    dimension, block = (launch.argument(kernel, name) for name in pair)
-    for part in feeding(source, launch.grid, launch.scope):
-        for node in ast.walk(part):
-            match node:
-                case ast.Call(args=[length, size]) if source.names.dotted(node.func) in _CDIV:
-                    by_name = isinstance(size, ast.Subscript) and literal(size.slice) == pair[1]
-                    if same(length, dimension) and (by_name or same(size, block)):
-                        return
-                case _:
-                    pass
-    raise EditRefused(f"the grid of line {launch.line} does not cover `{pair[0]}` in `{pair[1]}`")
+    match kernel.flow.resolve(offsets):
+        case ast.BinOp(left=left, op=ast.Add(), right=right) as whole:
+            pass
+        case _:
+            return
+    for start, arange in ((left, right), (right, left)):
+        match kernel.flow.arange(arange), kernel.flow.resolve(start):
+            case ast.Name(id=block), ast.BinOp(left=one, op=ast.Mult(), right=other) if (
+                block in kernel.constexprs
+                and any(isinstance(n, ast.Name) and n.id == block for n in (one, other))
+                and (whole is offsets or _lasting(kernel, start))
+            ):
+                yield (block,), (start, arange)
+            case _:
+                pass
+
+
+def _lasting(kernel: JitKernel, node: ast.expr) -> bool:
+    """Whether every name of an expression has one meaning from its binding on."""
+    flow = kernel.flow
+    return all(
+        flow.single(name) is not None or name not in flow.definitions for name in names_in(node)
+    )
 
 
 def _find_wrapped(source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
     found = _wrapped(kernel)
     if not found:
         raise EditRefused("no block of offsets is wrapped at a dimension")
-    for launch in source.launches_of(kernel.name):
-        for _, pair in found:
-            _check_covered(source, kernel, launch, pair)
-    check_passed(source, kernel, (pair for _, pair in found))
-    lines = tuple(sorted({node.lineno for node, _ in found}))
+    check_passed(source, kernel, (one.pair for one in found))
+    lines = tuple(sorted({one.node.lineno for one in found}))
     return (Anchor(lines=lines, says=f"{len(found)} blocks of offsets wrapped with %"),)
 
 
@@ -109,12 +134,14 @@ def _change_wrapped(source: Source, kernel: JitKernel, _: dict[str, Parameter]) 
     _find_wrapped(source, kernel)
     found = _wrapped(kernel)
     splice = Splice(source)
-    flags = add_flags(splice, kernel, (pair for _, pair in found))
+    flags = add_flags(splice, kernel, (one.pair for one in found))
     hint = spelled(source, "tl.max_contiguous"), spelled(source, "tl.multiple_of")
-    for node, pair in found:
-        whole, block = splice.text(node), pair[1]
-        plain = f"{hint[0]}({hint[1]}({splice.text(node.left)}, {block}), {block})"
-        splice.replace(node, f"({plain} if {flags[pair]} else {whole})")
+    for one in found:
+        (dimension, block), start = one.pair, splice.text(one.start)
+        begun = start if isinstance(one.start, ast.Name) else f"({start})"
+        plain = f"{begun} % {dimension} + {splice.text(one.arange)}"
+        hinted = f"{hint[0]}({hint[1]}({plain}, {block}), {block})"
+        splice.replace(one.node, f"({hinted} if {flags[one.pair]} else {splice.text(one.node)})")
     return splice.result()
 
 
@@ -126,7 +153,7 @@ CONSTANT_DIMENSIONS = Edit(
 )
 CONTIGUOUS_OFFSETS = Edit(
     id="contiguous-offsets",
-    says="state that offsets are contiguous, and do not wrap them, where the dimension is even",
+    says="wrap where a block of offsets begins, not each of them, where the dimension is even",
     find=_find_wrapped,
     change=_change_wrapped,
 )

@@ -30,6 +30,7 @@ TINY_WORK = {
     "layernorm": (44_000, 26_400),
     "layernorm2d": (27_360, 27_408),
     "linear_relu_div": (584_640, 56_608),
+    "log_softmax": (22_500, 18_000),
     "matvec": (15_000, 36_020),
     "rmsnorm": (13_680, 27_360),
     "router_gemm": (108_800, 15_200),

@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-TOKENS = 1024
-VOCABULARY = 128256
+TOKENS = 2048
+VOCABULARY = 50304
 
 
 class Model(nn.Module):

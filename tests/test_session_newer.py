@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import structs
 from session_kit import git, kernel, new_store, seeded, settings, transition
 
 from workbench.engine.client import SessionClient
@@ -176,6 +177,17 @@ def test_a_seed_of_a_person_that_cannot_be_read_is_told_with_what_to_do(tmp_path
     path.mkdir() if data is None else path.write_bytes(data)
     with pytest.raises(WorkbenchError, match="was to start from cannot be read") as told:
         noted_seed(store)
-    assert "--kernel FILE" in told.value.todo
+    assert told.value.todo.endswith("workbench run PROBLEM --kernel FILE")
     store.record(transition(0, None), kernel(0))
     assert noted_seed(store) == (kernel(0), str(path)), "git has its text once it was gated"
+
+
+def test_a_torn_expert_of_a_walk_is_told_with_the_walks_command(tmp_path) -> None:
+    store = new_store(tmp_path)
+    store.save_settings(structs.replace(store.settings(), kind="lineage"))
+    note_seed(store, kernel(0), Path("mine.py"))
+    store.record(transition(0, None), kernel(1))
+    seed_path(store).write_bytes(b"")
+    with pytest.raises(WorkbenchError, match="was to start from cannot be read") as told:
+        noted_seed(store)
+    assert told.value.todo.endswith("workbench learn EXPERT --problem PROBLEM")

@@ -195,15 +195,16 @@ def noted_seed(store: SessionStore) -> tuple[str, str] | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as fault:
+        again = "workbench run PROBLEM --kernel FILE"
         with contextlib.suppress(WorkbenchError):
             # It was gated, so that git has its text; a walk's v0 is another kernel.
             if store.settings().kind == "run":
                 return store.source(0), str(path)
+            again = "workbench learn EXPERT --problem PROBLEM"
         raise WorkbenchError(
             f"the candidate that the session was to start from cannot be read: {reason(fault)}",
             where=str(path),
-            todo="move it away where the session has a v0; where it has none, start a new one with"
-            " `workbench run PROBLEM --kernel FILE`",
+            todo=f"start a new session from your file: {again}",
         ) from fault
 
 

@@ -27,3 +27,9 @@ def spelled(source: Source, name: str) -> str:
         package = "triton.language" if name.startswith("tl.") else name.partition(".")[0]
         raise EditRefused(f"the file does not import {package} by name")
     return found
+
+
+def free_function(source: Source, name: str) -> str:
+    """A name for a GPU function that the file does not have yet."""
+    taken = {k.name for k in source.kernels}
+    return name if name not in taken else f"{name}_{len(taken)}"

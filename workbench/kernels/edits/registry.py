@@ -43,6 +43,7 @@ from workbench.kernels.edits.row_on_chip import ROW_ON_CHIP
 from workbench.kernels.edits.rows_in_cache import ROWS_IN_CACHE
 from workbench.kernels.edits.scans import PREFIX_SCAN
 from workbench.kernels.edits.split import SPLIT_REDUCTION
+from workbench.kernels.edits.split_factors import SPLIT_FACTORS
 from workbench.kernels.edits.split_kernel import SPLIT_KERNEL
 from workbench.kernels.edits.tile import TILE
 from workbench.kernels.edits.tile_programs import TILE_PROGRAMS
@@ -76,6 +77,7 @@ EDITS: dict[str, Edit] = {
         DESCRIPTORS,
         POINTERS,
         DOT_PRECISION,
+        SPLIT_FACTORS,
         EVICTION,
         CACHE_MODIFIER,
         DROP_MASKS,

@@ -7,7 +7,7 @@ import ast
 
 from workbench.kernels.edits.base import Anchor, Edit, EditParameter, EditRefused, Parameter
 from workbench.kernels.edits.launching import host_names, host_statement
-from workbench.kernels.edits.naming import FreeNames, spelled
+from workbench.kernels.edits.naming import FreeNames, free_function, spelled
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.edits.split import Reduction, reduction
 from workbench.kernels.source import LaunchSite, Source
@@ -57,7 +57,7 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
     part = f"{program}({axis}).to({spelled(source, 'tl.int64')}) * {size}"
     splice.replace(store.pointer, f"{splice.text(store.pointer)} + {part}")
     splice.add_parameter(kernel, size)
-    adder = _free_function(source, f"add_parts_of_{kernel.name}")
+    adder = free_function(source, f"add_parts_of_{kernel.name}")
     splice.insert_above(_first_decorator(kernel), *_adder(source, adder))
     for launch, grid, _ in found.outputs:
         given = launch.argument(kernel, store.base)
@@ -70,11 +70,6 @@ def _change(source: Source, kernel: JitKernel, parameters: dict[str, Parameter])
 
 def _first_decorator(kernel: JitKernel) -> ast.expr:
     return min(kernel.node.decorator_list, key=lambda d: d.lineno)
-
-
-def _free_function(source: Source, name: str) -> str:
-    taken = {k.name for k in source.kernels}
-    return name if name not in taken else f"{name}_{len(taken)}"
 
 
 def _rewrite_host(

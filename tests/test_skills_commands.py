@@ -158,6 +158,29 @@ def test_the_lists_json_says_standing_origin_and_decision(person):
     assert row["standing"] in {"draft", "tried", "admitted"}
 
 
+def test_words_choose_cards_and_the_last_line_says_of_how_many(person):
+    every = load_library().skills
+    wanted = {n for n, s in every.items() if s.card.carrier.edit == "cache-modifier"}
+    out = person("list", "SHIPPED", "cache-modifier").splitlines()
+    assert {line.split()[0] for line in out[1:-3]} == wanted
+    assert out[-1].startswith(f"{len(wanted)} of {len(every)} cards")
+    assert person("list").splitlines()[-1].startswith(f"{len(every)} cards")
+    with pytest.raises(WorkbenchError, match="no card has 'no-such-word'"):
+        person("list", "no-such-word")
+
+
+def test_cards_of_a_folder_are_listed_and_shown_beside_the_shipped_ones(person, tmp_path):
+    drafts = shipped("skills") / "learned"
+    there = ("--cards", str(drafts))
+    assert str(drafts / "learned-warps.toml") in person("show", "learned-warps", *there)
+    listed = person("list", "learned-", *there, "--json").splitlines()
+    assert len(listed) == len(list(drafts.glob("*.toml")))
+    with pytest.raises(WorkbenchError, match="no card `learned-warps`"):
+        person("show", "learned-warps")
+    with pytest.raises(WorkbenchError, match="no cards in this folder"):
+        person("show", "more-warps", "--cards", str(tmp_path / "none"))
+
+
 def test_the_policy_is_shown_with_the_source_of_its_thresholds(person):
     said = person("policy")
     assert "gemm.tf32x3" in said

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from workbench.skills.library import Library
 
 CardId = Annotated[str, typer.Argument(metavar="ID", help="Id of a card.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--cards", metavar="DIR", help="Cards of a folder, like drafts, instead of your own."
+    ),
+]
 
 
 def register(skills: typer.Typer) -> None:
@@ -35,39 +41,60 @@ def register(skills: typer.Typer) -> None:
 
 
 def list_cards(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="WORD",
+            help="Only cards with all these words in their id, edit, standing, origin or title.",
+        ),
+    ] = None,
     counts: Annotated[
         bool, typer.Option("--counts", help="Only how far the cards have been tried.")
     ] = False,
+    cards: Folder = None,
     json: options.Json = False,
 ) -> None:
     """List the cards in the plain order of techniques: standing, origin, your decision."""
-    from workbench.skills.library import load_library, user_folder
+    from workbench.skills.library import user_folder
 
-    library = load_library()
+    library = _library(cards)
+    found = [s for s in library.skills.values() if _has(_row(s, library), words or [])]
     if counts:
-        _counts(library, json=json)
+        _counts(found, json=json)
         return
     if json:
-        for skill in library.skills.values():
+        for skill in found:
             emit.json(_fields(skill, library))
         return
-    rows = [
-        (
-            s.card.id,
-            s.card.carrier.edit or "sketch",
-            s.standing,
-            _origin(s),
-            library.decided(s.card.id) or "-",
-            s.card.title,
+    if not found:
+        raise WorkbenchError(
+            f"no card has {' and '.join(repr(word) for word in words or [])} in its row",
+            where="workbench skills list",
+            todo="`workbench skills list` shows all",
         )
-        for s in library.skills.values()
-    ]
+    rows = [_row(skill, library) for skill in found]
     emit.text(emit.table(("id", "edit", "standing", "from", "you", "title"), rows))
     emit.text(
         "admitted: a trial on a problem it did not come from held; tried: a step of it was kept; "
         "draft: neither yet"
     )
-    emit.text(f"your own cards lie in {user_folder()} and stand in for shipped ones by id")
+    own = f"your own cards lie in {user_folder()} and" if cards is None else f"cards of {cards}"
+    emit.text(f"{own} stand in for shipped ones by id")
+    every = len(library.skills)
+    some = f"{len(found)} of {every} cards" if len(found) < every else f"{every} cards"
+    emit.text(
+        f"{some}; words choose some: `workbench skills list draft`, and `| less` shows a page"
+    )
+
+
+def _row(skill: "Skill", library: "Library") -> tuple[str, ...]:
+    card = skill.card
+    edit, decided = card.carrier.edit or "sketch", library.decided(card.id) or "-"
+    return card.id, edit, skill.standing, _origin(skill), decided, card.title
+
+
+def _has(row: tuple[str, ...], words: list[str]) -> bool:
+    return all(any(word.casefold() in cell.casefold() for cell in row) for word in words)
 
 
 def _fields(skill: "Skill", library: "Library") -> dict[str, object]:
@@ -81,10 +108,10 @@ def _fields(skill: "Skill", library: "Library") -> dict[str, object]:
     }
 
 
-def _counts(library: "Library", *, json: bool) -> None:
+def _counts(skills: "list[Skill]", *, json: bool) -> None:
     from workbench.skills.counts import counts
 
-    found = counts(library.skills.values())
+    found = counts(skills)
     if json:
         emit.json(found)
         return
@@ -105,11 +132,22 @@ def _origin(skill: "Skill") -> str:
     return f"{skill.origin}, for the shipped one" if skill.replaces else skill.origin
 
 
-def show(card: CardId, json: options.Json = False) -> None:
-    """Show one card with its conditions, risks and evidence."""
+def _library(folder: Path | None) -> "Library":
+    """The installed cards; those of a folder stand in for a person's own."""
     from workbench.skills.library import load_library
 
-    library = load_library()
+    if folder is not None and not any(folder.glob("*.toml")):
+        raise WorkbenchError(
+            "there are no cards in this folder",
+            where=str(folder),
+            todo="name a folder of .toml files",
+        )
+    return load_library(folder)
+
+
+def show(card: CardId, cards: Folder = None, json: options.Json = False) -> None:
+    """Show one card with its conditions, risks and evidence."""
+    library = _library(cards)
     skill = library.skill(card)
     if json:
         emit.json(skill.card)

@@ -96,7 +96,8 @@ def _rewrite_host(
     if length is None or len(taken) != len(given):
         raise EditRefused(f"line {launch.line}: the factors have no names of their own")
     k = splice.text(length)
-    block = f"BLOCK=min({_BLOCK}, {power}({k}))"
+    # Half a row at most: its loops go round wherever they are compared, however short rows are.
+    block = f"BLOCK=min({_BLOCK}, max(1, {power}({k}) // 2))"
     lines = []
     for i, name in enumerate(taken):
         high, low, scale = parts[3 * i : 3 * i + 3]

@@ -80,6 +80,7 @@ def test_a_launch_gives_trips_extents_waves_and_divisibility():
     assert got["arg.divisible"] is True
     assert got["arg.divisible_dims"] == ("N",)
     assert got["arg.output_dtype"] == "float32"
+    assert got["arg.output_bytes"] == 4096 * 98304 * 4
 
 
 def test_a_dimension_that_is_no_multiple_of_its_block_is_told():

@@ -84,6 +84,7 @@ arg.divisible_dims         | names  |       | masked dimensions that are a multi
 arg.even_wraps             | flag   |       | some block wraps with % only where another one begins
 arg.dtypes                 | names  |       | dtypes of the tensor arguments
 arg.output_dtype           | text   |       | dtype of the first tensor that is stored to
+arg.output_bytes           | number | B     | bytes of all tensors that are stored to
 arg.dot_dtype              | text   |       | dtype of the first loaded tensor of a product
 arg.element_bytes          | number | B     | size of the widest floating input element
 arg.bytes                  | number | B     | bytes of all tensor arguments

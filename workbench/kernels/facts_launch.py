@@ -190,6 +190,8 @@ def _argument_facts(kernel: JitKernel, launch: Launch) -> Iterator[Row]:
     stored = [a.base for a in kernel.accesses if a.kind != "load" and a.base in tensors]
     if stored:
         yield "arg.output_dtype", tensors[stored[0]].dtype, stored[0]
+        outputs = sorted(set(stored))
+        yield "arg.output_bytes", sum(tensors[n].bytes for n in outputs), ", ".join(outputs)
     loaded = [a.base for a in kernel.loads if a.base in tensors]
     if loaded and kernel.dots:
         yield "arg.dot_dtype", tensors[loaded[0]].dtype, loaded[0]

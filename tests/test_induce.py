@@ -83,6 +83,14 @@ def test_a_failure_that_nothing_tells_apart_becomes_a_risk():
     assert found.card.risk[0].seen == "s@ccccccccc"
 
 
+def test_a_step_that_pays_only_by_those_after_it_names_its_loss_as_a_risk():
+    lost = step(ratio=0.94, position=0.5, measured=True)
+    found = induce("num-stages", [lost, step(ratio=0.995, position=0.6), step(ratio=0.9)])
+    (risk,) = found.card.risk
+    assert "0.94x measured" in risk.says
+    assert risk.seen == "s@ccccccccc"
+
+
 def test_what_never_helped_makes_no_card():
     assert induce("num-stages", [step(helped=False)]) is None
 

@@ -3,8 +3,9 @@
 KLineage groups transitions by category and locus and lets a model lift a card from them. Here a
 group is all steps of one edit at one place, and every line of the card is computed from them:
 parameters from those that worked, conditions from what failed (`predicates`), effects from what
-was measured, risks from failures that no condition rules out, scope from where it was seen. Where a
-model wrote the steps their changes become the carrier (`sketch`).
+was measured, risks from failures that no condition rules out and from steps that were a loss until
+others followed, scope from where it was seen. Where a model wrote the steps their changes become
+the carrier (`sketch`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -86,6 +87,7 @@ def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
         effect=(_time(helped), *_effects(helped)),
         risk=(
             *(_risk(failed[place]) for place in left),
+            *_losses(helped),
             *_without([one for one in group if one.removal]),
         ),
         requires=first.requires,
@@ -259,6 +261,15 @@ def _moved(name: str, direction: str, factors: Sequence[float]) -> Effect:
 def _risk(one: Instance) -> Risk:
     """A failure that no condition rules out: reported as a risk, not as a condition."""
     return Risk(says=one.says if one.code else f"no gain: {one.says}", seen=_place(one))
+
+
+def _losses(helped: Sequence[Instance]) -> Iterable[Risk]:
+    """Steps of a lineage that were slower by themselves: they pay by what came after them."""
+    for one in helped:
+        if one.position is not None and one.ratio is not None and one.ratio < 1 / LEAST_GAIN:
+            kind = "measured" if one.measured else "modeled"
+            says = f"a loss without what came after it: {one.ratio:.2f}x {kind} on {one.problem}"
+            yield Risk(says=says, seen=_place(one))
 
 
 def _without(removals: Sequence[Instance]) -> Iterable[Risk]:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 
 from workbench.agents.reply_records import Repair
+from workbench.problems.foreign import parse_python
 
 _DOUBLE = {"\u201c": '"', "\u201d": '"', "\u201e": '"'}
 _SINGLE = {"\u2018": "'", "\u2019": "'"}
@@ -37,7 +38,7 @@ def parses(code: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(code)
+            return parse_python(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -47,7 +48,7 @@ def fault_line(code: str) -> tuple[int, str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ast.parse(code[:LONGEST])
+            parse_python(code[:LONGEST])
     except SyntaxError as fault:
         return fault.lineno or 1, fault.msg
     except (ValueError, RecursionError, MemoryError) as fault:

@@ -9,6 +9,7 @@ from workbench.agents.allowed import AllowedSkill, allowed_skills
 from workbench.agents.memory import Memory
 from workbench.agents.reply_records import Signature
 from workbench.measure.records import Speed, Time
+from workbench.problems.foreign import parse_python
 from workbench.problems.records import Problem
 from workbench.search.line import line_of
 from workbench.search.proposer import Considered, consider
@@ -71,8 +72,8 @@ def situation_of(
 def signature_of(source: str) -> Signature | None:
     """The arguments of the problem's Model by name; None where they cannot be read or are open."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+        tree = parse_python(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == "Model":

@@ -25,9 +25,23 @@ def text(line: str = "") -> None:
 
 def json(record: object) -> None:
     """One object on one line."""
-    line = msgspec.json.encode(record).decode()
+    try:
+        line = msgspec.json.encode(record).decode()
+    except UnicodeEncodeError:
+        line = msgspec.json.encode(_in_characters(msgspec.to_builtins(record))).decode()
     # Escapes keep it the same JSON where stdout is not UTF-8.
     _write(line if _carries(line) else plain_json.dumps(plain_json.loads(line)))
+
+
+def _in_characters(value: object) -> object:
+    """The same with what is no character, as in a path that is not UTF-8, escaped as on stderr."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [_in_characters(one) for one in value]
+    if isinstance(value, dict):
+        return {_in_characters(key): _in_characters(one) for key, one in value.items()}
+    return value
 
 
 def on_terminal() -> bool:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, reason
+from workbench.problems.foreign import NotRegular, read_regular
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -41,22 +42,20 @@ def read_candidate(path: Path) -> Candidate:
     The contents are the gate's to judge: a binary or broken file gets a verdict, not an error.
     """
     try:
-        if path.is_dir():
-            raise WorkbenchError("the candidate is a folder", where=str(path), todo="name its file")
-        if path.exists() and not path.is_file():
-            raise WorkbenchError(
-                "the candidate is not a regular file", where=str(path), todo="name a file on disk"
-            )
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+        content = read_regular(path, LARGEST_FILE)
+    except NotRegular as fault:
+        raise WorkbenchError(
+            f"the candidate is {fault}", where=str(path), todo="name a file on disk"
+        ) from fault
     except FileNotFoundError as fault:
         raise WorkbenchError(
             "there is no such candidate", where=str(path), todo="check the path"
         ) from fault
     except (OSError, ValueError) as fault:
-        reason = getattr(fault, "strerror", None) or str(fault)
         raise WorkbenchError(
-            f"the candidate cannot be read: {reason}", where=str(path), todo="check its rights"
+            f"the candidate cannot be read: {reason(fault)}",
+            where=str(path),
+            todo="check its rights",
         ) from fault
     if len(content) > LARGEST_FILE:
         raise WorkbenchError(

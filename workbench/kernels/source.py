@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from workbench.kernels.source_flow import Flow, names_in, stored_names
 from workbench.kernels.source_kernel import JitKernel, keyword_argument
 from workbench.kernels.source_names import Names
+from workbench.problems.foreign import parse_python
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _DEEPEST = 150
@@ -89,7 +90,7 @@ class Source:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about a stranger's file
                 # A mark of the encoding that an editor put first is not part of the code.
-                self.tree = _within_depth(ast.parse(text.removeprefix("\ufeff")))
+                self.tree = _within_depth(parse_python(text.removeprefix("\ufeff")))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
             self.fault = str(fault) or type(fault).__name__
             self.tree = ast.Module(body=[], type_ignores=[])

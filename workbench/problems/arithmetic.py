@@ -1,7 +1,6 @@
 """Evaluates arithmetic over a problem's constants from text, without running any of it."""
 
 import ast
-import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import TypeGuard
@@ -55,9 +54,19 @@ def evaluate(expression: str, names: Mapping[str, object]) -> Number:
 def evaluate_node(node: ast.expr, names: Mapping[str, object]) -> Number:
     """As `evaluate`, for a parsed expression."""
     value = _value(node, names)
-    if math.isnan(value) or abs(value) > _LARGEST:
-        raise ArithmeticFault(f"`{ast.unparse(node)}` is out of range")
+    # In this form nan fails too, and an integer of any length can be asked.
+    if not abs(value) <= _LARGEST:
+        raise ArithmeticFault(f"{_shown(node)} is out of range")
     return value
+
+
+def _shown(node: ast.expr) -> str:
+    """An expression as a person wrote it, unless it is long: then Python may refuse to print it."""
+    try:
+        text = ast.unparse(node)
+    except (ValueError, RecursionError):
+        text = ""
+    return f"`{text}`" if 0 < len(text) <= _LONGEST else "a part of it"
 
 
 def _value(node: ast.expr, names: Mapping[str, object]) -> Number:
@@ -74,12 +83,12 @@ def _value(node: ast.expr, names: Mapping[str, object]) -> Number:
             try:
                 return _BINARY[type(op)](evaluate_node(left, names), evaluate_node(right, names))
             except ZeroDivisionError as fault:
-                raise ArithmeticFault(f"`{ast.unparse(right)}` is zero") from fault
+                raise ArithmeticFault(f"{_shown(right)} is zero") from fault
         case ast.Call(func=ast.Name(id=name), args=[_, *_] as args, keywords=[]) if name in _CALLS:
             values = [evaluate_node(arg, names) for arg in args]
             return _CALLS[name](values)
         case _:
-            raise ArithmeticFault(f"`{ast.unparse(node)}` is not arithmetic over constants")
+            raise ArithmeticFault(f"{_shown(node)} is not arithmetic over constants")
 
 
 def _named(name: str, names: Mapping[str, object]) -> Number:

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from workbench.errors import WorkbenchError
 from workbench.problems.arithmetic import ArithmeticFault, evaluate_node, is_number
+from workbench.problems.foreign import shown
 from workbench.problems.records import Constant
 
 
@@ -34,14 +35,14 @@ def check_values(known: Mapping[str, Constant], values: Mapping[str, Constant], 
         if name not in known:
             near = get_close_matches(name, known, n=1)
             raise WorkbenchError(
-                f"there is no module-level constant `{name}` to give {value!r} to",
+                f"there is no module-level constant `{name}` to give {shown(value)} to",
                 where=where,
                 todo=(f"did you mean `{near[0]}`? " if near else "")
                 + f"constants of the file: {', '.join(known) or 'none'}",
             )
         if not _fits(value, known[name]):
             raise WorkbenchError(
-                f"`{name}` is {value!r}, but the file gives it {known[name]!r}",
+                f"`{name}` is {shown(value)}, but the file gives it {known[name]!r}",
                 where=where,
                 todo=f"write a value of type {type(known[name]).__name__}",
             )

@@ -1,13 +1,13 @@
 """Loads a problem from disk into a record, reading and checking it as text: nothing of it runs."""
 
 import ast
-import stat
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 from workbench.errors import WorkbenchError, reason
 from workbench.problems.constants import constants
+from workbench.problems.foreign import NotRegular, parse_python, read_regular
 from workbench.problems.records import Precision, Problem, Shape
 from workbench.problems.sidecar import Sidecar, read_sidecar
 
@@ -51,7 +51,7 @@ def parse_problem(source: str, where: str) -> ast.Module:
     if not source.strip():
         raise WorkbenchError("the problem file is empty", where=where, todo=_form())
     try:
-        tree = ast.parse(source)
+        tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
         line = getattr(fault, "lineno", None)
         raise WorkbenchError(
@@ -106,22 +106,11 @@ def _read(path: Path, kind: str) -> str:
     """Text of a regular UTF-8 file of at most LARGEST_FILE bytes."""
     where = str(path)
     try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise WorkbenchError(
-                f"the {kind} is a folder", where=where, todo="name the Python file inside it"
-            )
-        if not stat.S_ISREG(status.st_mode):
-            raise WorkbenchError(
-                f"the {kind} is not a regular file", where=where, todo="name a file on disk"
-            )
-        if status.st_size > LARGEST_FILE:
-            raise WorkbenchError(
-                f"the {kind} has {status.st_size:,} bytes; the limit is {LARGEST_FILE:,}",
-                where=where,
-                todo="make tensors in get_inputs() instead of writing them out",
-            )
-        data = path.read_bytes()
+        data = read_regular(path, LARGEST_FILE)
+    except NotRegular as fault:
+        raise WorkbenchError(
+            f"the {kind} is {fault}", where=where, todo="name a text file on disk"
+        ) from fault
     except FileNotFoundError as fault:
         raise WorkbenchError(
             f"there is no such {kind}", where=where, todo="check the path"
@@ -132,6 +121,12 @@ def _read(path: Path, kind: str) -> str:
             where=where,
             todo="check its permissions",
         ) from fault
+    if len(data) > LARGEST_FILE:
+        raise WorkbenchError(
+            f"the {kind} is larger than the limit of {LARGEST_FILE:,} bytes",
+            where=where,
+            todo="make tensors in get_inputs() instead of writing them out",
+        )
     return _decode(data, kind, where)
 
 
@@ -163,7 +158,9 @@ def _unknown(ref: str, names: Sequence[str]) -> WorkbenchError:
 def _bound(body: Sequence[ast.stmt]) -> set[str]:
     """Names that the module level binds, looking into `if`, `try` and `with`."""
     names: set[str] = set()
-    for statement in body:
+    waiting = list(body)
+    while waiting:
+        statement = waiting.pop()
         match statement:
             case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
                 names.add(name)
@@ -173,9 +170,9 @@ def _bound(body: Sequence[ast.stmt]) -> set[str]:
                 names.update(alias.asname or alias.name for alias in aliases)
             case ast.If() | ast.Try() | ast.With():
                 for field in ("body", "orelse", "finalbody"):
-                    names |= _bound(getattr(statement, field, []))
+                    waiting += getattr(statement, field, [])
                 for handler in getattr(statement, "handlers", []):
-                    names |= _bound(handler.body)
+                    waiting += handler.body
             case _:
                 pass
     return names

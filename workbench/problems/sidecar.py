@@ -3,7 +3,6 @@
 import ast
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,6 +13,7 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.problems.arithmetic import ArithmeticFault, evaluate
 from workbench.problems.constants import check_values, constants
+from workbench.problems.foreign import TomlFault, shown, toml_tables
 from workbench.problems.records import (
     FAMILIES,
     Constant,
@@ -76,8 +76,8 @@ def read_sidecar(text: str, path: Path, tree: ast.Module) -> Sidecar:
     Raises WorkbenchError that names the file, the key, the value and what was expected.
     """
     try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as fault:
+        raw = toml_tables(text)
+    except TomlFault as fault:
         raise WorkbenchError(
             f"the sidecar is not valid TOML: {fault}", where=str(path), todo="correct that place"
         ) from fault
@@ -107,7 +107,7 @@ def _explain(message: str, raw: object, path: Path) -> WorkbenchError:
         fields = _fields_at(key)
         near = get_close_matches(name, fields, n=1)
         return WorkbenchError(
-            f"the sidecar has an unknown key `{name}`",
+            f"the sidecar has an unknown key `{name[:200]}`",
             where=where,
             todo=(f"did you mean `{near[0]}`? " if near else "") + f"known: {', '.join(fields)}",
         )
@@ -138,13 +138,13 @@ def _value_at(raw: object, place: str) -> str:
             value = value[name]
         elif isinstance(value, list) and index and int(index) < len(value):
             value = value[int(index)]
-    return repr(value)
+    return shown(value)
 
 
 def _check_family(sidecar: Sidecar, path: Path) -> None:
     if sidecar.family and sidecar.family not in FAMILIES:
         raise WorkbenchError(
-            f"the sidecar's `family` is {sidecar.family!r}",
+            f"the sidecar's `family` is {shown(sidecar.family)}",
             where=f"{path}, key family",
             todo=f"write one of: {', '.join(FAMILIES)}",
         )
@@ -156,7 +156,7 @@ def _check_shapes(sidecar: Sidecar, path: Path, known: Mapping[str, Constant]) -
         where = f"{path}, key shape[{i}].name"
         if not _SHAPE_NAME.fullmatch(shape.name):
             raise WorkbenchError(
-                f"a shape is named {shape.name!r}",
+                f"a shape is named {shown(shape.name)}",
                 where=where,
                 todo="use up to 40 lower-case letters, digits, - and _, as in `tiny`",
             )
@@ -173,7 +173,7 @@ def _check_tolerances(sidecar: Sidecar, path: Path) -> None:
         if dtype not in DTYPES:
             near = get_close_matches(dtype, DTYPES, n=1)
             raise WorkbenchError(
-                f"the sidecar gives a tolerance for {dtype!r}",
+                f"the sidecar gives a tolerance for {shown(dtype)}",
                 where=f"{path}, key tolerance.{dtype}",
                 todo=(f"did you mean {near[0]}? " if near else "")
                 + f"write one of: {', '.join(DTYPES)}",
@@ -214,7 +214,7 @@ def family_of(sidecar: str) -> str:
     For recorded sessions, whose sidecar was checked when it was first read.
     """
     try:
-        family = tomllib.loads(sidecar).get("family", "")
-    except tomllib.TOMLDecodeError:
+        family = toml_tables(sidecar).get("family", "")
+    except TomlFault:
         return ""
     return family if isinstance(family, str) else ""

@@ -6,7 +6,6 @@ None is left out, and an evidence value that is None is written as an empty tabl
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from workbench.errors import WorkbenchError
 from workbench.kernels.records import Launch, LaunchTrace
 from workbench.measure.ncu.records import NcuRecord
 from workbench.measure.records import PairSamples
+from workbench.problems.foreign import TomlFault, toml_tables
 from workbench.session.records import FORMAT, SessionSettings, Transition
 
 T = TypeVar("T")
@@ -221,8 +221,8 @@ def _dump(raw: Any) -> bytes:  # noqa: ANN401 -- builtins of any shape
 
 def _load(data: bytes, where: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        return toml_tables(data.decode("utf-8"))
+    except (UnicodeDecodeError, TomlFault) as fault:
         raise _unreadable(where, str(fault)) from fault
 
 

@@ -2,7 +2,6 @@
 
 import math
 import re
-import tomllib
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +10,7 @@ from msgspec import Struct
 
 from workbench.kernels.edits.base import Edit
 from workbench.kernels.edits.registry import EDITS
+from workbench.problems.foreign import TomlFault, toml_tables
 from workbench.skills.card_faults import CardFault, decode_fault, nearest, short, told
 from workbench.skills.conditions import Condition, ConditionFault, parse, parse_value
 from workbench.skills.evidence import rows_that_count
@@ -92,11 +92,9 @@ def read_card(path: Path, origin: str = "user") -> Skill:
 def parse_card(text: str, path: Path, origin: str = "user") -> Skill:
     """The card in a text; `path` is only named in errors. Raises CardFault."""
     try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as fault:
+        raw = toml_tables(text)
+    except TomlFault as fault:
         raise CardFault(f"the card is not TOML: {fault}", where=str(path)) from fault
-    except RecursionError as fault:
-        raise CardFault("the card is nested too deeply", where=str(path)) from fault
     try:
         card = msgspec.convert(raw, Card)
     except msgspec.ValidationError as fault:

@@ -36,6 +36,7 @@ from workbench.gate.policy.values import (
     join,
 )
 from workbench.gate.records import Finding, Outcome, Stage, StageReport
+from workbench.problems.foreign import parse_python
 
 __all__ = ["check", "check_bytes", "explain_policy", "input_kinds"]
 
@@ -139,7 +140,7 @@ def _decisive_first(found: Finding) -> tuple[int, int]:
 def _parse(source: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
-        tree = ast.parse(source)
+        tree = parse_python(source)
     name_privately(tree, source)
     return tree
 

@@ -10,6 +10,8 @@ from workbench.kernels.untyped import Untyped
 
 Choose = Callable[[str, list[Config], Callable[[Config], Untyped]], Untyped]
 """`choose(kernel name, configurations left after pruning, launch)` calls `launch(config)`."""
+Rehearse = Callable[[Callable[[], None]], None]
+"""`rehearse(run)` may call `run`, which launches a kernel as a benchmark does, or not."""
 
 _tuned: "weakref.WeakKeyDictionary[Untyped, set[tuple[str, ...]]]" = weakref.WeakKeyDictionary()
 """Keys for which each autotuner would already have benchmarked."""
@@ -36,11 +38,17 @@ def chosen_last(config: object) -> bool:
     return any(config is one for one in _chosen.values())
 
 
+def _never(run: Callable[[], None]) -> None:
+    """No benchmark."""
+
+
 @contextlib.contextmanager
-def choosing(choose: Choose) -> Iterator[None]:
+def choosing(choose: Choose, rehearse: Rehearse = _never) -> Iterator[None]:
     """Let `choose` launch every autotuned kernel until the block ends, instead of benchmarking.
 
     Pruning and the hooks of the autotuner and of the chosen configuration run as on a GPU.
+    `rehearse` stands in for the benchmark, after which memory is as the kernel left it, but for
+    what `reset_to_zero` and `restore_value` name.
     """
     original = Autotuner.run
 
@@ -48,9 +56,17 @@ def choosing(choose: Choose) -> Iterator[None]:
         self.nargs = dict(zip(self.arg_names, args, strict=False))
         configs = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
 
+        def benchmarked(config: Config, named: dict[str, Untyped]) -> None:
+            if config.pre_hook is not None:
+                config.pre_hook(named)
+            self.pre_hook(named)
+            self.fn.run(*args, **kwargs, **config.all_kwargs())
+            self.post_hook(named, exception=None)
+
         def launch(config: Config) -> Untyped:
             named = {**self.nargs, **kwargs, **config.all_kwargs()}
             if len(self.configs) > 1 and _new_key(self, named):
+                rehearse(lambda: benchmarked(config, named))
                 self.pre_hook(named, reset_only=True)
             if config.pre_hook is not None:
                 config.pre_hook(named)

@@ -63,7 +63,8 @@ class AccessOutOfBounds(KernelFault):
 class CannotJudge(KernelFault):
     """The interpreter might answer wrongly here, so it does not answer. Not the kernel's fault.
 
-    `doubt` is the code of a doubt that no GPU run can settle either: `lanes-race`, `false-hint`.
+    `doubt` is the code of a doubt that no GPU run can settle either: `lanes-race`,
+    `launches-race`, `false-hint`.
     """
 
     def __init__(self, thing: str, *, kernel: str = "", line: int = 0, doubt: str = "") -> None:

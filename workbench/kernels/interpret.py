@@ -1,7 +1,7 @@
 """Runs a candidate's kernels on the CPU, program by program, with accesses checked and counted."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from workbench.kernels.trace_launch import (
     Grid,
     LaunchWatch,
     ProbeDone,
+    Span,
     candidate_line,
     is_library,
 )
@@ -59,6 +60,8 @@ class Trace:
         self.choices: dict[str, int] = {}
         """Number of configurations that each autotuned kernel could choose from, by kernel."""
         self._settings = settings
+        self._stored: set[Span] = set()
+        """Storages that the launches so far have stored to."""
 
     def launch(self, executor: Untyped, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Interpret one `kernel[grid](...)`; triton's grid executor hands its call over."""
@@ -85,7 +88,10 @@ class Trace:
             counting=self._settings.count,
             raising=self._settings.on_out_of_bounds == "raise",
         )
+        if named.get("launch_pdl"):
+            watch.unfinished = frozenset(self._stored)
         ran = self._run_noting(watch, function, bound, values, grid)
+        self._stored |= watch.wrote
         self.launches.append(watch.trace(grid, ran))
 
     def choose(self, kernel: str, configs: list[Config], launch: Untyped) -> Untyped:
@@ -97,6 +103,17 @@ class Trace:
         if wanted is None:
             return launch(configs[self._settings.config % len(configs)])
         return launch(configs[min(wanted, len(configs) - 1)])
+
+    def rehearse(self, run: Callable[[], None]) -> None:
+        """Run a kernel once as an autotuner's benchmark would, without listing it; not where a
+        sample is traced or nothing runs.
+        """
+        asked = self._settings
+        if asked.book is not None or asked.sample is not None or asked.ghost or asked.count:
+            return
+        before = len(self.launches)
+        run()
+        del self.launches[before:]
 
     def _run_noting(
         self,
@@ -225,7 +242,8 @@ def tracing(settings: TraceSettings = _EVERYTHING) -> Iterator[Trace]:
         )
     trace = Trace(settings)
     stands = standing_in(settings.stands_for or target("sm90"), source=settings.source)
-    with language(trace.launch, settings.builds), stands, choosing(trace.choose):
+    chosen = choosing(trace.choose, trace.rehearse)
+    with language(trace.launch, settings.builds), stands, chosen:
         yield trace
 
 

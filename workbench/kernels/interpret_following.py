@@ -36,6 +36,9 @@ def _moving(name: str) -> Untyped:
     @functools.wraps(original)
     def moved(self: Untyped, *args: Untyped, **named: Untyped) -> Untyped:
         made = original(self, *args, **named)
+        if name == "create_reshape" and args[-1]:  # in another order
+            self.lost(made, list(handles_in(args)))
+            return made
         for spread in _spreads(args):
             made.spread = spread
         return made

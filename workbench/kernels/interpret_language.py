@@ -19,7 +19,7 @@ from triton.runtime.jit import JITFunction
 from workbench.kernels import interpret_hints, interpret_reduce
 from workbench.kernels.faults import CannotJudge
 from workbench.kernels.interpret_builder import TracedBuilder
-from workbench.kernels.interpret_builds import CompiledAhead, found
+from workbench.kernels.interpret_builds import CompiledAhead, CompiledByLaunch, found
 from workbench.kernels.interpret_rewrite import SIZES, KernelRewriter, TracedSemantic
 from workbench.kernels.records import Build
 from workbench.kernels.trace_launch import candidate_line, is_library
@@ -111,12 +111,12 @@ class _Kernel(triton_interpreter.InterpretedFunction):  # type: ignore[misc]  # 
         grid: Untyped,
         warmup: bool,
         **named: Any,  # noqa: ANN401 -- the same
-    ) -> CompiledAhead | None:
-        """Launch, or answer with the compiled kernel: nothing is compiled here."""
+    ) -> CompiledAhead | CompiledByLaunch:
+        """Launch, or only compile; either answers with the compiled kernel, as triton does."""
         if warmup:
             return found(self.builds, self, args, named)
         super().run(*args, grid=grid, warmup=False, **named)
-        return None
+        return CompiledByLaunch(self.fn.__name__)
 
 
 def _with_closure(compile_and_exec: Untyped) -> Untyped:
@@ -236,23 +236,30 @@ def _patch_libdevice(scope: Untyped, semantic: Untyped) -> None:
                 scope.set_attr(stubs, name, bound)
 
 
-_NO_EFFECT = ("gdc_wait", "gdc_launch_dependents")
 _OF_THE_DEVICE = ("globaltimer", "smid", "num_threads", "num_warps")
 
 
 def _patch_device(scope: Untyped) -> None:
-    """Replace queries about the GPU: launches never overlap here, and other values are unknown."""
+    """Replace waiting for other launches, and queries about the GPU, whose answers are unknown."""
     # `tl.extra.cuda` need not be the module that an import finds.
     for module in (tl.extra.cuda, importlib.import_module("triton.language.extra.cuda")):
-        for name in (*_NO_EFFECT, *_OF_THE_DEVICE):
+        for name in (*_KNOWN, *_OF_THE_DEVICE):
             if hasattr(module, name):
-                known = name in _NO_EFFECT
-                stand_in = _nothing if known else functools.partial(_not_known, name)
+                known = name in _KNOWN
+                stand_in = _KNOWN[name] if known else functools.partial(_not_known, name)
                 scope.set_attr(module, name, stand_in)
 
 
 def _nothing(**_: object) -> None:
     """Stands in for an instruction that changes no value."""
+
+
+def _wait(**_: object) -> None:
+    """Launches never overlap here; what would meet where they do is told by the watch."""
+    triton_interpreter.interpreter_builder.watch.joins()
+
+
+_KNOWN = {"gdc_wait": _wait, "gdc_launch_dependents": _nothing}
 
 
 def _not_known(name: str, **_: object) -> None:

@@ -11,6 +11,7 @@ from triton.runtime import interpreter as triton_interpreter
 from triton.runtime.interpreter import ReduceOps, ScanOps, TensorHandle
 
 from workbench.kernels.interpret_numbers import narrow, rounded_tree_sum, widen
+from workbench.kernels.interpret_open import one_of_equals
 from workbench.kernels.trace_launch import is_library
 from workbench.kernels.untyped import Untyped
 
@@ -104,14 +105,18 @@ def _extreme(pick: np.ufunc) -> Callable[[tuple[Untyped, ...], int], list[Array]
     return reduced
 
 
-def _arg_extreme(sign: int) -> Callable[[tuple[Untyped, ...], int], list[Array]]:
-    """Value and index of the first maximum (sign 1) or minimum (sign -1); NaN loses."""
+def _arg_extreme(sign: int, *, first: bool) -> Callable[[tuple[Untyped, ...], int], list[Array]]:
+    """Value and index of the first or of any maximum (sign 1) or minimum (sign -1); NaN loses."""
 
     def reduced(inputs: tuple[Untyped, ...], axis: int) -> list[Array]:
         values, indices = _values(inputs[0]), inputs[1].handle.data
         worst = -sign * np.inf if values.dtype.kind == "f" else None
         ranked = values if worst is None else np.where(np.isnan(values), worst, values)
-        at = np.expand_dims((np.argmax if sign > 0 else np.argmin)(ranked, axis=axis), axis)
+        found = (np.argmax if sign > 0 else np.argmin)(ranked, axis=axis)
+        at = np.expand_dims(found, axis)
+        if not first:
+            equal = ranked == np.take_along_axis(ranked, at, axis)
+            at = np.expand_dims(one_of_equals(equal, axis), axis)
         index = np.take_along_axis(indices, at, axis).squeeze(axis)
         value = np.take_along_axis(values, at, axis).squeeze(axis)
         return [_stored(value, inputs[0].dtype), index]
@@ -123,10 +128,10 @@ _KNOWN_REDUCTIONS: dict[str, Callable[[tuple[Untyped, ...], int], list[Array]]] 
     "_sum_combine": _sum,
     "_elementwise_max": _extreme(np.fmax),
     "_elementwise_min": _extreme(np.fmin),
-    "_argmax_combine_tie_break_left": _arg_extreme(1),
-    "_argmax_combine_tie_break_fast": _arg_extreme(1),
-    "_argmin_combine_tie_break_left": _arg_extreme(-1),
-    "_argmin_combine_tie_break_fast": _arg_extreme(-1),
+    "_argmax_combine_tie_break_left": _arg_extreme(1, first=True),
+    "_argmax_combine_tie_break_fast": _arg_extreme(1, first=False),
+    "_argmin_combine_tie_break_left": _arg_extreme(-1, first=True),
+    "_argmin_combine_tie_break_fast": _arg_extreme(-1, first=False),
 }
 _KNOWN_SCANS: dict[str, Callable[..., Array]] = {
     "_sum_combine": np.cumsum,

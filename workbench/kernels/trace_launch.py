@@ -28,6 +28,8 @@ from workbench.kernels.untyped import Untyped
 
 Access = Literal["load", "store", "atomic"]
 Grid = tuple[int, int, int]
+Span = tuple[int, int]
+"""First address of a storage, and the one past its end."""
 Array = NDArray[Any]
 
 _LIBRARY = (str(Path(triton.__file__).parent), str(Path(__file__).parent.parent))
@@ -52,6 +54,13 @@ class LaunchWatch:
         self.counting = counting
         self.probing = False
         self.program: Grid = (0, 0, 0)
+        self.own_scope = False
+        """The atomic that comes next orders the lanes of its program alone."""
+        self.wrote: set[Span] = set()
+        """Storages that the launch has stored to."""
+        self.unfinished: frozenset[Span] = frozenset()
+        """Storages that earlier launches store to, which this one may overtake."""
+        self._joined = False
         self.unrolled: tuple[int, ...] = ()
         """Iteration numbers of the static loops that are being unrolled."""
         self.work = 0
@@ -80,6 +89,11 @@ class LaunchWatch:
         self.program = program
         self.trips.append(None)
         self._waiting.clear()
+        self._joined = False
+
+    def joins(self) -> None:
+        """The program waits until all launches before its own are over."""
+        self._joined = True
 
     def loops(self, trips: int) -> None:
         """A loop over a run-time range begins."""
@@ -110,9 +124,22 @@ class LaunchWatch:
         if bad.any():
             mask = self._out_of_bounds(kind, addresses, mask, bad, region)
             full, active = False, addresses[mask]
+        if region is not None and active.size:
+            self._meets_launches(kind, region)
         if self.counting:
             self._count(kind, addresses, mask, active, width, region)
         return mask
+
+    def _meets_launches(self, kind: Access, region: Region) -> None:
+        """Note what is stored to. Raises CannotJudge where an earlier launch may still store."""
+        span = region.low, region.high
+        others = () if self._joined else self.unfinished
+        if any(span[0] < high and low < span[1] for low, high in others):
+            what = "a kernel that meets an earlier one in memory: launch_pdl without gdc_wait()"
+            line = candidate_line()
+            raise CannotJudge(what, kernel=self.kernel, line=line, doubt="launches-race")
+        if kind != "load":
+            self.wrote.add(span)
 
     def begins(self, pointers: Untyped, mask: Array) -> None:
         """In a probe: record what the program first reads of each tensor; ProbeDone once it

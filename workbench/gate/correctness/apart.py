@@ -104,9 +104,9 @@ class ApartWatch(PatientWatch):
         stores.
         """
         allowed = super().access(kind, pointers, mask)
-        if kind == "atomic":
+        if kind == "atomic" and not self.own_scope:
             self._meet()
-        elif kind == "store" and not self._together:
+        elif kind != "load" and not self._together:
             width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
             self._note(pointers.data[np.broadcast_to(allowed, pointers.data.shape)], width)
         return allowed

@@ -74,6 +74,9 @@ class Case(StrEnum):
     others. Only where the reference selects numbers of the inputs."""
     SMALL = "magnitude x2^-7"
     """Between drawn numbers and tiny ones, where a short series is no longer exact."""
+    HALVES = "multiples of a half"
+    """Fresh, rounded to such: half of them are what a rounding to whole numbers has to break a tie
+    for, and all are what thresholds are often set to."""
     CROWDED = "most integers the same"
     """Fresh, but where an integer tensor repeats numbers, three quarters of it are one of them:
     what counts or collects by number gets far more of one. What was in order stays so."""
@@ -87,7 +90,7 @@ STRAINED = (
 )
 """Numbers that a reference need not be able to answer for: whether it is, is looked at."""
 SHRUNK = (Case.TINY, Case.SMALL)
-BESIDE = (*ORDERED, Case.SMALL, *STRAINED)
+BESIDE = (*ORDERED, Case.SMALL, Case.HALVES, *STRAINED)
 """Value cases of floating-point inputs beside the plan."""
 SELECTED = (Case.CLOSE,)
 """Those of them that are tried only where the reference selects."""

@@ -19,6 +19,7 @@ from workbench.gate.correctness.compare import (
     Slack,
     exact,
     given_in,
+    in_parts,
     measure,
     measure_equality,
     measure_special,
@@ -336,8 +337,10 @@ class Comparison:
         return exact, max(rule.factor * rule.eps * 2 * rms, 4 * apart)
 
     def _arranged(self, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """A run's outputs, with those without a defined order in descending order."""
-        arranged = list(outputs)
+        """A run's outputs: of complex numbers both parts, what has no defined order in descending
+        order.
+        """
+        arranged = [in_parts(one) for one in outputs]
         for choice, at, named in self._unordered:
             if arranged[at].numel() != choice.places.numel():
                 continue

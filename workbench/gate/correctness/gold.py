@@ -134,5 +134,11 @@ def nudged(inputs: list[torch.Tensor], eps: float, seed: int) -> list[torch.Tens
 
 
 def wide_inputs(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Copies of the inputs, floating-point ones in float64."""
-    return [t.double() if t.is_floating_point() else t.clone() for t in inputs]
+    """Copies of the inputs, floating-point ones in float64, complex ones in complex128."""
+    return [_wide(t) for t in inputs]
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.is_complex():
+        return tensor.to(torch.complex128)
+    return tensor.double() if tensor.is_floating_point() else tensor.clone()

@@ -29,6 +29,7 @@ ONLY_INTERPRETER_SEES = (
     "correctness.out-of-bounds",
     "correctness.race",
     "correctness.lanes-race",
+    "correctness.launches-race",
     "correctness.false-hint",
     "correctness.wrong-where-rare",
     "correctness.counts-calls",

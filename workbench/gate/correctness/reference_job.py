@@ -41,7 +41,7 @@ from workbench.gate.correctness.protocol import (
     decode,
     encode,
 )
-from workbench.gate.correctness.values import FACTORS, apply_case
+from workbench.gate.correctness.values import FACTORS, apply_case, rounded
 from workbench.gate.problem.code import init_arguments
 from workbench.isolation.context import JobContext
 from workbench.isolation.tensors import from_blob, to_blob
@@ -96,7 +96,7 @@ def open_reference(
     init, tensors = init_arguments(reference.oracle.module, reference.message.build_seed)
     state = tuple(entry(name, t) for name, t in reference.weights.items())
     nest, inputs = reference.oracle.draw(reference.message.build_seed)
-    floats = any(t.is_floating_point() for t in inputs)
+    floats = any(rounded(t) for t in inputs)
     peak, made = (0, 0) if bench.device == "cpu" else reference.oracle.memory(nest, inputs)
     reply = Reference(
         init=init, state=state, float_inputs=floats, peak_bytes=peak, output_bytes=made

@@ -1,10 +1,11 @@
 """The contents of inputs and weights in each case. Runs in reference workers only."""
 
 import math
+from collections.abc import Callable
 
 import torch
 
-from workbench.gate.correctness.cases import SPECIAL, STRAINED, Case
+from workbench.gate.correctness.cases import ORDERED, SPECIAL, STRAINED, Case
 from workbench.gate.correctness.layout import copied, window
 
 CENTRE = 0.37
@@ -21,6 +22,10 @@ FACTORS = {
     Case.HUGE: 2.0**14,
     Case.VAST: 2.0**40,
     Case.NEGATED: -1.0,
+}
+_MOVED: dict[Case, Callable[[torch.Tensor], torch.Tensor]] = {
+    Case.CENTRED: lambda numbers: numbers - _centre(numbers),
+    Case.HALVES: lambda numbers: (2 * numbers).round() / 2,
 }
 _PUT = {Case.NOT_A_NUMBER: (math.nan,), Case.INFINITE: (math.inf, -math.inf)}
 EDIT = 64
@@ -50,11 +55,14 @@ def apply_case(
     """
     generator = torch.Generator().manual_seed(seed)
     made = []
-    floats = [place for place, x in enumerate(inputs) if x.is_floating_point()]
+    floats = [place for place, x in enumerate(inputs) if rounded(x)]
     surely = floats[int(torch.randint(len(floats), (), generator=generator))] if floats else -1
     for place, x in enumerate(inputs):
         new = copied(x)
-        if x.is_floating_point() and case in STRAINED:
+        if x.is_complex() and case not in (*STRAINED, *ORDERED):
+            if place == surely or case not in SPECIAL:
+                _change(case, torch.view_as_real(new), generator)
+        elif x.is_floating_point() and case in STRAINED:
             _strain(case, new, turn=floats.index(place))
         elif case is Case.CROWDED:
             crowd(new, generator)
@@ -63,19 +71,22 @@ def apply_case(
         if before is not None and place < len(before):
             if case is Case.KEPT_ENDS:
                 _keep_ends(new, before[place])
-            elif case is Case.EDITED and x.is_floating_point():
+            elif case is Case.EDITED and rounded(x):
                 edited = place == surely or bool(torch.randint(2, (), generator=generator))
                 _keep_but(new, before[place], generator, edited=edited)
         made.append(new)
     return made
 
 
+def rounded(x: torch.Tensor) -> bool:
+    """Whether a tensor's numbers may be any: the cases change them."""
+    return x.is_floating_point() or x.is_complex()
+
+
 def _change(case: Case, x: torch.Tensor, generator: torch.Generator) -> None:
     """Change a private tensor in place."""
     flat = window(x)
     match case:
-        case Case.CENTRED:
-            _store(flat, flat.double() - _centre(flat))
         case Case.ZEROS:
             flat.zero_()
         case Case.ONES:
@@ -91,6 +102,8 @@ def _change(case: Case, x: torch.Tensor, generator: torch.Generator) -> None:
             _put_in_order(x, flat, falling=case is Case.FALLING)
         case _ if case in FACTORS:
             _store(flat, flat.double() * FACTORS[case])
+        case _ if case in _MOVED:
+            _store(flat, _MOVED[case](flat.double()))
 
 
 def _strain(case: Case, x: torch.Tensor, turn: int) -> None:

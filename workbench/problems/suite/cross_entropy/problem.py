@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional
 
 TOKENS = 2048
-VOCABULARY = 49152
+VOCABULARY = 50304
 
 
 class Model(nn.Module):

@@ -1,5 +1,6 @@
 """Admits candidates to a GPU only while its memory holds what each of them may take there."""
 
+import math
 import os
 import threading
 from collections import deque
@@ -10,10 +11,10 @@ from workbench.gate.problem.records import ShapeReport
 from workbench.isolation.flavors import visible_device
 from workbench.isolation.gpumemory import CONTEXT_BYTES, GpuMemory
 
-TIMES_TENSORS = 15
-"""Memory of one comparison or timing, as a multiple of a shape's inputs, weights and outputs. Most
-of it is the reference's fp64 answers: 45 GiB for softmax's 3 GiB and 51 GiB for RMSNorm's 3.5 GiB
-were seen on an H200."""
+BYTES_AN_ELEMENT = 64
+"""Memory of one comparison or timing for each element of a shape's inputs, weights and outputs,
+whatever its dtype: most of it is the reference's fp64 answers. Seen on an H200: 45 GiB for
+softmax's 3 GiB of fp32, 51 for RMSNorm's 3.5, 61 for log_softmax's 2 of bf16."""
 _CONTEXTS = 4
 """Workers of one comparison or timing, each with a CUDA context."""
 _SHARE = 0.9
@@ -23,8 +24,8 @@ _SHARE = 0.9
 def needed(full: ShapeReport) -> int:
     """GPU memory that judging or timing a candidate at a shape may take, bytes."""
     entries = (*full.input_entries, *full.state, *full.output_entries)
-    tensors = sum(entry.bytes for entry in entries)
-    return TIMES_TENSORS * tensors + _CONTEXTS * CONTEXT_BYTES
+    elements = sum(math.prod(entry.shape) for entry in entries)
+    return BYTES_AN_ELEMENT * elements + _CONTEXTS * CONTEXT_BYTES
 
 
 def room_on(device_index: int | None) -> "Room":

@@ -216,6 +216,40 @@ def test_lint_tells_every_fault_of_a_folder_at_once(tmp_path):
     assert len(told) == 5
 
 
+def test_lint_tells_each_name_that_is_not_there_and_each_circle(tmp_path):
+    for name, key in (
+        ("one", "after = ['nowhere']"),
+        ("two", "not_after = ['nobody']"),
+        ("three", "after = ['four']"),
+        ("four", "after = ['three']"),
+        ("five", "after = ['five']"),
+        ("six", "after = ['three']"),
+    ):
+        write(tmp_path, f"{name}.toml", GOOD.replace("extra-warps", name) + f"[scope]\n{key}\n")
+    told = [str(one) for one in lint_folder(tmp_path, "user")]
+    assert [text.splitlines()[0] for text in told] == [
+        "`scope.after` = 'nowhere': there is no such card",
+        "`scope.not_after` = 'nobody': there is no such card",
+        "`requires` runs in a circle: five -> five",
+        "`requires` runs in a circle: four -> three -> four",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("title", "xyzzy", "there is no such key"),
+        ("num-warps", "xyzzy", "`workbench skills list` names the edits"),
+        ("static.registers", "xyz.zy", "`workbench facts --catalogue` lists all"),
+        ("[8, 16]", "[-1]", "from zero on"),
+    ],
+)
+def test_what_is_like_nothing_is_not_called_near_to_anything(tmp_path, old, new, says):
+    told = fault(tmp_path, GOOD.replace(old, new))
+    assert "the nearest is" not in told
+    assert says in told
+
+
 def test_a_persons_cards_may_name_what_shipped_ones_provide(tmp_path):
     mine = GOOD.replace("order = 7", 'order = 7\nrequires = ["tensor-cores"]')
     write(tmp_path, "a.toml", mine)

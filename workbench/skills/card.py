@@ -194,7 +194,7 @@ def _check_carrier(card: Card, path: Path) -> None:
             "carrier.edit",
             carrier.edit,
             "there is no such edit",
-            nearest(carrier.edit, EDITS),
+            nearest(carrier.edit, EDITS) or "`workbench skills list` names the edits of all cards",
         )
     known = {p.name: p for p in edit.parameters}
     for name, values in carrier.grid.items():
@@ -228,6 +228,8 @@ def _check_value(value: Parameter, kind: str, path: Path, key: str) -> None:
     if not isinstance(value, wanted) or (kind == "int" and isinstance(value, bool)):
         word = {"int": "a whole number", "text": "a text", "flag": "true or false"}[kind]
         raise told(path, key, value, f"expected {word}")
+    if kind == "int" and isinstance(value, int) and value < 0:
+        raise told(path, key, value, "expected a whole number from zero on")
 
 
 def _condition(text: str, path: Path, key: str) -> Condition:

@@ -22,6 +22,10 @@ from workbench.skills.records import (
     Scope,
 )
 
+_LIKE = 0.6
+"""How alike two words are for one to be meant by the other, 0 to 1 (ours)."""
+_FEW = 20
+"""Most words that an error lists (ours)."""
 _UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
 _AT = re.compile(r" - at `([^`]*)`")
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
@@ -108,6 +112,9 @@ def _value_at(raw: object, key: str) -> object:
 
 
 def nearest(wrong: str, known: Iterable[str]) -> str:
-    """What was probably meant, as an error says it; empty where nothing is known."""
-    near = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.0)
-    return f"the nearest is `{near[0]}`" if near else ""
+    """What was probably meant, or what there is where that is little; empty where neither helps."""
+    every = list(known)
+    near = difflib.get_close_matches(wrong, every, n=1, cutoff=_LIKE)
+    if near:
+        return f"the nearest is `{near[0]}`"
+    return f"there are {', '.join(sorted(every))}" if 0 < len(every) <= _FEW else ""

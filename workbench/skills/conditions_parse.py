@@ -151,8 +151,10 @@ class _Reader:
         name = _dotted(node)
         spec = self._catalogue.get(name)
         if spec is None:
-            near = difflib.get_close_matches(name, self._catalogue, n=1, cutoff=0.0)
-            raise self._fault(node, "is not a fact", f"the nearest is `{near[0]}`" if near else "")
+            near = difflib.get_close_matches(name, self._catalogue, n=1)
+            every = "`workbench facts --catalogue` lists all"
+            todo = f"the nearest is `{near[0]}`; {every}" if near else every
+            raise self._fault(node, "is not a fact", todo)
         self.facts[name] = None
         return FactName(name, spec.type), spec.type
 

@@ -1,7 +1,7 @@
 """The installed skills: shipped cards, and a person's own, which replace them by id."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -10,7 +10,7 @@ from msgspec import Struct
 from workbench.errors import WorkbenchError
 from workbench.paths import config_home, shipped
 from workbench.skills.card import Skill, read_card
-from workbench.skills.card_faults import CardFault
+from workbench.skills.card_faults import CardFault, nearest
 from workbench.skills.preferences import Preferences, load_preferences
 
 
@@ -69,8 +69,8 @@ def load_library(
         merged[card_id] = (
             skill if before is None else msgspec.structs.replace(skill, replaces=before.path)
         )
-    _check_references(merged)
-    _check_circles(merged)
+    for fault in _astray(merged):
+        raise fault
     ordered = sorted(merged.values(), key=lambda s: (s.card.order, s.card.id))
     return Library(
         {s.card.id: s for s in ordered},
@@ -91,7 +91,8 @@ def _read_folder(folder: Path, origin: str) -> dict[str, Skill]:
 
 
 def lint_folder(folder: Path, origin: str, others: Path | None = None) -> list[CardFault]:
-    """Everything that is wrong with the cards of a folder, a fault a file.
+    """Everything that is wrong with the cards of a folder: a fault a file that cannot be read, and
+    each name or circle that leads astray in those that can.
 
     `others` is a folder whose cards are there too: ids and features may be theirs.
     """
@@ -106,13 +107,7 @@ def lint_folder(folder: Path, origin: str, others: Path | None = None) -> list[C
             faults.append(fault)
         else:
             ours[skill.card.id] = skill
-    good |= ours
-    for check in (_check_references, _check_circles):
-        try:
-            check(good)
-        except CardFault as fault:
-            faults.append(fault)
-    return faults
+    return [*faults, *_astray(good | ours)]
 
 
 def _must_differ(before: Skill | None, skill: Skill) -> None:
@@ -125,7 +120,13 @@ def _must_differ(before: Skill | None, skill: Skill) -> None:
         )
 
 
-def _check_references(skills: dict[str, Skill]) -> None:
+def _astray(skills: dict[str, Skill]) -> Iterator[CardFault]:
+    """What is wrong with cards that are each right by themselves."""
+    yield from _unknown_names(skills)
+    yield from _circles(skills)
+
+
+def _unknown_names(skills: dict[str, Skill]) -> Iterator[CardFault]:
     """`after` and `not_after` name cards; `requires` names features that some card provides."""
     provided = {feature for s in skills.values() for feature in s.card.provides}
     for skill in skills.values():
@@ -133,22 +134,21 @@ def _check_references(skills: dict[str, Skill]) -> None:
         for key, names in (("after", scope.after), ("not_after", scope.not_after)):
             for name in names:
                 if name not in skills:
-                    raise _unknown(skill, f"scope.{key}", name, "card", skills)
+                    yield _unknown(skill, f"scope.{key}", name, "card", skills)
         for feature in skill.card.requires:
             if feature not in provided:
-                raise _unknown(skill, "requires", feature, "feature that a card provides", provided)
+                yield _unknown(skill, "requires", feature, "feature that a card provides", provided)
 
 
 def _unknown(skill: Skill, key: str, name: str, what: str, known: Iterable[str]) -> CardFault:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)
     return CardFault(
         f"`{key}` = '{name}': there is no such {what}",
         where=str(skill.path),
-        todo=f"the nearest is `{near[0]}`" if near else "",
+        todo=nearest(name, known),
     )
 
 
-def _check_circles(skills: dict[str, Skill]) -> None:
+def _circles(skills: dict[str, Skill]) -> Iterator[CardFault]:
     """A card that, through others, must come after itself could never be chosen."""
     providers: dict[str, list[str]] = {}
     for card_id, skill in skills.items():
@@ -162,7 +162,8 @@ def _check_circles(skills: dict[str, Skill]) -> None:
     for start in sorted(before):
         circle = _circle(start, before, done)
         if circle:
-            raise CardFault(
+            done |= set(circle)
+            yield CardFault(
                 f"`requires` runs in a circle: {' -> '.join(circle)}",
                 where=str(skills[circle[0]].path),
                 todo="remove the requirement from one of these cards",

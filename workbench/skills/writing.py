@@ -51,7 +51,7 @@ def skeleton(card_id: str, edit: str = "") -> str:
     if edit and edit not in EDITS:
         raise WorkbenchError(
             f"there is no edit {edit!r}",
-            todo=f"{nearest(edit, EDITS)}; there are {', '.join(sorted(EDITS))}",
+            todo="; ".join(filter(None, (nearest(edit, EDITS), f"there are {', '.join(sorted(EDITS))}"))),
         )
     return _SKELETON.format(id=card_id, carrier=_carrier(edit))
 

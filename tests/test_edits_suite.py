@@ -281,7 +281,7 @@ AT_ONCE = (
 def gathered(jobs):
     """Candidates with several edits of a kernel file at once, and the cases that each stands for.
 
-    A disassembler takes most of a compile, whatever is in it.
+    A compile takes about as long whatever was edited.
     """
     at_once, cases = {}, {}
     for number, edits in enumerate(AT_ONCE):

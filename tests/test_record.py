@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from msgspec import structs
 from triton import knobs
 from triton.backends.nvidia.compiler import CUDABackend
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver
 
+from workbench.kernels import static
 from workbench.kernels.faults import CompileFailed, TooLarge
 from workbench.kernels.record import recording
 from workbench.kernels.records import DescriptorArgument, ScalarArgument, TensorArgument
@@ -95,6 +97,23 @@ def test_alignment_decides_the_vector_width(kernels):
     assert whole.static.mix["LDG.128"] == 2
     assert shifted.static.mix["LDG.32"] == 8
     assert "LDG.128" not in shifted.static.mix
+
+
+def test_only_who_asks_for_instructions_pays_for_a_disassembly():
+    def disassembled():
+        return static.sass.cache_info().misses
+
+    before, kernels = disassembled(), load()
+    with recording(SM90, source=str(FILE), host="meta", disassembled=False) as recorder:
+        kernels.run_copy(meta(4096), num_warps=2)
+    (bare,) = recorder.launches
+    assert disassembled() == before
+    assert (bare.static.mix, bare.static.code_bytes, recorder.code) == ({}, 0, {})
+    (whole,) = record(lambda: kernels.run_copy(meta(4096), num_warps=2))
+    assert disassembled() == before + 1
+    assert whole.static.code_bytes > 0
+    same = structs.replace(whole.static, mix={}, code_bytes=0)
+    assert (bare.static, bare.code_sha256) == (same, whole.code_sha256)
 
 
 def test_each_target_gets_its_own_binary(kernels):

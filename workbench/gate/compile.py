@@ -52,11 +52,12 @@ def run(
     workshop: Workshop,
     *,
     seconds: float = _SECONDS,
+    disassembled: bool = True,
 ) -> Compiled:
     """Record one call on lazy tensors and compile every kernel it launches.
 
-    `seconds` is the stage's deadline. Raises WorkbenchError only when no worker starts: whatever
-    the candidate does becomes a finding.
+    `seconds` is the stage's deadline. Without `disassembled` there is no SASS of any launch.
+    Raises WorkbenchError only when no worker starts: whatever the candidate does becomes a finding.
     """
     began = time.monotonic()
     try:
@@ -65,6 +66,7 @@ def run(
             target=target,
             init=init_specs(shape),
             inputs=input_specs(shape),
+            disassembled=disassembled,
         )
     except NoSpec as reason:
         finding = Finding(
@@ -98,7 +100,7 @@ def with_builds(
     """
     builds = list(compiled.recorded.builds)
     for shape in shapes:
-        there = run(candidate, shape, target, workshop).recorded.builds
+        there = run(candidate, shape, target, workshop, disassembled=False).recorded.builds
         builds += [build for build in there if build not in builds]
     recorded = structs.replace(compiled.recorded, builds=tuple(builds))
     return structs.replace(compiled, recorded=recorded)

@@ -77,7 +77,7 @@ def record(bench: Bench, request: dict[str, Any], blobs: list[Any]) -> Answer:  
     recorders: list[Recorder] = []
 
     def launches(call: Callable[[], None]) -> None:
-        with recording(wanted, source=str(file)) as recorder:
+        with recording(wanted, source=str(file), disassembled=asked.disassembled) as recorder:
             recorders.append(recorder)
             call()
 

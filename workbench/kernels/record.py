@@ -48,8 +48,9 @@ _WIDEST = 256
 class Recorder:
     """The launches inside one `recording` context, in order."""
 
-    def __init__(self, target: Target, source: str) -> None:
+    def __init__(self, target: Target, source: str, *, disassembled: bool) -> None:
         self.target = target
+        self._disassembled = disassembled
         self.launches: list[Launch] = []
         self.code: dict[str, KernelCode] = {}
         """Texts of compiled kernels, by `code_sha256`."""
@@ -90,6 +91,7 @@ class Recorder:
                     threads=metadata.num_warps * 32,
                     spill_store_bytes=log.spill_stores,
                     spill_load_bytes=log.spill_loads,
+                    disassembled=self._disassembled,
                 ),
                 compile_seconds=_seconds.get(metadata.hash, 0.0),
                 configs=configs,
@@ -115,7 +117,7 @@ class Recorder:
     def _keep(self, kernel: str, cubin: bytes, made: str) -> str:
         """Keep the texts of the compilation with triton's hash `made`; return `code_sha256`."""
         name = machine_code_sha256(cubin)
-        if name not in self.code:
+        if name not in self.code and self._disassembled:
             self.code[name] = KernelCode(
                 kernel=kernel,
                 code_sha256=name,
@@ -203,11 +205,14 @@ class _Driver(StandInDriver):
 
 
 @contextlib.contextmanager
-def recording(target: Target, *, source: str = "", host: str = "cpu") -> Iterator[Recorder]:
+def recording(
+    target: Target, *, source: str = "", host: str = "cpu", disassembled: bool = True
+) -> Iterator[Recorder]:
     """Compile every launch in the block for `target` and record it; nothing is run.
 
     Tensors may be on the CPU or on the meta device; `host` is where host code gets tensors that it
-    asks for on `cuda`. `source` is the path of the candidate's file, to which lines refer. Of an
+    asks for on `cuda`. `source` is the path of the candidate's file, to which lines refer. Without
+    `disassembled`, for who asks for neither instructions nor texts, there are none of both. Of an
     autotuned kernel the first configuration that compiles and fits is recorded. Raises
     CompileFailed or TooLarge, with the candidate's line, where a launch would fail on the GPU;
     other exceptions of the host code pass unchanged. Everything is restored on exit. Needs a
@@ -218,7 +223,7 @@ def recording(target: Target, *, source: str = "", host: str = "cpu") -> Iterato
             "launches cannot be recorded where TRITON_INTERPRET is set",
             todo="record in a process of its own",
         )
-    recorder = Recorder(target, source)
+    recorder = Recorder(target, source, disassembled=disassembled)
     listener = knobs.compilation.listener
     with (
         keeping_logs(),

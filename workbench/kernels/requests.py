@@ -46,6 +46,8 @@ class LaunchRequest(Struct, frozen=True, kw_only=True):
     """Arguments of `ModelNew`."""
     inputs: tuple[Spec, ...]
     """Arguments of the call."""
+    disassembled: bool = True
+    """Whether the launches' instructions and texts are asked for, too."""
 
 
 class TraceRequest(LaunchRequest, frozen=True, kw_only=True):

@@ -76,16 +76,19 @@ def static_profile(
     threads: int,
     spill_store_bytes: int,
     spill_load_bytes: int,
+    disassembled: bool = True,
 ) -> StaticProfile:
     """The profile of one cubin.
 
-    Registers and stack are read from the binary, the SASS mix from its disassembly. `shared` is
+    Registers and stack are read from the binary, the SASS mix from its disassembly; where that is
+    not asked for, the mix is empty and the code has no bytes: it takes as long as compiling a
+    small kernel, whatever is in the binary. `threads` is per program. `shared` is
     the bytes that triton requests at launch: it declares none statically, and what the tools report
-    is the system's reserve. `threads` is per program. Spill bytes are per thread and must be given
+    is the system's reserve. Spill bytes are per thread and must be given
     too, because only the log of the ptxas run that made the binary has them. Raises WorkbenchError
     when NVIDIA's tools cannot read the binary.
     """
-    usage, mix = _read(cubin, hashlib.sha256(cubin).hexdigest())
+    usage, mix = _usage(cubin), _mix(cubin) if disassembled else {}
     fit = occupancy(target, registers=usage["REG"], shared=shared, threads=threads)
     return StaticProfile(
         registers=usage["REG"],
@@ -97,7 +100,7 @@ def static_profile(
         programs_per_sm=fit.programs_per_sm,
         occupancy=fit.occupancy,
         limiter=fit.limiter,
-        code_bytes=mix["total"] * 16,
+        code_bytes=mix.get("total", 0) * 16,
         mix=mix,
     )
 
@@ -107,7 +110,7 @@ def registers_and_spills(cubin: bytes) -> tuple[int, int]:
 
     Raises WorkbenchError when NVIDIA's tools cannot read the binary.
     """
-    usage, _ = _read(cubin, hashlib.sha256(cubin).hexdigest())
+    usage = _usage(cubin)
     return usage["REG"], usage.get("STACK", 0) // 4
 
 
@@ -129,18 +132,28 @@ def sass(cubin: bytes) -> str:
     return _ask("nvdisasm", ("-c", "-ndf"), cubin)
 
 
-_cache: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
-"""Resource usage and instruction mix, by the binary's hash."""
+_usages: dict[str, dict[str, int]] = {}
+"""Resource usage, by the binary's hash."""
+_mixes: dict[str, dict[str, int]] = {}
+"""Instruction mix, by the binary's hash."""
 
 
-def _read(cubin: bytes, digest: str) -> tuple[dict[str, int], dict[str, int]]:
-    if digest not in _cache:
+def _usage(cubin: bytes) -> dict[str, int]:
+    digest = hashlib.sha256(cubin).hexdigest()
+    if digest not in _usages:
         said = _ask("cuobjdump", ("-res-usage",), cubin)
         usage = {name: int(value) for name, value in _USAGE.findall(said)}
         if "REG" not in usage:
             raise _unread("cuobjdump", "it does not say how many registers the kernel uses")
-        _cache[digest] = (usage, instruction_mix(sass(cubin)))
-    return _cache[digest]
+        _usages[digest] = usage
+    return _usages[digest]
+
+
+def _mix(cubin: bytes) -> dict[str, int]:
+    digest = hashlib.sha256(cubin).hexdigest()
+    if digest not in _mixes:
+        _mixes[digest] = instruction_mix(sass(cubin))
+    return _mixes[digest]
 
 
 def _ask(name: str, options: tuple[str, ...], cubin: bytes) -> str:

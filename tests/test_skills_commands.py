@@ -14,6 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.kernels.edits.registry import EDITS
 from workbench.kernels.facts_catalogue import CATALOGUE
 from workbench.paths import shipped
+from workbench.problems.load import load_problem
 from workbench.session.records import Answer
 from workbench.skills.card import parse_card, read_card
 from workbench.skills.library import load_library
@@ -312,6 +313,15 @@ def test_the_catalogue_lists_every_fact_with_type_unit_source_and_meaning():
         assert spec.type in line
         assert spec.source in line
         assert spec.says in line
+
+
+def test_a_kernel_whose_text_is_not_found_is_told_and_not_passed_over(person, tmp_path):
+    text = load_problem("gelu").seed.read_text()
+    text = text.replace("@triton.jit\ndef gelu_kernel", "def plain")
+    text = text.replace("class ModelNew", "gelu_kernel = triton.jit(plain)\n\n\nclass ModelNew")
+    (tmp_path / "k.py").write_text(text)
+    with pytest.raises(WorkbenchError, match="no text of a kernel is found in the file; plain ran"):
+        person("check", str(tmp_path / "k.py"), "--problem", "gelu")
 
 
 def test_facts_without_a_kernel_say_what_to_type():

@@ -49,10 +49,9 @@ def skeleton(card_id: str, edit: str = "") -> str:
             f"{card_id!r} is not an id for a card", todo="use lower-case words joined by hyphens"
         )
     if edit and edit not in EDITS:
-        raise WorkbenchError(
-            f"there is no edit {edit!r}",
-            todo="; ".join(filter(None, (nearest(edit, EDITS), f"there are {', '.join(sorted(EDITS))}"))),
-        )
+        near = [word for word in (nearest(edit, EDITS),) if word]
+        every = f"there are {', '.join(sorted(EDITS))}"
+        raise WorkbenchError(f"there is no edit {edit!r}", todo="; ".join([*near, every]))
     return _SKELETON.format(id=card_id, carrier=_carrier(edit))
 
 

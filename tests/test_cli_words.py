@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 from typed_kit import saved, shell
@@ -143,3 +145,22 @@ def test_a_limit_that_can_end_nothing_is_told_of(saved, capsys):
     err = capsys.readouterr().err
     assert "--gpu-seconds has no effect here: no GPU is used" in err
     assert "--usd has no effect here: no model is asked" in err
+
+
+def test_a_misspelt_session_is_answered_with_the_nearest_one(two):
+    assert "did you mean softmax-1? sessions here: newer, softmax-1;" in two.refused(
+        "status", "sotfmax-1"
+    )
+    assert "did you mean" not in two.refused("status", "gemm")
+
+
+def test_choosing_with_a_session_alone_asks_for_the_skill(two):
+    told = two.refused("choose", "softmax-1")
+    assert "name a skill" in told
+    assert "workbench choose softmax-1 online-softmax" in told
+
+
+def test_the_package_is_the_command_too():
+    asked = [sys.executable, "-m", "workbench", "--version"]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=240, check=False)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "workbench")

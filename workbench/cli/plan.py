@@ -155,13 +155,16 @@ def choose(
     from workbench.engine.wishes import Choose
 
     where, skill = session_and_word((session, skill), named)
-    if drop and skill and not where:
+    if skill and not where and (drop or _session_alone(skill, sessions)):
         where, skill = skill, ""
     if bool(skill) == drop:
         raise WorkbenchError(
             "name a skill, or --drop",
             where="workbench choose",
-            todo="workbench choose online-softmax",
+            todo=f"workbench choose {where} online-softmax; `workbench plan {where}` lists those "
+            "that are allowed"
+            if where
+            else "workbench choose online-softmax",
         )
     client = client_of(where, sessions)
     says = asyncio.run(client.choose(Choose(skill=skill, kernel=kernel, change=change)))
@@ -169,6 +172,15 @@ def choose(
         emit.json({"granted": True, "says": says})
     else:
         emit.text(says)
+
+
+def _session_alone(word: str, sessions: Path | None) -> bool:
+    """Whether it names a session and no card: the skill was left out then."""
+    from workbench.engine.sessions import sessions_folder
+    from workbench.session.names import session_names
+    from workbench.skills.library import load_library
+
+    return word in session_names(sessions_folder(sessions)) and word not in load_library().skills
 
 
 def hint(

@@ -139,7 +139,11 @@ def _every(asked: list[str], folder: Path | None) -> "list[Skill]":
         raise WorkbenchError("a card is needed", todo="its id, or --cards DIR for all of a folder")
     theirs = load_library(folder, shipped_folder=folder / "no-shipped-ones")
     if not theirs.skills:
-        raise WorkbenchError("there are no cards in this folder", where=str(folder))
+        raise WorkbenchError(
+            "there are no cards in this folder",
+            where=str(folder),
+            todo="name a folder of .toml files; `workbench skills induce` writes one",
+        )
     return list(theirs.skills.values())
 
 

@@ -72,7 +72,11 @@ def compiled_again(store: SessionReader, transition: Transition) -> VersionCode:
         finally:
             workplace.close()
     if compiled.report.outcome is not Outcome.PASSED:
-        raise WorkbenchError(f"v{number} does not compile here: {compiled.report.says}")
+        raise WorkbenchError(
+            f"v{number} does not compile here: {compiled.report.says}",
+            where=str(store.folder),
+            todo="`workbench doctor` names the triton and ptxas that are here",
+        )
     kernels = compiled.recorded.code
     made = f"v{number} was compiled now with {tools_said(compiled.recorded.toolchain)}"
     return VersionCode(

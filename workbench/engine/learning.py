@@ -145,10 +145,19 @@ def continued(path: Path, sessions: Path) -> Path:
     if not isinstance(last, Ended) or unwritten(store):
         return path
     if last.how is Termination.COMPLETE:
-        raise WorkbenchError(f"the walk of {path.name} is complete: {last.says}", where=str(path))
+        raise WorkbenchError(
+            f"the walk of {path.name} is complete: {last.says}",
+            where=str(path),
+            todo=f"`workbench log {path.name}` shows it; `workbench skills induce {path.name} "
+            "--out DIR` makes cards of it",
+        )
     settings, given = store.settings(), noted_seed(store)
     if given is None:
-        raise WorkbenchError(f"session {path.name} has no expert", where=str(path))
+        raise WorkbenchError(
+            f"session {path.name} has no expert",
+            where=str(path),
+            todo="`workbench learn EXPERT --problem PROBLEM` begins a walk of its own",
+        )
     settings, problem = _here(settings, path), store.problem()
     settings = structs.replace(settings, created=now())
     stem = f"{settings.problem}-lineage"

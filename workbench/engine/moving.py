@@ -96,7 +96,10 @@ def move_of(history: History, wish: AnyMove, at: str) -> Move:
     """What a wish would do to `main`. Raises WorkbenchError where it cannot be done."""
     main = history.main
     if main is None:
-        raise WorkbenchError("the session has no accepted kernel to start from")
+        raise WorkbenchError(
+            "the session has no accepted kernel, so `main` has nowhere to go",
+            todo="start another session with `workbench run PROBLEM --kernel FILE`",
+        )
     if wish.number not in {t.number for t in history.transitions}:
         raise WorkbenchError(
             f"the session has no version v{wish.number}", todo="`workbench log` lists its versions"
@@ -126,12 +129,18 @@ def _undo(history: History, main: int, wish: AnyMove) -> Move:
 def _branch(history: History, main: int, wish: AnyMove) -> Move:
     target = history.get(wish.number)
     if wish.number == main:
-        raise WorkbenchError(f"main is at v{main} already")
+        raise WorkbenchError(
+            f"main is at v{main} already", todo="nothing is to be done: the next step starts there"
+        )
     stands = target.decision.answer is Answer.ACCEPTED or wish.number in history.undone
     if not stands:
         raise _not_accepted(target)
     if gone := missing(history, wish.number):
-        raise WorkbenchError(f"v{gone[0]}, which v{wish.number} was made from, cannot be read")
+        raise WorkbenchError(
+            f"v{gone[0]}, which v{wish.number} was made from, cannot be read",
+            todo="`workbench status` names what is damaged; `workbench resume` puts back what git "
+            "still holds",
+        )
     restored = tuple(n for n in history.line(wish.number) if n in history.undone)
     return Move(kind="branch", before=main, to=wish.number, best=main, restored=restored)
 
@@ -184,6 +193,7 @@ def move_alone(path: Path, wish: AnyMove, at: str) -> str:
         raise WorkbenchError(
             f"session {path.name} is the record of a walk; only in a run does main move",
             where=str(path),
+            todo="`workbench run PROBLEM --kernel FILE` starts a run from one of its kernels",
         )
     with (
         EngineLock(lock_path(store), session=path.name),

@@ -149,7 +149,10 @@ def _prompt(situation: Situation, refused: Refused | None, plan: Plan | None, ro
 def _first_allowed(situation: Situation) -> Plan:
     """Where no edit is left, the first skill that the policy allows."""
     if not situation.allowed:
-        raise WorkbenchError("the policy allows no skill here, so there is nothing to carry out")
+        raise WorkbenchError(
+            "the policy allows no skill here, so there is nothing to carry out",
+            todo="write the candidate yourself: `workbench submit SESSION FILE`",
+        )
     skill = situation.allowed[0]
     return Plan(
         card=skill.id if skill.card else "",

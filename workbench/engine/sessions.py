@@ -1,5 +1,6 @@
 """The folder of sessions: where it is, what is in it, and sessions going out and coming in."""
 
+from difflib import get_close_matches
 from pathlib import Path
 
 from msgspec import Struct
@@ -111,11 +112,13 @@ def find_session(name: str, folder: Path) -> Path:
     names = session_names(folder)
     if name in names:
         return folder / name
+    near = get_close_matches(name, names, n=1)
+    guess = f"did you mean {near[0]}? " if near else ""
     there = ", ".join(names[:12]) + (" ..." if len(names) > 12 else "") if names else "none"
     raise WorkbenchError(
         f"there is no session {name!r}",
         where=str(folder),
-        todo=f"sessions here: {there}; `workbench run PROBLEM` makes one",
+        todo=f"{guess}sessions here: {there}; `workbench run PROBLEM` makes one",
     )
 
 

@@ -133,7 +133,11 @@ def _line(store: SessionStore) -> tuple[list[int], list[Claim]]:
     """
     overview = store.overview()
     if not overview.versions and not overview.unread:
-        raise WorkbenchError("the session has no version yet", where=str(store.folder))
+        raise WorkbenchError(
+            "the session has no version yet",
+            where=str(store.folder),
+            todo="`workbench resume` goes on with it",
+        )
     if overview.main is None:
         raise WorkbenchError(
             "nothing says which versions were accepted: `main` names none of them",

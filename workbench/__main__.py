@@ -1,0 +1,5 @@
+"""`python -m workbench`: the command where its script is not on PATH."""
+
+from workbench.cli.main import main
+
+main()

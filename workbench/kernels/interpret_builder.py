@@ -14,7 +14,7 @@ from workbench.kernels import interpret_numbers as numbers
 from workbench.kernels.faults import CannotJudge
 from workbench.kernels.interpret_fp8 import FP8, narrow_fp8, widen_fp8
 from workbench.kernels.interpret_libdevice import erf, function_of
-from workbench.kernels.interpret_open import OpenBuilder, of_one_program
+from workbench.kernels.interpret_open import OpenBuilder, sight_of
 from workbench.kernels.trace_launch import LaunchWatch, ProbeDone, candidate_line
 from workbench.kernels.trace_memory import ArgumentPointer, region_of
 from workbench.kernels.untyped import Untyped
@@ -318,7 +318,7 @@ class TracedBuilder(OpenBuilder):
         """An atomic update; bfloat16 adds lane by lane, rounding each time."""
         if self.watch.probing:
             raise ProbeDone
-        self.watch.own_scope = of_one_program(rest)
+        self.watch.sight = sight_of(rest)
         allowed = np.ascontiguousarray(self.watch.access("atomic", ptr, mask_of(mask)))
         kind = val.dtype.scalar
         if kind != tl.bfloat16:
@@ -345,7 +345,7 @@ class TracedBuilder(OpenBuilder):
         """Compare and swap, checked like any access."""
         if self.watch.probing:
             raise ProbeDone
-        self.watch.own_scope = of_one_program(rest)
+        self.watch.sight = sight_of(rest)
         self.watch.access("atomic", ptr, np.ones(ptr.data.shape, dtype=np.bool_))
         return super().create_atomic_cas(ptr, *rest)
 

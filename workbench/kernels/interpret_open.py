@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
+from workbench.kernels.trace_launch import Sight
 from workbench.kernels.untyped import Untyped
 
 Array = NDArray[Any]
@@ -46,9 +47,14 @@ def one_of_equals(equal: Array, axis: int) -> Array:
     return place
 
 
-def of_one_program(rest: tuple[Untyped, ...]) -> bool:
-    """Whether the scope of an atomic, its last argument, is `cta`: other programs may miss it."""
-    return bool(rest) and str(rest[-1]).endswith("CTA")
+def sight_of(rest: tuple[Untyped, ...]) -> Sight:
+    """What an atomic with these last two arguments, its semantics and its scope, shows of the
+    stores of other programs (PTX ISA, memory consistency model).
+    """
+    meaning, scope = (str(one).rsplit(".", 1)[-1] for one in rest[-2:])
+    if scope == "CTA":
+        return Sight.NOTHING
+    return Sight.EVERYTHING if "ACQUIRE" in meaning else Sight.ADDRESS
 
 
 def _reordered(data: Array) -> Array:

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter, defaultdict
+from enum import Enum, auto
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -38,6 +39,16 @@ _ACCESS_WORK = 5000
 """Cost of interpreting an access with its index arithmetic, in lanes, however few it has."""
 
 
+class Sight(Enum):
+    """What an atomic shows of what other programs have stored so far."""
+
+    EVERYTHING = auto()
+    ADDRESS = auto()
+    """The numbers that it updates: with no acquire, nothing else is ordered."""
+    NOTHING = auto()
+    """It is atomic for its own program alone."""
+
+
 class ProbeDone(Exception):
     """A probed program has shown what it reads first."""
 
@@ -54,8 +65,8 @@ class LaunchWatch:
         self.counting = counting
         self.probing = False
         self.program: Grid = (0, 0, 0)
-        self.own_scope = False
-        """The atomic that comes next orders the lanes of its program alone."""
+        self.sight = Sight.EVERYTHING
+        """What the atomic that comes next shows its program of the others' stores."""
         self.wrote: set[Span] = set()
         """Storages that the launch has stored to."""
         self.unfinished: frozenset[Span] = frozenset()

@@ -2,9 +2,10 @@
 
 Runs in candidate workers only. Programs of one launch run concurrently on a GPU, so a program may
 read memory as it was at launch although another, earlier in the interpreter's order, has written
-it; only atomics order two programs. Running every program on the memory of the launch plus its own
-stores is therefore a legal execution, and a kernel that is wrong under it has a data race (load,
-add, store in place of an atomic add), which no sequential order of programs can show.
+it; only atomics that acquire order two programs, relaxed ones show what they update. Running every
+program on the memory of the launch plus its own stores is therefore a legal execution, and a kernel
+that is wrong under it has a data race (load, add, store in place of an atomic add), which no
+sequential order of programs can show.
 """
 
 import ctypes
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from workbench.kernels.faults import CannotJudge
 from workbench.kernels.interpret_lanes import Meetings
 from workbench.kernels.records import LaunchTrace
-from workbench.kernels.trace_launch import Access, Grid, LaunchWatch, candidate_line
+from workbench.kernels.trace_launch import Access, Grid, LaunchWatch, Sight, candidate_line
 from workbench.kernels.trace_memory import region_of
 from workbench.kernels.untyped import Untyped
 
@@ -104,11 +105,13 @@ class ApartWatch(PatientWatch):
         stores.
         """
         allowed = super().access(kind, pointers, mask)
-        if kind == "atomic" and not self.own_scope:
+        if kind == "atomic" and self.sight is Sight.EVERYTHING:
             self._meet()
         elif kind != "load" and not self._together:
             width = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
-            self._note(pointers.data[np.broadcast_to(allowed, pointers.data.shape)], width)
+            shown = kind == "atomic" and self.sight is Sight.ADDRESS
+            active = pointers.data[np.broadcast_to(allowed, pointers.data.shape)]
+            self._note(active, width, shown=shown)
         return allowed
 
     def end_program(self) -> None:
@@ -130,12 +133,17 @@ class ApartWatch(PatientWatch):
             memory.live[:] = memory.final
         return super().trace(grid, programs)
 
-    def _note(self, addresses: NDArray[Any], width: int) -> None:
+    def _note(self, addresses: NDArray[Any], width: int, *, shown: bool) -> None:
+        """Note what the program is about to store to; `shown`: as other programs have left it."""
         for memory in self._memories:
             inside = addresses[(addresses >= memory.low) & (addresses < memory.high)]
             if inside.size:
                 first = (inside - np.uint64(memory.low)).astype(np.int64)
-                memory.own.append((first[:, None] + np.arange(width)).reshape(-1))
+                places = (first[:, None] + np.arange(width)).reshape(-1)
+                if shown and not self._met:
+                    others = places[~np.isin(places, memory.stored())]
+                    memory.live[others] = memory.final[others]
+                memory.own.append(places)
 
     def _meet(self) -> None:
         """From here on the program sees what earlier programs stored; done once a program."""

@@ -23,6 +23,7 @@ from workbench.gate.problem.code import init_arguments
 from workbench.gate.tool_program import CallRequest
 from workbench.isolation.records import Layer
 from workbench.isolation.sandbox import confine
+from workbench.kernels.module_state import state_of
 
 WARM_UPS = 3
 """Calls before the profiled one, in each of two rounds: the very first compiles and tunes."""
@@ -109,8 +110,7 @@ def _call(request: CallRequest, drawn: _Drawn) -> None:
     module = importlib.import_module(Path(FILE).stem)
     torch.manual_seed(request.seed)
     model: torch.nn.Module = applied(module.ModelNew, drawn.init).to(request.device)
-    state = torch.nn.Module.state_dict(model)
-    for name, tensor in state.items():
+    for name, tensor in state_of(model).items():
         if name in drawn.weights:
             tensor.data.copy_(drawn.weights[name])
     warm_ups = WARM_UPS if request.device != "cpu" else 0

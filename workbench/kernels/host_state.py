@@ -26,6 +26,7 @@ import torch
 from torch import nn
 
 from workbench.kernels.autotune import chosen_last
+from workbench.kernels.module_state import state_of
 
 _MOST = 50_000
 """Values that are kept one by one; further ones only enter a digest (ours)."""
@@ -91,7 +92,7 @@ def kept_tensors(model: nn.Module, names: Mapping[str, object], own: frozenset[s
 
 
 def _looked(model: nn.Module, names: Mapping[str, object], own: frozenset[str]) -> "_Look":
-    state = nn.Module.state_dict(model).items()
+    state = state_of(model).items()
     look = _Look({t.data_ptr() for name, t in state if name in own})
     look.visit("self", model)
     for name, value in names.items():

@@ -1,4 +1,4 @@
-"""What the interpreter answers where host code compiles a kernel ahead of its launch."""
+"""Answers for host code that holds a compiled kernel, where the interpreter compiles nothing."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -25,7 +25,28 @@ class _Metadata:
         return _not_recorded(self._kernel, f"metadata.{name}", name)
 
 
-class CompiledAhead:
+class _Compiled:
+    """What a compiled kernel is to host code; `_told` is its name."""
+
+    _told = ""
+
+    def __repr__(self) -> str:
+        # As triton's own: a text must not tell that this is none.
+        return f"<triton.compiler.compiler.CompiledKernel object at {id(self):#x}>"
+
+    def __getattr__(self, name: str) -> object:
+        """Refuse to judge by what is not known."""
+        return _not_recorded(vars(self)["_told"], name, name)
+
+
+class CompiledByLaunch(_Compiled):
+    """Stands in for the compiled kernel that a launch returns, of which nothing is known."""
+
+    def __init__(self, kernel: str) -> None:
+        self._told = kernel
+
+
+class CompiledAhead(_Compiled):
     """Stands in for the compiled kernel that `kernel.warmup(...)` returns.
 
     It tells the registers, spills and shared memory that the compiler reported for these very
@@ -35,6 +56,7 @@ class CompiledAhead:
     def __init__(self, kernel: Untyped, build: Build) -> None:
         self._kernel = kernel
         self._build = build
+        self._told = build.kernel
         self.name = build.metadata["name"]
         self.metadata = _Metadata(build.kernel, build.metadata)
         self.n_regs = build.registers
@@ -58,10 +80,6 @@ class CompiledAhead:
             self._kernel.run(*args, grid=grid, warmup=False)
 
         return launch
-
-    def __getattr__(self, name: str) -> object:
-        """Refuse to judge by what is not known."""
-        return _not_recorded(vars(self)["_build"].kernel, name, name)
 
 
 def found(

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from workbench.kernels.lazy import LazyHost, lazy_filled
+from workbench.kernels.module_state import state_of
 from workbench.kernels.paint import fill
 
 Filling = Callable[[Sequence[int], torch.dtype, Sequence[int]], torch.Tensor]
@@ -39,8 +40,8 @@ class Contents:
 
     def put_state(self, model: nn.Module, host: LazyHost) -> None:
         """Write the judge's state into a model's own tensors."""
-        for name, tensor in nn.Module.state_dict(model).items():
+        for name, tensor in state_of(model).items():
             chunk = self._state.get(name)
-            if chunk is not None and isinstance(tensor, torch.Tensor) and tensor.numel():
+            if chunk is not None and tensor.numel():
                 fill(tensor, chunk)
                 host.holds(tensor, chunk)

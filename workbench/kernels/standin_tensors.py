@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten
 from torch.utils.weak import WeakIdKeyDictionary
 
+from workbench.kernels.module_state import tensors_of
 from workbench.kernels.storages import storage_address
 from workbench.kernels.untyped import Untyped
 
@@ -48,7 +49,7 @@ def on_host(tensor: torch.Tensor) -> bool:
 
 def move_to_gpu(model: nn.Module) -> None:
     """Do what `model.to("cuda")` does: parameters and buffers move, other attributes stay."""
-    for tensor in (*nn.Module.parameters(model), *nn.Module.buffers(model)):
+    for tensor in tensors_of(model):
         _made_on_host.pop(tensor, None)
 
 

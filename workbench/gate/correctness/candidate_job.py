@@ -50,6 +50,7 @@ from workbench.isolation.context import JobContext
 from workbench.isolation.tensors import from_blob, to_blob
 from workbench.isolation.wire import Blob
 from workbench.kernels.host_state import CallCounter, host_state, kept_tensors
+from workbench.kernels.module_state import buffers_of, state_of
 from workbench.kernels.records import Build
 from workbench.kernels.standin_tensors import move_to_gpu, on_host
 
@@ -106,13 +107,11 @@ class Loaded:
 
     def state(self) -> dict[str, torch.Tensor]:
         """The tensors of the state_dict."""
-        state = nn.Module.state_dict(self.model)
-        return {name: t for name, t in state.items() if isinstance(t, torch.Tensor)}
+        return state_of(self.model)
 
     def buffers(self) -> list[torch.Tensor]:
         """Buffers that the reference has too: host code may update them in place."""
-        mine = dict(nn.Module.named_buffers(self.model))
-        return [tensor for name, tensor in mine.items() if name in self.pristine]
+        return [t for name, t in buffers_of(self.model).items() if name in self.pristine]
 
     def put_state(self) -> None:
         """Write the judge's weights into the model without changing a version counter.

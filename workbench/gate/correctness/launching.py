@@ -97,7 +97,7 @@ def _interpreted(
 def _nothing_runs() -> Iterator[Launched]:
     """Make every launch of a compiled kernel a no-op, whether Triton or host code compiled it.
 
-    Compiling ahead of a launch (`warmup`) still works.
+    Host code gets the compiled kernel all the same, so that it cannot tell.
     """
     from triton.compiler.compiler import CompiledKernel
     from triton.runtime.jit import JITFunction
@@ -105,7 +105,7 @@ def _nothing_runs() -> Iterator[Launched]:
     run, ahead = JITFunction.run, CompiledKernel.run
 
     def compile_only(*arguments: object, **options: object) -> object:
-        return run(*arguments, **options) if options.get("warmup") else None
+        return run(*arguments, **{**options, "warmup": True})
 
     JITFunction.run = compile_only
     CompiledKernel.run = property(lambda _kernel: _skip)

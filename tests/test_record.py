@@ -5,6 +5,8 @@ import linecache
 import os
 from pathlib import Path
 
+import msgspec
+import numpy as np
 import pytest
 import torch
 from msgspec import structs
@@ -14,6 +16,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver
 
 from workbench.kernels import static
+from workbench.kernels.facts_launch import grid_facts
 from workbench.kernels.faults import CompileFailed, TooLarge
 from workbench.kernels.record import recording
 from workbench.kernels.records import DescriptorArgument, ScalarArgument, TensorArgument
@@ -58,6 +61,41 @@ def record(call, target=SM90, host="meta"):
 def line_of(text):
     lines = linecache.getlines(str(FILE))
     return next(n for n, line in enumerate(lines, 1) if text in line)
+
+
+@pytest.mark.parametrize(
+    ("grid", "seen", "programs"),
+    [
+        ((np.int64(5),), (5, 1, 1), 5),
+        ((-4,), (-4, 1, 1), 0),
+        ((0, 3), (0, 3, 1), 0),
+    ],
+)
+def test_a_grid_is_told_in_plain_numbers_and_of_nothing_no_program_runs(
+    kernels, grid, seen, programs
+):
+    x = meta(5000)
+    (launch,) = record(lambda: kernels.copy[grid](x, x, 5000, 0.5, BLOCK=1024))
+    assert (launch.grid, launch.programs) == (seen, programs)
+    assert msgspec.json.encode(launch)
+    assert {name: value for name, value, _ in grid_facts(launch, 1, SM90)}
+
+
+def test_a_grid_that_is_divided_without_rounding_is_told_with_its_line(kernels):
+    x = meta(5000)
+    with pytest.raises(CompileFailed, match=r"its grid has 5\.0 along x, which is no whole number"):
+        record(lambda: kernels.copy[(5000 / 1000,)](x, x, 5000, 0.5, BLOCK=1024))
+
+
+def test_a_kernel_that_triton_refuses_by_its_name_is_told_with_tritons_words(tmp_path):
+    file = tmp_path / "named.py"
+    text = FILE.read_text().replace("copy", "größer")
+    file.write_text(text)
+    spec = importlib.util.spec_from_file_location("named_kernels", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with pytest.raises(CompileFailed, match="invalid function identifier: größer"):
+        record(lambda: module.run_größer(meta(5000)))
 
 
 def test_a_launch_has_its_grid_arguments_constants_and_line(kernels):

@@ -109,6 +109,9 @@ def _language_error(error: CompilationError, launch: JITFunction, line: int) -> 
         cause = cause.__cause__
     function = _function_of(inner.src, launch)
     number = getattr(inner.node, "lineno", None)
+    if number is None and function is None:
+        # Raised without a place, as for a name that is not ASCII: the text is the message.
+        said = said or str(inner.src or "")
     if function is not None and number is not None:
         line = _first_line(function) + number - 1
     text = _line_of(inner.src, number)

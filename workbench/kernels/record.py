@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import operator
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from workbench.errors import WorkbenchError
 from workbench.kernels.autotune import choosing
 from workbench.kernels.blame import KernelErrors, line_in
 from workbench.kernels.builds import noting_builds
-from workbench.kernels.faults import TooLarge
+from workbench.kernels.faults import CompileFailed, TooLarge
 from workbench.kernels.generated import kept, machine_code_sha256
 from workbench.kernels.ptxas_log import keeping_logs, read_log
 from workbench.kernels.records import (
@@ -68,11 +69,11 @@ class Recorder:
     ) -> None:
         """Record one launch; triton calls this through the `_Launcher` that the driver supplies."""
         metadata = launcher.metadata
-        self._refuse_grid(launcher.source.fn.fn.__name__, grid)
+        kernel = launcher.source.fn.fn.__name__
+        grid = self._checked(kernel, grid)
         log = read_log(metadata)
         configs, config = self._configs
         arguments, constexprs = _bound(launcher.source, args)
-        kernel = launcher.source.fn.fn.__name__
         self.launches.append(
             Launch(
                 kernel=kernel,
@@ -100,19 +101,36 @@ class Recorder:
             )
         )
 
-    def _refuse_grid(self, kernel: str, grid: Grid) -> None:
-        """Refuse a grid that the driver would refuse with `invalid argument`."""
+    def _checked(self, kernel: str, grid: Grid) -> Grid:
+        """The grid as plain numbers.
+
+        Raises CompileFailed for what triton's launcher refuses, TooLarge for what the driver would
+        refuse with `invalid argument`.
+        """
+        line = line_in(self._source, sys._getframe())  # noqa: SLF001 -- no public walk up
+        plain = []
         for axis, programs, most in zip("xyz", grid, _MOST_PROGRAMS, strict=True):
-            if programs > most:
+            try:
+                plain.append(operator.index(programs))
+            except TypeError as fault:
+                raise CompileFailed(
+                    f"its grid has {programs!r} along {axis}, which is no whole number",
+                    kernel=kernel,
+                    line=line,
+                    todo="divide with // or triton.cdiv",
+                ) from fault
+            if plain[-1] > most:
                 raise TooLarge(
                     kernel=kernel,
-                    line=line_in(self._source, sys._getframe()),  # noqa: SLF001 -- no public walk up
+                    line=line,
                     resource=f"programs along {axis}",
-                    required=programs,
+                    required=plain[-1],
                     limit=most,
                     target=self.target.name,
                     todo="put the long axis first, or let a program do more",
                 )
+        x, y, z = plain
+        return x, y, z
 
     def _keep(self, kernel: str, cubin: bytes, made: str) -> str:
         """Keep the texts of the compilation with triton's hash `made`; return `code_sha256`."""

@@ -82,9 +82,9 @@ class Launch(Struct, frozen=True, kw_only=True):
 
     @property
     def programs(self) -> int:
-        """Programs in the grid."""
+        """Programs in the grid; of one that is not above zero triton launches none."""
         x, y, z = self.grid
-        return x * y * z
+        return max(x * y * z, 0)
 
 
 class Build(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,9 @@
 """What host code may do with an address: check alignment, and whether two tensors share memory."""
 
 import ast
+from functools import cached_property
 
+from workbench.gate.policy.own_name import harmless_names
 from workbench.gate.policy.state import State
 from workbench.gate.policy.values import (
     ADDRESS,
@@ -34,6 +36,7 @@ _KEPT_BY = frozenset({"format", "hex", "int", "max", "min", "repr", "str"})
 _TOLD_BY = frozenset({"all", "any", "bool", "print"})
 _TEXTS = frozenset({"format", "hash", "repr", "str"})
 """Functions whose result reveals an object's address, unless its class defines otherwise."""
+_SHOWING = (Bound, Class, Function, Kernel, Known, Launcher, Method, Partial)
 
 
 class Addresses(State):
@@ -89,11 +92,24 @@ class Addresses(State):
             return PLAIN
         return ADDRESS
 
+    @cached_property
+    def _harmless_names(self) -> frozenset[ast.AST]:
+        return harmless_names(self.tree)
+
+    def own_name(self, node: ast.AST) -> None:
+        """Refuse the module's own name where it may decide something."""
+        if node not in self._harmless_names:
+            says = "`__name__` decides something, and it tells who has imported the file"
+            self.refuse("policy.address", node, says=says)
+
     def shows_address(self, atom: Atom) -> bool:
-        """Whether an object's text and hash depend on its address, or on what stands in for it."""
+        """Whether an object's text and hash depend on where it lies, or on who made it.
+
+        The text of a class names its module, which is another one wherever the file is imported.
+        """
+        if isinstance(atom, _SHOWING):
+            return True
         match atom:
-            case Function() | Bound() | Kernel() | Known() | Launcher() | Method() | Partial():
-                return True
             case Instance(node=owner):
                 named = any(self.member(owner, n) for n in ("__hash__", "__repr__", "__str__"))
                 return not named and not owner.bases and not owner.decorator_list

@@ -4,6 +4,7 @@ import ast
 from functools import cached_property
 
 from workbench.gate.policy.addresses import Addresses
+from workbench.gate.policy.fields import may_be_dataclasses
 from workbench.gate.policy.tree import sure_names, survey
 from workbench.gate.policy.values import (
     EMPTY,
@@ -79,14 +80,24 @@ class Classes(Addresses):
         return frozenset(t.attr for t in targets if isinstance(t, ast.Attribute))
 
     def members_of_enum(self, owner: ast.ClassDef | None, found: Value) -> Value:
-        """An object for each member of an enum that has methods; of others their values will do."""
+        """An object for each member of an enum; where all are plain their values will do."""
         if owner is None or any(isinstance(atom, Function | Descriptor) for atom in found):
             return EMPTY
         if not any(path.startswith("enum.") for path in self.library_bases(owner)):
             return EMPTY
         every = join(self.every_member(owner).values())
-        rich = any(isinstance(atom, Function | Descriptor) for atom in every)
-        return frozenset({Instance(owner)}) if rich else EMPTY
+        return EMPTY if all(isinstance(a, Plain) for a in every) else frozenset({Instance(owner)})
+
+    def walk_class(self, owner: ast.ClassDef) -> Value:
+        """What a loop over a class yields: the members of an enum, and none of its methods."""
+        every = join(self.every_member(owner).values())
+        members = self.members_of_enum(owner, EMPTY)
+        return self.beside_members(every) | members if members else every
+
+    def beside_members(self, values: Value) -> Value:
+        """Of an enum's values those that are followed as they are, beside its members."""
+        # A newer Python makes a method of a partial.
+        return frozenset(atom for atom in values if isinstance(atom, Plain | Partial))
 
     def as_numbers(self, value: Value) -> Value:
         """The value, with enum members that are numbers or text replaced by those."""
@@ -98,6 +109,11 @@ class Classes(Addresses):
             else a
             for a in value
         )
+
+    def made_by_module(self, owner: ast.ClassDef) -> bool:
+        """Whether arguments go to `nn.Module.__init__`, which keeps none in annotated names."""
+        modules = any(path.startswith("torch.nn.") for path in self.library_bases(owner))
+        return modules and not may_be_dataclasses(self.lineage(owner), self.tree)
 
     def of_named_tuple(self, owner: ast.ClassDef) -> bool:
         """Whether a class derives from what `collections.namedtuple` made."""

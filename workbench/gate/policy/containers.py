@@ -2,8 +2,12 @@
 
 import ast
 
-from workbench.gate.policy.fields import dataclasses_in_order, field_names, ordered_fields
-from workbench.gate.policy.keys import Key, asked_key, literal, possible_keys
+from workbench.gate.policy.fields import (
+    dataclasses_in_order,
+    field_names,
+    ordered_fields,
+)
+from workbench.gate.policy.keys import Key, asked_key, lists_places, literal, possible_keys
 from workbench.gate.policy.members import ACTIVE, WHATEVER, Members
 from workbench.gate.policy.refusals import spelled
 from workbench.gate.policy.state import Frame
@@ -67,6 +71,8 @@ class Containers(Members):
             self.set_member(atom.node, WHATEVER, given.all())
             return receiver
         lineage = self.lineage(atom.node)
+        if self.made_by_module(atom.node):
+            return receiver
         named = "typing.NamedTuple" in self.library_bases(atom.node) and len(lineage) == 1
         fields, rest = ordered_fields(lineage), Arguments(rest=given.all())
         # Fields whose order is unknown may get any of the arguments.
@@ -113,8 +119,7 @@ class Containers(Members):
             case Instance():
                 return self.iterate_instance(atom, node, frame)
             case Class():
-                every = join(self.every_member(atom.node).values())
-                return every | self.members_of_enum(atom.node, EMPTY)
+                return self.walk_class(atom.node)
             case Nothing():
                 return EMPTY
         self.refuse("policy.unresolved", node)
@@ -236,12 +241,10 @@ class Containers(Members):
         return UNKNOWN
 
     def _index_tensor(self, atom: Tensor, index: Value, node: ast.AST, frame: Frame) -> Value:
-        if self.may_hold_tensor(index) and frame.phase is Phase.CALL:
-            self.refuse(
-                "policy.torch-compute",
-                node,
-                says=f"`{spelled(node)}` gathers: a tensor is indexed by a tensor",
-            )
+        by = "a tensor" if self.may_hold_tensor(index) else lists_places(node)
+        if by and frame.phase is Phase.CALL:
+            says = f"`{spelled(node)}` gathers: a tensor is indexed by {by}"
+            self.refuse("policy.torch-compute", node, says=says)
         return frozenset({atom})
 
     def _index_tuple(self, atom: Tuple, key: Key, node: ast.Subscript) -> Value:
@@ -287,7 +290,7 @@ class Containers(Members):
                         self.put(atom, self.iterate_containers(new) - {atom})
                 case Plain():
                     self.check_hidden(new, node)
-                case Tensor() if self.may_hold_tensor(index):
+                case Tensor() if self.may_hold_tensor(index) or lists_places(node):
                     self.refuse("policy.torch-compute", node)
                 case Tensor(origin="buffer"):
                     self.carry(new)

@@ -40,6 +40,28 @@ def dataclasses_in_order(lineage: Sequence[ast.ClassDef], tree: ast.Module) -> b
     )
 
 
+def may_be_dataclasses(lineage: Sequence[ast.ClassDef], tree: ast.Module) -> bool:
+    """Whether a decorator, or a call somewhere, may have given one of these a constructor."""
+    if any(owner.decorator_list for owner in lineage):
+        return True
+    names, found = _standing_for(_DECORATOR, tree), survey(tree)
+    decorating = {
+        inner
+        for owner in found.of(ast.ClassDef)
+        for written in owner.decorator_list
+        for inner in walk(written)
+    }
+    written = (*found.of(ast.Name), *found.of(ast.Attribute), *found.of(ast.Constant))
+    return any(node not in decorating and _means(node, names) for node in written)
+
+
+def _means(node: ast.AST, names: frozenset[str]) -> bool:
+    match node:
+        case ast.Name(id=word) | ast.Attribute(attr=word) | ast.Constant(value=str(word)):
+            return word in names
+    return False
+
+
 def _standing_for(words: frozenset[str], tree: ast.Module) -> frozenset[str]:
     """Every name of the file that may refer to one of these."""
     found = survey(tree)

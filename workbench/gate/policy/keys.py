@@ -26,6 +26,23 @@ def possible_keys(node: ast.expr, tree: ast.Module) -> Callable[[str], bool] | N
     return None
 
 
+def lists_places(node: ast.AST) -> str:
+    """`a list` where a subscript is, or has in it, a list: a tensor then copies what it names."""
+    if not isinstance(node, ast.Subscript):
+        return ""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return "a list" if any(map(_is_list, parts)) else ""
+
+
+def _is_list(node: ast.expr) -> bool:
+    match node:
+        case ast.List() | ast.ListComp():
+            return True
+        case ast.Call(func=ast.Name(id=name)):
+            return name in ("list", "range", "sorted")
+    return False
+
+
 def _texts_of(name: str, tree: ast.Module) -> frozenset[str] | None:
     """All that a name is bound to anywhere in the file, where all of it are literal texts."""
     found = survey(tree)

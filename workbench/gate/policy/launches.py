@@ -172,7 +172,7 @@ class Launches(Modules):
                 self.call(_callable(hook), Arguments((meta,)), node, frame)
 
     def _check_options(self, named: Mapping[Any, Value], node: ast.AST) -> None:
-        """Refuse options that compile something else than the kernel's source."""
+        """Refuse options that compile something else than the kernel's source for this GPU."""
         for name in self.allowed.kernel.refused_options:
             if named.get(name, NOTHING) != NOTHING:
                 self.refuse("policy.compiler", node, f"{name}=...")

@@ -169,6 +169,8 @@ class Members(Operators):
         if path == "os.environ" and node not in self._asked_for_flags:
             self.refuse("policy.forbidden-name", node, path)
             return UNKNOWN
+        if path == "builtins.__name__":
+            self.own_name(node)
         if path == "torch.ops" or path.startswith("torch.ops."):
             own = self.own_operator(path)
             if not own:
@@ -209,9 +211,7 @@ class Members(Operators):
         if found:
             bound = join(self._bind(value, atom, node, frame) for value in found)
             members = self.members_of_enum(atom.node, found) if isinstance(atom, Class) else EMPTY
-            return (
-                frozenset(a for a in bound if isinstance(a, Plain)) | members if members else bound
-            )
+            return self.beside_members(bound) | members if members else bound
         if is_dunder(name):
             return self._no_member(name, node)
         for path in self.library_bases(atom.node):

@@ -63,6 +63,16 @@ def test_what_is_not_there_is_refused_with_what_is(monkeypatch):
         devices.choose_place("cuda:0", "sm80")
 
 
+def test_a_form_offers_no_gpu_that_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setattr(devices, "DRIVER_FILES", tmp_path)
+    (tmp_path / "nvidiactl").touch()
+    assert devices.offered_devices() == ("auto", "cpu")
+    (tmp_path / "nvidia0").touch()
+    assert devices.offered_devices() == ("auto", "cpu", "cuda:0")
+    (tmp_path / "nvidia1").touch()
+    assert devices.offered_devices() == ("auto", "cpu", "cuda:0", "cuda:1", "cuda:all")
+
+
 def test_a_uuid_names_a_gpu_wherever_it_stands(monkeypatch):
     monkeypatch.setattr(devices, "list_gpus", lambda: [THREE[2], THREE[1]])
     place = devices.choose_place("GPU-11", "")

@@ -92,6 +92,20 @@ def test_an_opcode_that_a_known_mix_does_not_name_is_zero():
     assert rows(gate(launches=(unread,)), gate(launches=(vector,)))[key].a is None
 
 
+def test_instructions_stand_by_name_and_their_sum_last():
+    mixes = (
+        {"IMAD": 1, "LDG.64": 1, "other": 3, "total": 5},
+        {"LDG.128": 1, "LDG.64": 1, "total": 2},
+    )
+    one, two = (
+        gate(launches=(structs.replace(LAUNCH, static=structs.replace(STATIC, mix=mix)),))
+        for mix in mixes
+    )
+    names = [r.name for r in compare(one, two) if r.group == "machine code"]
+    opcodes = ("IMAD", "LDG.128", "LDG.64", "other")
+    assert names == [*(f"instructions {opcode}" for opcode in opcodes), "instructions, all"]
+
+
 @pytest.fixture
 def session(tmp_path):
     store = SessionStore.create(tmp_path / "s", settings("s"), "problem = 1\n")

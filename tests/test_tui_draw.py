@@ -10,11 +10,13 @@ from fake_client import empty, many, measured, running, waiting
 from fake_records import PARENT_SOURCE, SOURCE, STEPS, transition
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from rich.cells import cell_len
 
 from workbench.engine.funnel import funnel
 from workbench.engine.view import State
-from workbench.measure.records import Kind
+from workbench.measure.records import Kind, Speed, Time
+from workbench.session.records import Answer
 from workbench.tui.clipboard import OSC_LIMIT, osc52, save, told
 from workbench.tui.diff.paint import paint, prepare
 from workbench.tui.diff.rows import compare, folded, hunk_starts, patch, unified
@@ -141,6 +143,24 @@ def test_the_best_so_far_ignores_what_was_not_accepted() -> None:
     history = best_history(waiting())
     assert history[-1] == 1.88
     assert list(history) == sorted(history)
+
+
+def test_a_lineage_whose_steps_know_only_their_times_still_rises() -> None:
+    seed, *rest = measured().versions[:3]
+    times_us = [Time(kind=Kind.MEASURED, microseconds=us) for us in (400.0, 200.0, 100.0)]
+    walked = [
+        structs.replace(one, time=us, speed_vs_seed=None, answer=Answer.ACCEPTED)
+        for one, us in zip((seed, *rest), times_us, strict=True)
+    ]
+    last = structs.replace(walked[-1], speed_vs_seed=Speed(kind=Kind.MEASURED, ratio=4.0))
+    lineage = structs.replace(measured(), versions=(*walked[:-1], last), best=last.number)
+    assert best_history(lineage) == (1.0, 2.0, 4.0)
+    modeled = structs.replace(walked[1], time=structs.replace(times_us[1], kind=Kind.MODELED))
+    assert best_history(structs.replace(lineage, versions=(walked[0], modeled, last))) == (
+        1.0,
+        1.0,
+        4.0,
+    )
 
 
 def test_a_modeled_speed_is_never_shown_as_a_measured_one() -> None:

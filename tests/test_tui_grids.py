@@ -16,6 +16,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from test_tui_themes import TEXT, contrast
 from textual.pilot import Pilot
 
+from workbench.engine import devices
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.draw import cells
 from workbench.tui.settings import Settings, TuiSettings
@@ -121,8 +122,9 @@ async def everywhere(shown: Shown) -> str:
 
 @pytest.mark.parametrize("name", EXACT)
 async def test_every_cell_shows_what_it_did(
-    name: str, snapshot: SnapshotAssertion, own_home: Path
+    name: str, snapshot: SnapshotAssertion, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(devices, "DRIVER_FILES", own_home)  # forms offer what a machine has
     if "o" in EXACT[name].keys:
         two_sessions(own_home)
     assert await everywhere(EXACT[name]) == snapshot(extension_class=Grids)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from screen_states import OFTEN, OTHERS, Shown, settle, two_sessions
 
+from workbench.engine import devices
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.settings import Settings, TuiSettings
 
@@ -33,7 +34,10 @@ SCREENS = places()
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_screen_looks_as_it_did(name: str, snap_compare: Compare, own_home: Path) -> None:
+def test_screen_looks_as_it_did(
+    name: str, snap_compare: Compare, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "DRIVER_FILES", own_home)  # forms offer what a machine has
     shown, size, theme = SCREENS[name]
     if "o" in shown.keys:
         two_sessions(own_home)

@@ -25,6 +25,19 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 _ALL = "cuda:all"
+DRIVER_FILES = Path("/dev")
+"""Where the driver has a file for each GPU, `nvidia0` and on."""
+
+
+def offered_devices() -> tuple[str, ...]:
+    """What a form may offer as `--device`: no more GPUs than this machine has.
+
+    By the driver's files, since the driver itself may take seconds to answer; which of them can be
+    used is `choose_places`'s to say.
+    """
+    count = sum(file.name[6:].isdecimal() for file in DRIVER_FILES.glob("nvidia*"))
+    several = (_ALL,) if count > 1 else ()
+    return ("auto", "cpu", *(f"cuda:{index}" for index in range(count)), *several)
 
 
 def choose_places(device: str, target: str) -> tuple[Place, ...]:

@@ -17,7 +17,7 @@ from workbench.measure.records import Kind, Time
 Value = float | str
 WHOLE = ""
 """Stands for the kernel's name where a number describes the whole call."""
-_MIX, _ALL = "machine code", "instructions, all"
+_MIX, _OTHER, _ALL = "machine code", "instructions other", "instructions, all"
 
 
 class Compared(Struct, frozen=True, kw_only=True):
@@ -82,10 +82,21 @@ def _value(sheet: _Sheet, key: _Key, like: _Number) -> Value | None:
 
 
 def _in_order(sheet: _Sheet) -> list[_Key]:
-    """Kernels together, and in each the groups, in order of first appearance."""
+    """Kernels together, and in each the groups, in order of first appearance.
+
+    Instructions by name, what has none and their sum last: one that only the second candidate has
+    stands among its like.
+    """
     kernels = list(dict.fromkeys(kernel for kernel, _, _ in sheet))
     groups = list(dict.fromkeys(number.group for number in sheet.values()))
-    return sorted(sheet, key=lambda key: (kernels.index(key[0]), groups.index(sheet[key].group)))
+
+    def place(key: _Key) -> tuple[int, int, int, str]:
+        kernel, name, _ = key
+        group = sheet[key].group
+        last = (_OTHER, _ALL).index(name) + 1 if name in {_OTHER, _ALL} else 0
+        return kernels.index(kernel), groups.index(group), last, name if group == _MIX else ""
+
+    return sorted(sheet, key=place)
 
 
 def _sheet(gate: GateReport) -> Iterator[tuple[_Key, _Number]]:

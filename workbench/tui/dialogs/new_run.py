@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar, get_args
 
 from workbench.engine.create import RunRequest, create_session
+from workbench.engine.devices import offered_devices
 from workbench.errors import WorkbenchError
 from workbench.kernels.target import TARGETS
 from workbench.problems.load import shipped_problems
@@ -41,12 +42,11 @@ class NewRun(Form[Path]):
     def lines(self) -> tuple[Line, ...]:
         """The fields: problem, kernel, device, mode, limits, name."""
         targets = ("sm90", *(name for name in TARGETS if name != "sm90"))
-        devices = ("auto", "cpu", *(f"cuda:{index}" for index in range(8)))
         return (
             Line("Problem", "problem", (*shipped_problems(), _FILE)),
             Line("or a file", "file"),
             Line("Kernel", "kernel"),
-            Line("Device", "device", devices),
+            Line("Device", "device", offered_devices()),
             Line("Target", "target", ("its own", *targets)),
             Line("Proposer", "proposer", get_args(Proposer)),
             Line("Mode", "mode", (Mode.REVIEW.value, Mode.MANUAL.value, Mode.AUTO.value)),

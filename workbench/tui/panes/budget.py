@@ -81,7 +81,11 @@ def _dollars(used: float, limit: float | None) -> Meter:
 
 
 def best_history(snapshot: Snapshot) -> tuple[float, ...]:
-    """Best speed against the seed after each version, counting accepted ones of one kind only."""
+    """Best speed against the seed after each version, counting accepted ones of one kind only.
+
+    Where a step was compared with its parent alone, as in a lineage, by the times of both ends: for
+    a picture that is near enough.
+    """
     best = version_of(snapshot, snapshot.best)
     kind = best.speed_vs_seed.kind if best and best.speed_vs_seed else Kind.MODELED
     return _histories(snapshot.versions)[kind]
@@ -96,11 +100,20 @@ def _history(versions: tuple[Version, ...], kind: Kind) -> tuple[float, ...]:
     top = 1.0
     history = []
     for version in versions:
-        speed = version.speed_vs_seed
-        if version.answer is Answer.ACCEPTED and speed is not None and speed.kind is kind:
-            top = max(top, speed.ratio)
+        if version.answer is Answer.ACCEPTED:
+            top = max(top, _ratio(version, versions[0], kind))
         history.append(top)
     return tuple(history)
+
+
+def _ratio(version: Version, seed: Version, kind: Kind) -> float:
+    """Speed against the seed; 0 where none of that kind is known."""
+    if version.speed_vs_seed is not None:
+        return version.speed_vs_seed.ratio if version.speed_vs_seed.kind is kind else 0.0
+    now, then = version.time, seed.time
+    if now is None or then is None or not now.kind == then.kind == kind:
+        return 0.0
+    return then.microseconds / now.microseconds
 
 
 def best_speed(snapshot: Snapshot) -> Speed | None:

@@ -69,6 +69,30 @@ def test_with_nothing_at_all_a_workers_daemon_still_dies_with_it():
     assert not Path(f"/proc/{told['body']['pid']}").exists()
 
 
+HERE = """
+import os, resource, sys
+{first}
+sys.path[:0] = [{tests!r}]
+from workbench.isolation.records import Flavor
+from workbench.isolation.workshop import Workshop
+with Workshop(preload=["isolation_jobs"]) as shop, shop.worker(Flavor.BARE) as worker:
+    print(worker.call("isolation_jobs:keep", {{"text": "code"}}).body["text"])
+"""
+HABITS = {
+    "few open files": "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))",
+    "a umask that takes everything": "os.umask(0o777)",
+}
+
+
+@pytest.mark.parametrize("first", HABITS.values(), ids=HABITS)
+def test_a_worker_finds_what_it_needs_whatever_the_judges_own_process_may_not(first):
+    script = HERE.format(tests=str(Path(__file__).parent), first=first)
+    told = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert told.stdout == "code\n", told.stderr
+
+
 def test_without_landlock_bubblewrap_alone_hides_the_files(tmp_path):
     if program() is None:
         pytest.skip("bubblewrap is not installed")

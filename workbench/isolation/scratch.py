@@ -42,20 +42,27 @@ class ScratchRoot:
                     with contextlib.suppress(OSError):
                         remove_tree(stale)
                     os.close(lock)
-            self.path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=base))
+            self.path = _new(f"{os.getpid()}-", base)
             held = _try_lock(self.path / ".lock")
         assert held is not None, "nobody else knows a folder made this moment"  # noqa: S101 -- for the type checker
         self._lock = held
 
     def folder(self, name: str) -> Path:
         """A new empty folder for one worker."""
-        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.path))
+        return _new(f"{name}-", self.path)
 
     def close(self) -> None:
         """Remove the folder and all in it. Idempotent."""
         if self.path.exists():
             remove_tree(self.path)
             os.close(self._lock)
+
+
+def _new(prefix: str, base: Path) -> Path:
+    """A new folder of ours in `base`, whatever the person's umask takes from it."""
+    made = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
+    made.chmod(0o700)
+    return made
 
 
 def _own(base: Path) -> None:

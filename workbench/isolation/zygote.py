@@ -34,7 +34,8 @@ from workbench.isolation.serve import serve
 from workbench.isolation.wire import Hello
 
 _CHANNEL = 100
-"""The worker's end of the channel: far from the numbers that a program closes or reopens."""
+"""The worker's end of the channel: far from the numbers that a program closes or reopens, as far
+as a lower limit of the machine's (`ulimit -n`) allows."""
 _FAILED = 70
 _PRIVATE_COUNT_SINCE = (5, 14)
 """Linux version since which RLIMIT_NPROC counts within a user namespace."""
@@ -174,11 +175,12 @@ def _work(birth: _Birth, *, private_proc: bool) -> NoReturn:
 def _own_descriptors(birth: _Birth) -> socket.socket:
     """Nothing stays open but an empty stdin, the two output pipes and the channel."""
     null = os.open(os.devnull, os.O_RDONLY)
-    kept = os.dup2(birth.channel, _CHANNEL, inheritable=False)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    kept = os.dup2(birth.channel, min(_CHANNEL, most - 1), inheritable=False)
     for source, target in ((null, 0), (birth.out, 1), (birth.err, 2)):
         os.dup2(source, target)
     os.closerange(3, kept)
-    os.closerange(kept + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    os.closerange(kept + 1, most)
     return socket.socket(fileno=kept)
 
 
@@ -205,6 +207,8 @@ def _limit(limits: Limits, spaces: int) -> None:
 
 def _settle(scratch: Path) -> None:
     """Point everything that writes files at the scratch folder."""
+    # The person's own may take away what a compiler's cache needs.
+    os.umask(0o077)
     os.environ |= furnish(scratch)
     tempfile.tempdir = None
     os.chdir(scratch)

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from fake_client import FakeClient, empty, measured, running, waiting
 from fake_records import speed
 from msgspec import structs
@@ -11,11 +12,13 @@ from session_kit import kernel, new_store, transition
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
+from workbench.engine import devices
 from workbench.engine.view import Snapshot, State, Talk
 from workbench.errors import WorkbenchError
 from workbench.measure.records import Kind, Time
 from workbench.session.records import Answer, BackwardStep, Budget, Transition
 from workbench.tui.app import WorkbenchApp
+from workbench.tui.dialogs import new_run
 from workbench.tui.dialogs.following import Prepared
 from workbench.tui.panes.profile import Profile
 
@@ -205,6 +208,12 @@ def two_sessions(home: Path) -> None:
     folder = home / ".local" / "share" / "workbench" / "sessions"
     for name in ("softmax-1", "softmax-2"):
         new_store(folder, name).record(transition(0, None), kernel(0))
+
+
+def same_everywhere(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """Forms offer no GPU and three problems, whatever this machine has and the suite grows to."""
+    monkeypatch.setattr(devices, "DRIVER_FILES", home)
+    monkeypatch.setattr(new_run, "shipped_problems", lambda: ("conv2d", "gelu", "softmax"))
 
 
 async def settle(pilot: Pilot, keys: tuple[str, ...]) -> None:

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 from rich.segment import Segment
 from rich.style import Style
-from screen_states import LIBRARY, OFTEN, OTHERS, REST, Shown, settle, two_sessions
+from screen_states import LIBRARY, OFTEN, OTHERS, REST, Shown, same_everywhere, settle, two_sessions
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from test_tui_themes import TEXT, contrast
 from textual.pilot import Pilot
 
-from workbench.engine import devices
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.draw import cells
 from workbench.tui.settings import Settings, TuiSettings
@@ -124,7 +123,7 @@ async def everywhere(shown: Shown) -> str:
 async def test_every_cell_shows_what_it_did(
     name: str, snapshot: SnapshotAssertion, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(devices, "DRIVER_FILES", own_home)  # forms offer what a machine has
+    same_everywhere(monkeypatch, own_home)
     if "o" in EXACT[name].keys:
         two_sessions(own_home)
     assert await everywhere(EXACT[name]) == snapshot(extension_class=Grids)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from screen_states import OFTEN, OTHERS, Shown, settle, two_sessions
+from screen_states import OFTEN, OTHERS, Shown, same_everywhere, settle, two_sessions
 
-from workbench.engine import devices
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.settings import Settings, TuiSettings
 
@@ -37,7 +36,7 @@ SCREENS = places()
 def test_screen_looks_as_it_did(
     name: str, snap_compare: Compare, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(devices, "DRIVER_FILES", own_home)  # forms offer what a machine has
+    same_everywhere(monkeypatch, own_home)
     shown, size, theme = SCREENS[name]
     if "o" in shown.keys:
         two_sessions(own_home)

@@ -6,6 +6,7 @@ import torch
 from workbench.gate.correctness.cases import SHRUNK, Case
 from workbench.gate.correctness.compare import moved, rule_for
 from workbench.gate.correctness.comparing import Answered, Comparison, Kind, Plain
+from workbench.gate.correctness.gold import nudged
 from workbench.gate.correctness.nest import Branch, TensorLeaf
 from workbench.gate.correctness.oracle import Oracle
 from workbench.gate.correctness.values import FACTORS, apply_case
@@ -233,6 +234,20 @@ def test_what_a_reference_magnifies_is_excused_as_far_as_its_own_roundings_go():
     for apart, right in ((2.0**-23, True), (5e-6, False)):
         found = compared(wild, Case.FRESH, lambda x, a=apart: (x * (1 + a) * 1e4).sin(), Kind.DRAWN)
         assert found.right is right
+
+
+@pytest.mark.parametrize(("column", "sign"), [(9, 1), (22, 1), (52, -1)])
+def test_where_an_answer_jumps_another_rounding_may_jump_a_little_further(column, sign):
+    """As attention does far from zero, where its softmax takes one key or another."""
+
+    def nudged_first(x):
+        (near,) = nudged([x.double()], sign * 64 * 2.0**-23, 0)
+        return ((near[:, column] * 1e4).softmax(-1) @ near).float()
+
+    found = compared(f"(x[:, {column}] * 1e4).softmax(-1) @ x", Case.BELOW, nudged_first)
+    assert found.right
+    assert found.elements == 64
+    assert 0.4 < found.ratio < 0.6
 
 
 def by_keys(bits):

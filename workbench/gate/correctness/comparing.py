@@ -52,6 +52,9 @@ _NUDGES = 4
 """Runs in fp64 on perturbed inputs, of two draws with either sign (ours): of two numbers that are
 nearly equal, one sign makes the other the larger."""
 
+_SMALLER = 4
+"""How many times smaller the nudges are that tell whether an answer jumps (ours)."""
+
 
 class Kind(Enum):
     """What the inputs of a call are to a comparison."""
@@ -232,16 +235,13 @@ class Comparison:
         if not all(bool(torch.isfinite(one).all()) for outputs in runs for one in outputs):
             return Slack(nothing=True)
         rule, excused, apart = self._rule(native.dtype), known.excused, 0.0
-        for turn in range(_NUDGES):
-            size = rule.factor * rule.eps * (-1) ** turn
-            inputs = nudged(self._case.inputs, size, turn // 2)
-            again = self._oracle.gold(self._case.nest, inputs, self._case.native)
-            other = self._arranged(again.outputs)[place]
-            if not native.is_floating_point():
-                flips = other.to(native.dtype) != native
-                excused = flips if excused is None else excused | flips
-            else:
-                apart = max(apart, float((other.double() - gold.double()).abs().max()))
+        size = rule.factor * rule.eps
+        others = [self._nudged(place, (-1) ** n * size, n // 2) for n in range(_NUDGES)]
+        if native.is_floating_point():
+            apart = self._apart(place, gold, others, size)
+        else:
+            flips = torch.stack([other.to(native.dtype) != native for other in others]).any(dim=0)
+            excused = flips if excused is None else excused | flips
         share = 1.0 if rule.eps > torch.finfo(torch.float32).eps else 1 / 4
         slack = Slack(excused=excused, spread=share * apart)  # of which 4 are allowed
         ideal = gold.to(native.dtype)
@@ -252,6 +252,27 @@ class Comparison:
         ):
             return slack
         return Slack(nothing=True)
+
+    def _apart(
+        self, place: int, gold: torch.Tensor, others: Sequence[torch.Tensor], size: float
+    ) -> float:
+        """How far nudged inputs move the answer; twice what was seen where it does not move in
+        proportion to them: there it jumps, and few draws need not have met the largest jump.
+        """
+
+        def most(outputs: Sequence[torch.Tensor]) -> float:
+            return max(float((one.double() - gold.double()).abs().max()) for one in outputs)
+
+        whole = most(others)
+        part = most([self._nudged(place, sign * size / _SMALLER, 0) for sign in (1, -1)])
+        in_proportion = _SMALLER / 2 * part <= whole <= 2 * _SMALLER * part
+        return whole if in_proportion else 2 * whole
+
+    def _nudged(self, place: int, size: float, draw: int) -> torch.Tensor:
+        """The fp64 answer to inputs that are off by a share of themselves."""
+        inputs = nudged(self._case.inputs, size, draw)
+        again = self._oracle.gold(self._case.nest, inputs, self._case.native)
+        return self._arranged(again.outputs)[place]
 
     def _rounded_otherwise(self, place: int, native: torch.Tensor) -> list[torch.Tensor]:
         """The reference's output where each of its results is some spacings off."""

@@ -13,6 +13,7 @@ from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.records import Outcome
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.host_deadline import HostHangs, host_deadline
+from workbench.kernels.static import registers_and_spills
 
 QUICK = {"cpu_seconds": 0.05, "tick_seconds": 0.02}
 
@@ -45,8 +46,9 @@ def test_host_code_that_sleeps_is_ended_by_the_wall():
         sleeps()
 
 
-def test_what_is_compiled_is_not_counted():
-    compiler = {"__name__": "triton.compiler.compiler", "spin": spin}
+@pytest.mark.parametrize("module", ["triton.compiler.compiler", registers_and_spills.__module__])
+def test_what_is_compiled_and_disassembled_is_not_counted(module):
+    compiler = {"__name__": module, "spin": spin}
     exec("def compiled(): spin(0.2)", compiler)  # noqa: S102  # a frame of that module
     with host_deadline(**QUICK):
         compiler["compiled"]()

@@ -16,7 +16,8 @@ CPU_SECONDS, WALL_SECONDS = 20.0, 60.0
 says little; and wall time, because sleeping takes no CPU time. While it waits for a processor, the
 wall's clock stands, where the kernel counts that."""
 _TICK_SECONDS = 1.0
-_COMPILERS = ("triton.compiler", "triton.backends")
+_COMPILERS = ("triton.compiler", "triton.backends", "workbench.kernels.static")
+"""Modules that compile, or wait for the disassembler of what was compiled."""
 
 
 class HostHangs(BaseException):

@@ -26,13 +26,32 @@ IN_THE_CHECK = (
     "replaces builtins",
     "answers for the worker",
     "fills the disk",
+    "fills shared memory",
+    "kills its parent",
+    "floods its outputs for ever",
     "holds itself",
     "nests deeply",
     "returns terabytes that are not there",
     "forks and both answer",
     "hides its state",
 )
-IN_THE_COMPILER = ("leaves with 0", "starts a daemon", "stops itself", "forks", "litters")
+IN_THE_COMPILER = (
+    "leaves with 0",
+    "starts a daemon",
+    "stops itself",
+    "stops its parent",
+    "forks",
+    "litters",
+    "fills TMPDIR",
+)
+IN_THE_INSPECTION = (
+    "writes wherever it can",
+    "kills its parent",
+    "stops its parent",
+    "starts threads that spin",
+    "is deaf and spins",
+    "answers for the worker",
+)
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +98,32 @@ def test_past_the_policy_the_compiler_survives(fuzz, name):
     assert told([tried]) == []
 
 
+@pytest.mark.parametrize("name", IN_THE_INSPECTION)
+def test_a_hostile_problem_is_refused_or_inspected(fuzz, name):
+    tried = fuzz.inspected(name)
+    assert told([tried]) == []
+
+
+def test_what_is_no_file_of_its_kind_is_told_at_once(fuzz):
+    tried = list(fuzz.all_read())
+    assert told(tried) == []
+    assert len(tried) >= 150
+    refused = [one for one in tried if one.said.startswith(("refused", "failed"))]
+    assert len(refused) > 100
+
+
+def test_a_file_that_is_read_with_a_fault_of_ours_is_noticed(fuzz, monkeypatch):
+    def faulty(_path):
+        raise RecursionError
+
+    monkeypatch.setattr("workbench.bench.fuzz.load_problem", faulty)
+    tried = list(fuzz.all_read("sidecar: a "))
+    assert tried
+    assert all("RecursionError" in one.wrong[0] for one in tried)
+
+
 def test_every_name_that_is_tried_here_is_one():
-    assert {*IN_THE_CHECK, *IN_THE_COMPILER} <= set(hostile())
+    assert {*IN_THE_CHECK, *IN_THE_COMPILER, *IN_THE_INSPECTION} <= set(hostile())
 
 
 @pytest.mark.parametrize(

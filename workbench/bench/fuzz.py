@@ -1,37 +1,53 @@
 """Feeds the gate hostile input; it must answer in time and leave nothing behind.
 
 Damaged files go through the whole gate. Hostile bodies go straight to the stages that run them,
-past the policy that would stop most of them, so that isolation is tested too.
+past the policy that would stop most of them, so that isolation is tested too. Files that are none
+are put where a candidate, a problem or its sidecar should be.
 """
 
 import contextlib
 import importlib.util
 import os
 import random
+import shutil
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from msgspec import Struct, structs
 
 from workbench import paths
+from workbench.bench.fuzz_doors import (
+    AS_A_PATH,
+    SIDECARS,
+    SIZED,
+    candidate_texts,
+    hostile_problems,
+    problem_texts,
+)
 from workbench.bench.fuzz_plants import plants
 from workbench.bench.fuzz_texts import DAMAGES, OURS, PLANTED, PROBLEM, RIGHT, hostile
+from workbench.errors import WorkbenchError
 from workbench.gate import compile as compiling
-from workbench.gate.candidate import Candidate
+from workbench.gate.candidate import Candidate, read_candidate
 from workbench.gate.correctness import stage as correctness
 from workbench.gate.correctness.cases import Effort
 from workbench.gate.correctness.stage import CorrectnessSettings, ShapeEffort
 from workbench.gate.judge import JOB_MODULES, GateSettings, judge
+from workbench.gate.policy import check as policy
 from workbench.gate.problem.inspect import JOB_MODULES as INSPECTING
 from workbench.gate.problem.inspect import inspect_problem
 from workbench.gate.problem.records import ProblemReport
 from workbench.isolation.processes import descendants
 from workbench.isolation.workshop import Workshop
+from workbench.problems.load import load_problem
 from workbench.problems.records import Precision, Problem, Shape
 
+_READ_SECONDS = 5.0
 _SETTLE_SECONDS = 5.0
 """Seconds within which killed processes must be gone."""
 _PLACES = ("/tmp", "/dev/shm", "/var/tmp", "/", "/root", "/home")  # noqa: S108 -- looked at, not used
@@ -41,7 +57,7 @@ class Tried(Struct, frozen=True, kw_only=True):
     """One trial of a candidate."""
 
     kind: str
-    """`damaged`, `planted`, `compiled` or `run`."""
+    """`damaged`, `planted`, `compiled`, `run`, `read` or `inspected`."""
     name: str
     said: str
     """The verdict or outcome with its reason."""
@@ -130,6 +146,34 @@ class Fuzz:
             yield self.compiled(name)
         for name, source in plants(self.rng):
             yield self.planted(name, source)
+        for name in hostile_problems():
+            yield self.inspected(name)
+        yield from self.all_read()
+
+    def inspected(self, name: str) -> Tried:
+        """Try a hostile problem file where problems are inspected, in a worker of their own."""
+        problem = structs.replace(self.problem, source=hostile_problems()[name])
+
+        def stage() -> str:
+            seen = inspect_problem(problem, self._workshop, seconds=self._call_seconds)
+            return f"inspected, {len(seen.findings)} findings"
+
+        # Described and examined, each once; a lost worker is replaced.
+        return self._tried("inspected", name, 4 * self._call_seconds, _or_its_words(stage))
+
+    def all_read(self, only: str = "") -> Iterator[Tried]:
+        """Try every file that is none, as a candidate, as a problem and as a problem's sidecar.
+
+        `only` is how the names of those begin that are tried.
+        """
+        with tempfile.TemporaryDirectory() as place:
+            doors = [one for one in _doors() if one[0].startswith(only)]
+            for number, (name, put, read) in enumerate(doors):
+                folder = Path(place) / str(number)
+                folder.mkdir()
+                put(folder)
+                yield self._tried("read", name, _READ_SECONDS, _or_its_words(partial(read, folder)))
+                shutil.rmtree(folder)
 
     def _judged(self, content: bytes) -> str:
         settings = GateSettings(target="sm90", rung=1)
@@ -162,6 +206,55 @@ class Fuzz:
             seconds=seconds,
             wrong=(*wrong, *self._watched.changes()),
         )
+
+
+def _doors() -> Iterator[tuple[str, Callable[[Path], object], Callable[[Path], str]]]:
+    """What is tried by reading alone: a name, what puts it into a folder, what reads it there."""
+    for name, made in AS_A_PATH.items():
+        yield f"candidate: {name}", partial(_at, "k.py", made), _judged_as_text
+        yield f"problem: {name}", partial(_at, "p.py", made), _loaded
+        yield f"sidecar: {name}", partial(_beside, partial(_at, "p.toml", made)), _loaded
+    for name, content in candidate_texts().items():
+        yield f"candidate: {name}", partial(_write, "k.py", content), _judged_as_text
+    for name, content in problem_texts().items():
+        yield f"problem: {name}", partial(_write, "p.py", content), _loaded
+    for name, text in SIDECARS.items():
+        content = text if isinstance(text, bytes) else text.encode()
+        yield f"sidecar: {name}", partial(_beside, partial(_write, "p.toml", content)), _loaded
+
+
+def _at(name: str, made: Callable[[Path], object], folder: Path) -> None:
+    made(folder / name)
+
+
+def _write(name: str, content: bytes, folder: Path) -> None:
+    (folder / name).write_bytes(content)
+
+
+def _beside(put: Callable[[Path], object], folder: Path) -> None:
+    _write("p.py", SIZED.encode(), folder)
+    put(folder)
+
+
+def _judged_as_text(folder: Path) -> str:
+    said = policy.check_bytes(read_candidate(folder / "k.py").content)
+    return f"{said.outcome}: {said.says}"
+
+
+def _loaded(folder: Path) -> str:
+    return f"a problem of {len(load_problem(folder / 'p.py').shapes)} shapes"
+
+
+def _or_its_words(trial: Callable[[], str]) -> Callable[[], str]:
+    """The trial, in which a refusal in the workbench's own words is an answer like any other."""
+
+    def answered() -> str:
+        try:
+            return trial()
+        except WorkbenchError as fault:
+            return f"refused: {fault.what}"
+
+    return answered
 
 
 class _Watched:

@@ -91,6 +91,10 @@ AT_IMPORT: dict[str, str] = {
         "signal.signal(signal.SIGALRM, ring); signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)"
     ),
     "recurses": "import sys; sys.setrecursionlimit(1 << 30)\ndef f(): f()\nf()",
+    "floods its outputs for ever": (
+        "import os\nwhile True:\n    os.write(1, b'PASSED ' * (1 << 17))\n"
+        "    os.write(2, b'Traceback ' * (1 << 17))"
+    ),
     "floods its outputs": (
         "import os\nfor _ in range(128):\n    os.write(1, b'PASSED ' * (1 << 17))"
     ),
@@ -102,6 +106,19 @@ AT_IMPORT: dict[str, str] = {
     "starts a daemon": (
         "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', "
         "'import os,time; os.setsid(); time.sleep(999)'])"
+    ),
+    "starts threads that spin": (
+        "import threading\ndef spin():\n    while True: pass\n"
+        "for _ in range(20): threading.Thread(target=spin).start()"
+    ),
+    "kills its parent": "import os, signal; os.kill(os.getppid(), signal.SIGKILL)",
+    "stops its parent": "import os, signal; os.kill(os.getppid(), signal.SIGSTOP)",
+    "fills shared memory": (
+        f"i = 0\nwhile True:\n    open(f'/dev/shm/{PLANTED}', 'ab').write(bytes(8 << 20)); i += 1"
+    ),
+    "fills TMPDIR": (
+        "import tempfile\nkept = []\nwhile True:\n    kept.append(tempfile.TemporaryFile())\n"
+        "    kept[-1].write(bytes(8 << 20)); kept[-1].flush()"
     ),
     "never exits": "import atexit, time; atexit.register(time.sleep, 999)",
     "collects slowly": (

@@ -22,7 +22,7 @@ def test_the_folder_holds_mains_files_and_is_clean_after_every_step(tmp_path: Pa
     shown = []
     for number, answer in enumerate(answers):
         store.record(transition(number, 0 if number else None, answer), kernel(number))
-        assert store.worktree.clean
+        assert not store.worktree.says
         assert git(store.folder, "status", "--porcelain") == ""
         git(store.folder, "diff-index", "--quiet", "HEAD")
         shown.append((store.folder / "kernel.py").read_text())
@@ -45,7 +45,7 @@ def test_a_persons_edit_is_never_overwritten(store: SessionStore) -> None:
     assert store.overview().main == 4
     git(store.folder, "checkout", "kernel.py")
     assert edited.read_text() == kernel(4)
-    assert store.restore_worktree().clean
+    assert not store.restore_worktree().says
 
 
 @pytest.mark.parametrize("then", ["keeps it", "takes it back", "deletes it"])
@@ -65,7 +65,7 @@ def test_an_edit_that_a_person_staged_is_never_overwritten(store: SessionStore, 
         assert git(store.folder, "show", ":kernel.py") == "my own idea\n"
     git(store.folder, "reset", "-q", "--hard")
     assert edited.read_text() == kernel(5)
-    assert store.restore_worktree().clean
+    assert not store.restore_worktree().says
 
 
 def test_what_a_person_staged_stays_staged(store: SessionStore) -> None:
@@ -97,7 +97,7 @@ def test_the_folder_is_left_alone_while_it_shows_something_else(
     git(store.folder, "checkout", "-q", "main")
     assert (store.folder / "kernel.py").read_text() == kernel(4)
     store.record(transition(5, 4), kernel(5))
-    assert store.worktree.clean
+    assert not store.worktree.says
     assert (store.folder / "kernel.py").read_text() == kernel(5)
 
 

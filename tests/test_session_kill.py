@@ -84,7 +84,7 @@ def test_kills_at_random_moments_lose_nothing_that_was_said_to_be_done(
 
         store.recover()
         assert check_session(store) == ()
-        assert store.worktree.clean
+        assert not store.worktree.says
         main = store.overview().main
         if main is not None:
             assert (folder / "kernel.py").read_text() == kernel(main)

@@ -38,7 +38,6 @@ class Head(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Template(Struct, frozen=True, kw_only=True):
     """A prompt's file."""
 
-    role: Role
     head: Head
     parts: tuple[tuple[Literal["system", "user"], str], ...]
 
@@ -143,7 +142,6 @@ def template_of(role: Role) -> Template:
     pieces = _PART.split(body)
     parts = [(kind, text) for kind, text in zip(pieces[1::2], pieces[2::2], strict=True)]
     return Template(
-        role=role,
         head=msgspec.toml.decode(head, type=Head),
         parts=msgspec.convert(
             (("system", shared), *parts), tuple[tuple[Literal["system", "user"], str], ...]

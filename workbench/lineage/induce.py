@@ -51,7 +51,6 @@ class Induced(Struct, frozen=True, kw_only=True):
     card: Card
     helped: int
     failed: int
-    conditions: tuple[Predicate, ...]
     group: tuple[Instance, ...]
     """The recorded uses that it was made from."""
 
@@ -98,7 +97,6 @@ def induce(edit: str, group: Sequence[Instance]) -> Induced | None:
         card=card,
         helped=len(helped),
         failed=len(failed),
-        conditions=tuple(found),
         group=tuple(group),
     )
 

@@ -41,11 +41,6 @@ class WorktreeState(Struct, frozen=True, kw_only=True):
     says: str = ""
     """Why nothing was done or something was left; empty when all is `main`'s."""
 
-    @property
-    def clean(self) -> bool:
-        """Every file is `main`'s."""
-        return not self.says
-
 
 def in_folder(folder: Path, lost: Collection[str]) -> dict[str, bytes]:
     """Those of the blobs of which a file in the folder has the very bytes, by id."""

@@ -106,7 +106,6 @@ class ProblemReport(Struct, frozen=True, kw_only=True):
     """Reports in the problem's order, from small to full."""
     findings: tuple[Finding, ...] = ()
     """All of them `Blame.PROBLEM`: a candidate may be right and the problem still say little."""
-    seconds: float = 0.0
     gpu_seconds: float = 0.0
     """For how long a GPU was held for it, beside others."""
 

@@ -75,6 +75,7 @@ class Ring:
         self._sets = [self._draw(seed + 1)]
         seconds = time.perf_counter() - began
         self.fresh = seconds <= QUICK_SECONDS
+        """Every turn draws a new set; otherwise kept ones are changed a little before each use."""
         if not self.fresh:
             size = sum(t.numel() * t.element_size() for t in self.inputs)
             wanted = ring_size(size, _free_bytes(reference.device), seconds)
@@ -177,7 +178,7 @@ def prepare(
         properties = torch.cuda.get_device_properties(bench.device)
         sms, l2_bytes = properties.multi_processor_count, properties.L2_cache_size
     made = ring.answered()
-    prepared = Prepared(made=made, sets=ring.sets, fresh=ring.fresh, sms=sms, l2_bytes=l2_bytes)
+    prepared = Prepared(made=made, sms=sms, l2_bytes=l2_bytes)
     _return_memory(bench)
     return encode(prepared), []
 

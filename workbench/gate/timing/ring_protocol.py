@@ -22,9 +22,6 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
     made: Made
     """Description of the first set, whose structure the others share."""
-    sets: int
-    fresh: bool
-    """Every turn draws a new set; otherwise kept ones are changed a little before each use."""
     sms: int = 0
     """Number of SMs of the device; 0 on the CPU."""
     l2_bytes: int = 0

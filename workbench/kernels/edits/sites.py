@@ -18,8 +18,6 @@ class Site:
     """The expression that decides a value."""
 
     node: ast.expr
-    scope: Scope
-    """Where the expression stands."""
 
     @property
     def value(self) -> Parameter | None:
@@ -137,7 +135,7 @@ def follow(source: Source, node: ast.expr, scope: Scope) -> Site:
     for _ in range(_DEEPEST):
         behind = _behind(source, node, scope)
         if behind is None:
-            return Site(node, scope)
+            return Site(node)
         node, scope = behind
     raise EditRefused(f"the value of line {node.lineno} is followed too far")
 

@@ -198,6 +198,5 @@ def diagnosis(**changes) -> str:
         "must_hold_invariants": ["masks stay"],
         "minimal_fix": "use offsets instead",
         "patch_anchor": "BLOCK=2048",
-        "confidence": 0.9,
     }
     return json.dumps({**form, **changes})

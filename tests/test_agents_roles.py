@@ -205,7 +205,7 @@ def test_a_diagnosis_rests_on_the_gates_own_words_and_one_place():
         ({"patch_anchor": "tl.load"}, "times in the candidate"),
         ({"patch_anchor": "nowhere"}, "0 times"),
         ({"must_hold_invariants": ["a", "b", "c", "d"]}, "does not fit"),
-        ({"confidence": 7}, "does not fit"),
+        ({"root_cause": 7}, "does not fit"),
     ]:
         found = diagnoser.read(diagnosis(**changes), refused())
         assert isinstance(found, HandedBack)

@@ -40,7 +40,6 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
     must_hold_invariants: Annotated[tuple[Sentence, ...], Meta(max_length=3)] = ()
     minimal_fix: Words
     patch_anchor: Words
-    confidence: Annotated[float, Meta(ge=0, le=1)] = 0.5
 
     def says(self) -> str:
         """As the repairer reads it."""

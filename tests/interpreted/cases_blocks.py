@@ -182,3 +182,11 @@ def heuristics_fill_in_their_constants():
     x, out = randn(100), torch.empty(100)
     launch(K.guessed, x, out, 100)
     assert torch.equal(out, x)
+
+
+def atomics_exchange_floats_and_integers():
+    for dtype in (torch.float32, torch.float64, torch.int32, torch.int64):
+        x, out = torch.arange(64).to(dtype), torch.empty(64, dtype=dtype)
+        launch(K.exchanged, x, out, 64)
+        assert torch.equal(out, torch.arange(64).to(dtype)), dtype
+        assert torch.equal(x, 2 * torch.arange(64).to(dtype)), dtype

@@ -1,16 +1,18 @@
 """Results that the language leaves open: here none is what a kernel may have hoped for.
 
-A GPU gives one that depends on layouts; the interpreter's plain numpy would always give the
-orderly one, and a kernel that relies on it would look right.
+A GPU gives one that depends on layouts, or on what other programs do meanwhile; the interpreter's
+plain numpy would always give the orderly one, and a kernel that relies on it would look right.
 """
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from triton._C.libtriton.ir import ATOMIC_OP
 from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
-from workbench.kernels.trace_launch import Sight
+from workbench.kernels.faults import CannotJudge
+from workbench.kernels.trace_launch import LaunchWatch, Sight, candidate_line
 from workbench.kernels.untyped import Untyped
 
 Array = NDArray[Any]
@@ -18,6 +20,8 @@ Array = NDArray[Any]
 
 class OpenBuilder(InterpreterBuilder):  # type: ignore[misc]  # triton is untyped
     """Operations whose results triton does not define in every case."""
+
+    watch: LaunchWatch
 
     def create_reshape(self, arg: TensorHandle, shape: Untyped, allow_reorder: bool) -> Untyped:
         """With `can_reorder` the compiler may put elements in any order."""
@@ -36,6 +40,30 @@ class OpenBuilder(InterpreterBuilder):  # type: ignore[misc]  # triton is untype
         inside = (wide >= 0) & (wide < size)
         picked = np.take_along_axis(src.data, np.where(inside, wide, 0), axis=axis)
         return TensorHandle(np.where(inside, picked, _anything(picked.dtype)), src.dtype.scalar)
+
+    def create_atomic_load(
+        self, ptr: TensorHandle, mask: TensorHandle, *rest: Untyped
+    ) -> TensorHandle:
+        """A load that shows what other programs have stored, as an atomic update does."""
+        self.watch.sight = sight_of(rest)
+        self.watch.access("atomic", ptr, mask.data)
+        return super().create_atomic_load(ptr, mask, *rest)
+
+    def create_atomic_poll(self, *_: Untyped) -> TensorHandle:
+        """Refused: programs run one after the other, so it would wait for ever."""
+        what = "tl.atomic_poll, which waits for other programs"
+        raise CannotJudge(what, kernel=self.watch.kernel, line=candidate_line())
+
+    def create_atomic_rmw(
+        self, op: Untyped, ptr: TensorHandle, val: TensorHandle, *rest: Untyped
+    ) -> TensorHandle:
+        """Floats are exchanged as bits: triton's interpreter exchanges integers alone."""
+        data = val.data
+        if op != ATOMIC_OP.XCHG or data.dtype.kind != "f":
+            return super().create_atomic_rmw(op, ptr, val, *rest)
+        bits = np.ascontiguousarray(data).view(f"i{data.itemsize}")
+        made = super().create_atomic_rmw(op, ptr, TensorHandle(bits, val.dtype), *rest)
+        return TensorHandle(made.data.view(data.dtype), val.dtype.scalar)
 
 
 def one_of_equals(equal: Array, axis: int) -> Array:

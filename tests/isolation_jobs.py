@@ -23,6 +23,10 @@ def echo(bench, request, blobs):
     return request, blobs
 
 
+def text_hash(bench, request, blobs):
+    return {"hash": hash(request["text"])}, []
+
+
 def remember(bench, request, blobs):
     bench.state.setdefault("calls", []).append(request["word"])
     return {"calls": bench.state["calls"]}, []

@@ -45,11 +45,10 @@ def test_a_kernel_that_host_code_compiled_ahead_does_not_run_either(ran):
     assert ran == ["launched"]
 
 
-def test_a_launch_is_left_out_and_compiling_ahead_is_not(ran):
+def test_a_launch_only_compiles_so_that_host_code_gets_its_kernel_as_ever(ran):
     with ghost():
         JITFunction.run(None, grid=(1,), warmup=False)
-        assert ran == []
         JITFunction.run(None, grid=(1,), warmup=True)
-    assert ran == [{"grid": (1,), "warmup": True}]
+    assert ran == [{"grid": (1,), "warmup": True}] * 2
     JITFunction.run(None, grid=(1,), warmup=False)
-    assert len(ran) == 2
+    assert ran[2:] == [{"grid": (1,), "warmup": False}]

@@ -227,6 +227,17 @@ def test_a_worker_is_born_without_the_judges_secrets(monkeypatch):
     assert len(seen["environ"]) < 25
 
 
+@pytest.mark.parametrize(
+    ("flavor", "predictable"), [(Flavor.INTERPRET, False), (Flavor.COMPILE, True)]
+)
+def test_hashes_of_texts_tell_no_candidate_that_it_is_judged(flavor, predictable):
+    seen = set()
+    for _ in range(2):
+        with Workshop(preload=["isolation_jobs"], wrap=False) as shop, shop.worker(flavor) as made:
+            seen.add(made.call("isolation_jobs:text_hash", {"text": "kernel"}).body["hash"])
+    assert (len(seen) == 1) is predictable
+
+
 def test_home_and_caches_lie_in_the_scratch_folder(worker):
     seen = worker.call("isolation_jobs:surroundings", {}).body
     assert seen["scratch"] == seen["cwd"] == str(worker.scratch)

@@ -18,6 +18,9 @@ not in every worker. It replaces `torch.manual_seed`, which nobody should see ha
 
 _INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CC")
 _ON_GPU = (Flavor.CUDA, Flavor.REFERENCE)
+_CALLING = (Flavor.CUDA, Flavor.INTERPRET)
+"""Where a candidate is compared and timed: hashes of texts, and with them the order of sets, are
+as unpredictable as anywhere else, so that a file cannot tell the gate by them."""
 
 
 def setup_of(
@@ -61,7 +64,6 @@ def environment_of(setup: Setup, device_index: int | None) -> dict[str, str]:
         "USER": "worker",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": visible,
@@ -71,6 +73,8 @@ def environment_of(setup: Setup, device_index: int | None) -> dict[str, str]:
     if setup.confinement.gpu:
         # Asked whether there is a GPU, torch must not start the driver before the fork.
         environment["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    if setup.flavor not in _CALLING:
+        environment["PYTHONHASHSEED"] = "0"
     if setup.flavor is Flavor.INTERPRET:
         environment["TRITON_INTERPRET"] = "1"
     return environment

@@ -17,6 +17,7 @@ import pytest
 
 from workbench.agents.reply_text import fault_line, parses
 from workbench.bench.fuzz_texts import PROBLEM, RIGHT
+from workbench.engine.assessment import assess
 from workbench.errors import WorkbenchError
 from workbench.gate.candidate import read_candidate
 from workbench.gate.policy.check import check_bytes, input_kinds
@@ -155,6 +156,19 @@ def test_a_file_that_has_nothing_to_say_yet_is_not_waited_for():
     waiting.start()
     waiting.join(20)
     assert not waiting.is_alive()
+
+
+def test_facts_of_what_is_no_python_are_refused_without_a_worker(tmp_path, monkeypatch):
+    file = tmp_path / "k.py"
+    file.write_text("(")
+    # No scratch folder can be made here, so that no worker starts.
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
+    with pytest.raises(WorkbenchError, match="cannot be read as Python") as told:
+        assess(file, "softmax", "sm90")
+    assert told.value.where == str(file)
+    file.write_text("\ufeff" + RIGHT)
+    with pytest.raises(FileNotFoundError):
+        assess(file, "softmax", "sm90")
 
 
 NAME = os.fsdecode(b"b\xff.py")

@@ -15,6 +15,7 @@ from workbench.gate.records import Outcome
 from workbench.isolation.records import Flavor
 from workbench.isolation.workshop import Workshop
 from workbench.kernels.records import Fact
+from workbench.kernels.source import read_source
 from workbench.kernels.target import target as known_target
 from workbench.problems.load import load_problem
 from workbench.search.line import Line
@@ -145,6 +146,13 @@ def assess(
 def _recorded(candidate: Path, problem: str, target: str) -> ProposerState:
     loaded = load_problem(problem)
     one = read_candidate(candidate)
+    # Told before any worker is started, which takes seconds.
+    if fault := read_source(one.source).fault:
+        raise WorkbenchError(
+            f"the candidate cannot be read as Python: {fault}",
+            where=str(candidate),
+            todo=f"`workbench gate {candidate} --problem {problem}` says more",
+        )
     with Workshop(preload=(*compiling.JOB_MODULES, *profile.JOB_MODULES)) as workshop:
         workshop.warm(Flavor.REFERENCE, Flavor.COMPILE, Flavor.INTERPRET)
         shape = inspect_problem(loaded, workshop).full

@@ -105,6 +105,18 @@ def test_a_large_grid_is_followed_at_its_ends_and_around_powers_of_two():
     assert {0, 1, 65_535, 65_536, 65_537, 77_777, 300_000, 599_999} <= set(numbers.tolist())
 
 
+def test_blocks_that_a_capped_grid_leaves_over_are_counted_to_the_last():
+    launch = PathCoverage((65_535, 1, 1), 1, [40_000])
+    trips = np.where(launch.axes[0] < 8, 9, 8)
+    number = 40_000
+    while number is not None:
+        run(launch, number, lambda all_programs: all_programs.split_by(trips))
+        program = launch.draw()
+        number = None if program is None else program[0]
+    blocks = sum(share.alike * (9 if at[0] < 8 else 8) for at, share in launch.shares.items())
+    assert blocks == pytest.approx(8 * 65_535 + 8, abs=0.01)
+
+
 def test_a_program_that_is_not_followed_to_its_end_stands_for_itself_alone():
     launch = PathCoverage((100, 1, 1), 1, [])
 

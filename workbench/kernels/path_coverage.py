@@ -28,6 +28,9 @@ MOST_PROGRAMS = 8192
 Tracking them costs ten microseconds an operation."""
 _MOST_ENDS = MOST_PROGRAMS // 8
 """Most programs at one end of an axis that are all tracked (ours)."""
+_FIRST = 256
+"""Programs from the first on that are all tracked (ours): a grid capped at 65,535, whose programs
+stride over the rest, leaves a power of two of blocks a remainder of a few."""
 _MOST_FOLLOWED = 12_000
 """Most operations of one program that are tracked (ours): a fifth of a second."""
 _FEW = 8
@@ -277,7 +280,7 @@ def _followed(total: int, rng: random.Random, always: Iterable[int]) -> tuple[se
     """The programs that are tracked: the needed ones, and those drawn beside them."""
     if total <= 2 * MOST_PROGRAMS:
         return set(range(total)), set()
-    needed = {n for n in always if n < total}
+    needed = {n for n in always if n < total} | set(range(_FIRST))
     for bit in range(total.bit_length()):
         needed.update(n for n in (2**bit - 1, 2**bit, 2**bit + 1) if n < total)
     drawn = set(rng.sample(range(total), MOST_PROGRAMS - len(needed))) - needed

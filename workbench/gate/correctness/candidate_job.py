@@ -19,6 +19,7 @@ from msgspec import structs
 from torch import nn
 
 from workbench.gate.correctness.faults import raised_by
+from workbench.gate.correctness.garbage import collect, collect_by_hand
 from workbench.gate.correctness.hostlog import HostLog
 from workbench.gate.correctness.launching import Launched, branch_outcomes, carried_out
 from workbench.gate.correctness.layout import (
@@ -160,6 +161,7 @@ def open_candidate(
     except (Exception, SystemExit) as fault:  # noqa: BLE001 -- whatever it is, it is the answer
         return encode(Opened(raised=raised_by(fault, file))), []
     bench.state["candidate"] = loaded
+    collect_by_hand()
     return encode(Opened(state=entries)), []
 
 
@@ -210,6 +212,7 @@ def call(
     loaded = _loaded(bench)
     message = decode(request, RunCall)
     loaded.returned = []
+    collect(interpreted=loaded.interpreted)
     if blobs:
         loaded.place(blobs, same_storage=message.same_storage)
     if message.reset_state:

@@ -31,6 +31,7 @@ class Registering(Stories):
     def tell(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> Value | None:
         """The result of calling `path`; None where the rules define it."""
         if path in OPERATORS:
+            self._check_devices(arguments, node)
             return self.decorate(path, arguments, self._written_name(path, arguments, node, frame))
         if path not in (_FAKE, _AUTOGRAD):
             return super().tell(path, arguments, node, frame)
@@ -74,6 +75,15 @@ class Registering(Stories):
         self.accounted |= {a.node for a in functions if isinstance(a, Function)}
         self.add_fake(operator, functions)
 
+    def _check_devices(self, arguments: Arguments, node: ast.Call) -> None:
+        """Refuse an operator that may be none on a GPU: a host would run it all the same."""
+        if dict(arguments.keywords).get("device_types", NOTHING) == NOTHING:
+            return
+        written = [k.value for k in node.keywords if k.arg == "device_types"]
+        if not any(map(_has_cuda, written)):
+            says = "`device_types` leaves out cuda: on a GPU the operator has no kernel"
+            self.refuse("policy.compiler", node, says=says)
+
     def _written_name(self, path: str, arguments: Arguments, node: ast.Call, frame: Frame) -> str:
         """The operator's name where it is a literal of this very call."""
         direct = self.evaluate(node.func, frame) == {Known(path)}
@@ -82,3 +92,12 @@ class Registering(Stories):
                 case [ast.Constant(value=str(name)), *_]:
                     return name
         return ""
+
+
+def _has_cuda(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value="cuda"):
+            return True
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return any(map(_has_cuda, parts))
+    return False

@@ -7,7 +7,7 @@ import pytest
 from workbench.isolation.bubblewrap import program
 from workbench.isolation.outcome import JobFailed, WorkerDied, WorkerTimedOut
 from workbench.isolation.records import Flavor, Limits
-from workbench.isolation.worker import CLOSED
+from workbench.isolation.worker import CLOSED, NO_PROGRAMS
 from workbench.isolation.workshop import Workshop
 
 pytestmark = pytest.mark.gpu
@@ -155,3 +155,24 @@ def test_a_worker_that_shares_makes_no_file_once_that_is_closed():
         assert run(owner, "double", {"n": 1000}).body["error"] == 0.0
         with pytest.raises(JobFailed, match="PermissionError"):
             run(owner, "write_shared", {})
+
+
+def test_a_worker_that_may_start_no_program_computes_and_lends_as_before():
+    with (
+        Workshop(device_index=0, preload=["isolation_cuda_jobs"], share_device_memory=True) as shop,
+        shop.worker(Flavor.REFERENCE) as guest,
+        shop.worker(Flavor.CUDA) as owner,
+    ):
+        assert run(owner, "double", {"n": 1000}).body["error"] == 0.0
+        owner.close_shared_memory()
+        assert owner.forbid_programs() == 0, "neither torch nor Triton leaves a process running"
+        (layer,) = (one for one in owner.layers if one.name == NO_PROGRAMS)
+        assert layer.ok, layer
+        for _ in range(3):
+            shared = run(owner, "lend", {"n": 4096}).blobs
+            assert run(guest, "borrow", {}, shared).body == {"sum": 4096 * 4095 / 2, "columns": 64}
+            assert run(owner, "double", {"n": 1000}).body["error"] == 0.0
+        with pytest.raises(JobFailed, match="not permitted"):
+            run(owner, "double", {"n": 1000, "block": 512})
+        assert run(owner, "double", {"n": 1000}).body["error"] == 0.0
+        assert owner.started() == 0

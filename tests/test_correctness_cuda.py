@@ -139,3 +139,44 @@ def total(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
         "total[(512,)](inputs[0], out, 1 << 16, BLOCK=128)\nreturn out"
     )
     assert judged(gpu, body, kernel + model(call)).outcome is Outcome.FAILED
+
+
+LONG_PRODUCT = """
+class Model(nn.Module):
+    def forward(self, x, w):
+        return x.float() @ w.float().T
+
+def get_inputs():
+    return [torch.randn(64, 7168, dtype={dtype}), torch.randn(64, 7168, dtype={dtype}) * 7168**-0.5]
+
+def get_init_inputs():
+    return []
+"""
+LONG_KERNEL = """
+@triton.jit
+def product(x_ptr, w_ptr, o_ptr, K, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * 16 + tl.arange(0, 16)
+    cols = tl.arange(0, 64)
+    acc = tl.zeros([16, 64], tl.float32)
+    for start in range(0, K, BLOCK):
+        ks = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + rows[:, None] * K + ks[None, :])
+        w = tl.load(w_ptr + cols[None, :] * K + ks[:, None])
+        acc = tl.dot(x, w, acc)
+    tl.store(o_ptr + rows[:, None] * 64 + cols[None, :], acc)
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "outcome"),
+    [("torch.bfloat16", Outcome.PASSED), ("torch.float32", Outcome.FAILED)],
+    ids=["exact products", "products in TF32"],
+)
+def test_long_sums_on_tensor_cores_are_right_where_their_products_are(gpu, dtype, outcome):
+    call = (
+        "x, w = inputs\nout = torch.empty(64, 64, device=x.device)\n"
+        "product[(4,)](x, w, out, x.shape[1], BLOCK=64)\nreturn out"
+    )
+    body = LONG_PRODUCT.format(dtype=dtype)
+    report = judged(gpu, body, LONG_KERNEL + model(call), Effort.FEW)
+    assert report.outcome is outcome, report.findings

@@ -131,6 +131,8 @@ class Call(Struct, frozen=True, kw_only=True):
     """Run with a log of the torch operators that the candidate's host code dispatches."""
     perturb: int | None = None
     """Seed of new weights that are put in before this call."""
+    as_built: bool = False
+    """Run with the weights that the reference is built with: ones, zeros, or as drawn."""
     layout: Layout | None = None
     """Other than drawn, where the problem allows that."""
 
@@ -168,8 +170,8 @@ def plan(
     """The calls of one shape, in the order they are made.
 
     With all effort there are 11 (gate protocol, section 8): a fresh one, seven in random order,
-    then a fresh one, that one with a part drawn anew, and a fresh one; one of the last three has
-    new weights. Without floating-point inputs (`floats` false) every value case is a fresh draw,
+    then a fresh one, that one with a part drawn anew, and a fresh one; one of the last two has new
+    weights, and the one before it has them as built. Without floating-point inputs (`floats` false) every value case is a fresh draw,
     except the one that reuses storage. Half of the calls run on NaN-filled memory; another half,
     drawn independently, is watched. One fresh call follows in each of the problem's `layouts`.
     """
@@ -188,7 +190,7 @@ def _value_calls(
     watched = [i % 2 == 0 for i in range(count)]
     rng.shuffle(poisons)
     rng.shuffle(watched)
-    new_weights = count - rng.randint(1, min(3, count - 1))
+    new_weights = count - rng.randint(1, min(2, count - 1))
     return tuple(
         Call(
             number=number,
@@ -198,6 +200,7 @@ def _value_calls(
             poison=poisons[number],
             watched=watched[number],
             perturb=derive(seed, shape, "weights", number) if number == new_weights else None,
+            as_built=number == new_weights - 1,
         )
         for number, case in enumerate(cases)
     )

@@ -117,7 +117,7 @@ class Comparison:
     def _one(
         self, place: int, got: torch.Tensor, gold: torch.Tensor, native: torch.Tensor
     ) -> Measured:
-        selected = self._selected(native)
+        selected = self._selected(place)
         found = self._exactly(place, got, gold, native, selected=selected)
         if found is None:
             found = self._within(place, got, gold, native, selected=selected)
@@ -178,15 +178,21 @@ class Comparison:
         slack = self._slack(place, got, gold, native, slack)
         return measure(what, got, gold, native, rule, slack)
 
-    def _selected(self, native: torch.Tensor) -> bool:
+    def _selected(self, place: int) -> bool:
         """Whether an output is what an operator selects from numbers that stand in the inputs, or
         where: no rounding is on the way to it, whatever the inputs are.
         """
         made = self._case.native.choices
-        number = choice_behind(made, native, values=native.is_floating_point())
+        number = self._behind(place)
         if number is None or not made[number].source.is_floating_point():
             return False
         return share_given(self._case.inputs, made[number].source) == 1.0
+
+    def _behind(self, place: int) -> int | None:
+        """The selection whose values or indices an output holds, in the order that they came in."""
+        own = self._case.native
+        output = own.outputs[place]
+        return choice_behind(own.choices, output, values=output.is_floating_point())
 
     def _unchanged(
         self, place: int, got: torch.Tensor, gold: torch.Tensor, native: torch.Tensor
@@ -336,7 +342,7 @@ class Comparison:
             dim = selection.dim % native.dim()
             choice = Choice(many, source, native, None, dim, sorted=True)
             return as_right(choice, source.double(), got, native, 0.0)
-        number = choice_behind(self._case.native.choices, native, values=False)
+        number = None if native.is_floating_point() else self._behind(place)
         if number is None:
             return None
         choice = self._case.native.choices[number]

@@ -93,8 +93,8 @@ class Dialogue:
         reply = self._candidate_call("open_candidate", message, init, seconds=self._open_seconds)
         return reference, decoded(reply, Opened)
 
-    def put_weights(self, seed: int) -> None:
-        """Give both the same perturbed weights."""
+    def put_weights(self, seed: int | None) -> None:
+        """Give both the same perturbed weights; None: those that the reference was built with."""
         if self._state:
             blobs = self._reference_call("perturb", Perturb(seed=seed)).blobs
             if self.lends:

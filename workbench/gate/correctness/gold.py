@@ -12,6 +12,7 @@ from torch import nn
 from workbench.gate.correctness.choices import Choice, Choices
 from workbench.gate.correctness.layout import shared_before
 from workbench.gate.correctness.nest import Nest, flatten
+from workbench.gate.correctness.products import Products
 from workbench.kernels.operators import OperatorMode
 from workbench.kernels.storages import storage_address
 
@@ -33,6 +34,8 @@ class Answer(Struct, frozen=True):
     """Per output: the outputs before it with which it shares an element."""
     choices: list[Choice]
     """Uses of operators that returned indices."""
+    longest: int
+    """Terms of the longest sum of products."""
 
 
 class Widen(OperatorMode):
@@ -80,7 +83,7 @@ def run_reference(
     The model's own state changes too, if the reference has side effects; copies are returned.
     """
     with torch.no_grad():
-        with Choices() as choices:
+        with Choices() as choices, Products() as products:
             out = call(inputs)
         nest, outputs = flatten(out, foreign)
         state = state_of(model)
@@ -93,6 +96,7 @@ def run_reference(
             aliased=[storage_address(t) in owned for t in outputs],
             beside=shared_before(outputs),
             choices=choices.made,
+            longest=products.longest,
         )
 
 

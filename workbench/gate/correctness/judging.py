@@ -30,6 +30,7 @@ ONLY_INTERPRETER_SEES = (
     "correctness.race",
     "correctness.lanes-race",
     "correctness.launches-race",
+    "correctness.loads-ahead",
     "correctness.false-hint",
     "correctness.wrong-where-rare",
     "correctness.counts-calls",

@@ -55,11 +55,12 @@ class Oracle:
         """`get_inputs()` from `seed`."""
         return draw(self.module, seed, self.device)
 
-    def perturb(self, seed: int) -> None:
-        """Move the weights away from their initial values."""
+    def perturb(self, seed: int | None) -> None:
+        """Move the weights away from their initial values, or back to them where seed is None."""
         _put(self.model, self._initial)
         state = state_of(self.model)
-        perturb_state(state, seed)
+        if seed is not None:
+            perturb_state(state, seed)
         self.weights = {name: t.clone() for name, t in state.items()}
 
     def native(self, nest: Nest, inputs: list[torch.Tensor]) -> Answer:

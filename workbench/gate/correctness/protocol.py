@@ -73,7 +73,8 @@ class Perturb(Struct, frozen=True, kw_only=True):
     On a GPU there are none: `Fill` follows.
     """
 
-    seed: int
+    seed: int | None
+    """None leaves them at their initial values."""
 
 
 class Draw(Struct, frozen=True, kw_only=True):

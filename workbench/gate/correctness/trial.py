@@ -134,7 +134,7 @@ class Trial:
 
     def _checked(self, call: Call) -> None:
         """One call of the plan, compared with its answer."""
-        if call.perturb is not None:
+        if call.perturb is not None or call.as_built:
             self._dialogue.put_weights(call.perturb)
         made, inputs = self._dialogue.draw(call)
         if not self._held:

@@ -29,7 +29,6 @@ class Attempt(Struct, frozen=True, kw_only=True):
     kernel: str
     what: str
     outcome: str
-    accepted: bool
     veto: str = ""
     """A person's reason."""
     repairs: int | None = None
@@ -104,7 +103,6 @@ def remember(transitions: Iterable[Transition], hashes: dict[int, str]) -> Memor
                 kernel=t.plan.kernel if t.plan else "",
                 what=_what(t),
                 outcome=_outcome(t),
-                accepted=t.decision.answer is Answer.ACCEPTED,
                 veto=t.decision.reason if t.decision.answer is Answer.VETOED else "",
                 repairs=t.plan.repairs if t.plan else None,
                 sha256=hashes.get(t.number, ""),

@@ -92,6 +92,9 @@ def _fields(added: "Added") -> dict[str, object]:
 
 
 def _line(added: "Added") -> str:
+    if not (added.evidence or added.admission):
+        known = f": it had {_number(added.known, 'row')} already" if added.known else ""
+        return f"{added.card}: nothing to add{known}"
     trials = f", {_number(added.admission, 'trial')}" if added.admission else ""
     rows = _number(added.evidence, "row")
     known = f"; {added.known} it had already" if added.known else ""

@@ -13,8 +13,6 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """One file that should define `ModelNew`."""
 
     content: bytes
-    path: str = ""
-    """The file it was read from; empty when it came from elsewhere."""
 
     @property
     def source(self) -> str:
@@ -63,4 +61,4 @@ def read_candidate(path: Path) -> Candidate:
             where=str(path),
             todo="a kernel's file is text of a few hundred lines",
         )
-    return Candidate(content=content, path=str(path))
+    return Candidate(content=content)

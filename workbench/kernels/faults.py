@@ -64,7 +64,7 @@ class CannotJudge(KernelFault):
     """The interpreter might answer wrongly here, so it does not answer. Not the kernel's fault.
 
     `doubt` is the code of a doubt that no GPU run can settle either: `lanes-race`,
-    `launches-race`, `false-hint`.
+    `launches-race`, `loads-ahead`, `false-hint`.
     """
 
     def __init__(self, thing: str, *, kernel: str = "", line: int = 0, doubt: str = "") -> None:

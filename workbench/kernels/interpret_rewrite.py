@@ -14,6 +14,7 @@ import triton.language as tl
 from triton.language.semantic import TritonSemantic
 
 from workbench.kernels.faults import CannotJudge
+from workbench.kernels.trace_ahead import Ahead
 from workbench.kernels.trace_launch import candidate_line
 from workbench.kernels.untyped import Untyped
 
@@ -116,9 +117,22 @@ class TracedSemantic(TritonSemantic):  # type: ignore[misc]  # triton is untyped
             self.builder.watch.loops(len(range(_whole(start), _whole(stop), step)))
         trips = getattr(self.builder, "trips", None)
         first = None if trips is None else trips(start, stop, by)
-        if first is None:
-            return function(*args, **named)
-        return self._in_all(first, _whole(start), _whole(stop), _whole(by))
+        turns = (
+            function(*args, **named)
+            if first is None
+            else self._in_all(first, _whole(start), _whole(stop), _whole(by))
+        )
+        stages = _whole(named.get("num_stages") or 0)
+        return self._pipelined(turns, stages) if stages > 1 else turns
+
+    def _pipelined(self, turns: Untyped, stages: int) -> Iterator[Untyped]:
+        """The turns of a loop whose loads are issued ahead, told to the watch."""
+        loop, watch = Ahead(stages), self.builder.watch
+        watch.ahead.append(loop)
+        for value in turns:
+            loop.turn()
+            yield value
+        watch.ahead.remove(loop)
 
     def _in_all(self, first: Untyped, start: int, stop: int, step: int) -> Iterator[Untyped]:
         for turn, value in enumerate(range(start, stop, step)):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from workbench.kernels.faults import AccessOutOfBounds, CannotJudge
 from workbench.kernels.records import LaunchTrace, OutOfBounds
 from workbench.kernels.standin_tensors import addresses_told
+from workbench.kernels.trace_ahead import Ahead
 from workbench.kernels.trace_memory import (
     Region,
     atomic_requests,
@@ -71,6 +72,8 @@ class LaunchWatch:
         """Storages that the launch has stored to."""
         self.unfinished: frozenset[Span] = frozenset()
         """Storages that earlier launches store to, which this one may overtake."""
+        self.ahead: list[Ahead] = []
+        """The pipelined loops that the program is in."""
         self._joined = False
         self.unrolled: tuple[int, ...] = ()
         """Iteration numbers of the static loops that are being unrolled."""
@@ -101,6 +104,7 @@ class LaunchWatch:
         self.trips.append(None)
         self._waiting.clear()
         self._joined = False
+        self.ahead.clear()
 
     def joins(self) -> None:
         """The program waits until all launches before its own are over."""
@@ -137,9 +141,20 @@ class LaunchWatch:
             full, active = False, addresses[mask]
         if region is not None and active.size:
             self._meets_launches(kind, region)
+        for loop in self.ahead if kind != "atomic" else ():
+            self._issued_ahead(loop, kind, active)
         if self.counting:
             self._count(kind, addresses, mask, active, width, region)
         return mask
+
+    def _issued_ahead(self, loop: Ahead, kind: Access, active: Array) -> None:
+        """Raises CannotJudge where a load of a pipelined loop may come before a store it needs."""
+        if kind == "store":
+            loop.stored(active)
+        elif loop.passed(active):
+            what = "loads of a pipelined loop (num_stages) that need what an earlier turn stored"
+            line = candidate_line()
+            raise CannotJudge(what, kernel=self.kernel, line=line, doubt="loads-ahead")
 
     def _meets_launches(self, kind: Access, region: Region) -> None:
         """Note what is stored to. Raises CannotJudge where an earlier launch may still store."""

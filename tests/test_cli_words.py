@@ -6,11 +6,14 @@ import subprocess
 import sys
 
 import pytest
+from msgspec import structs
 from typed_kit import saved, shell
 
 from workbench.agents.ledger import read_lines
 from workbench.cli.run import tell_idle_limits
 from workbench.engine.create import request_run
+from workbench.engine.telling import evidence_line
+from workbench.gate.records import Finding
 from workbench.session.records import Budget
 
 __all__ = ["saved", "shell"]
@@ -164,3 +167,14 @@ def test_the_package_is_the_command_too():
     asked = [sys.executable, "-m", "workbench", "--version"]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=240, check=False)
     assert (done.returncode, done.stdout.split()[0]) == (0, "workbench")
+
+
+def test_a_refusal_says_once_what_is_wrong_and_what_to_do():
+    finding = Finding(
+        code="policy.torch-compute",
+        says="`torch.softmax` computes outside a kernel",
+        evidence={"name": "torch.softmax", "share": 0.25, "todo": "use a Triton kernel"},
+    )
+    assert evidence_line(finding) == "share=0.25; to do: use a Triton kernel"
+    assert evidence_line(structs.replace(finding, says="it computes")).startswith("name=torch.")
+    assert evidence_line(structs.replace(finding, evidence={})) == ""

@@ -113,8 +113,16 @@ def stage_line(report: StageReport) -> str:
 
 
 def evidence_line(finding: Finding) -> str:
-    """What a finding rests on, `shape=full, share=0.001465`; empty where it names nothing."""
-    return ", ".join(
+    """What a finding rests on, `shape=full, share=0.001465`, and what to do about it.
+
+    Empty where it names nothing; a name that the finding's sentence has is not said twice.
+    """
+    values = dict(finding.evidence)
+    todo = values.pop("todo", "")
+    if str(values.get("name", "")) in finding.says:
+        values.pop("name", None)
+    said = ", ".join(
         f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in finding.evidence.items()
+        for name, value in values.items()
     )
+    return "; ".join(filter(None, (said, f"to do: {todo}" if todo else "")))

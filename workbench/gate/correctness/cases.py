@@ -171,9 +171,10 @@ def plan(
 
     With all effort there are 11 (gate protocol, section 8): a fresh one, seven in random order,
     then a fresh one, that one with a part drawn anew, and a fresh one; one of the last two has new
-    weights, and the one before it has them as built. Without floating-point inputs (`floats` false) every value case is a fresh draw,
-    except the one that reuses storage. Half of the calls run on NaN-filled memory; another half,
-    drawn independently, is watched. One fresh call follows in each of the problem's `layouts`.
+    weights, and the one before it has them as built. Without floating-point inputs (`floats` false)
+    every value case is a fresh draw, except the one that reuses storage. Half of the calls run on
+    NaN-filled memory; another half, drawn independently, is watched. One fresh call follows in each
+    of the problem's `layouts`.
     """
     rng = random.Random(derive(seed, shape, "plan"))  # noqa: S311 -- keyed by the judge's secret seed
     values = _value_calls(rng, seed, shape, _cases(rng, effort, floats))

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,16 @@ NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
 def tables():
-    """(command, the rows of the first table below it), for each command with a table."""
+    """(command, the rows of the table below it), for each command with a table before the next."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for section in re.split(r"^#+ ", text, flags=re.MULTILINE):
-        found = COMMAND.search(section)
-        lines = section[found.end() :].splitlines() if found else []
-        rows = [line for line in lines if line.startswith("| ")][1:]
-        if found and rows:
-            yield pytest.param(" ".join(found[1].split()), rows, id=Path(found[2]).stem)
+        found = list(COMMAND.finditer(section))
+        for one, later in zip_longest(found, found[1:]):
+            end = later.start() if later else len(section)
+            lines = section[one.end() : end].splitlines()
+            rows = [line for line in lines if line.startswith("| ")][1:]
+            if rows:
+                yield pytest.param(" ".join(one[1].split()), rows, id=Path(one[2]).stem)
 
 
 def numbers(text):
@@ -31,7 +34,7 @@ def numbers(text):
 
 def test_each_recorded_table_is_checked():
     assert {case.id for case in tables()} == {
-        *("noise_h200", "offline_h200", "experts_h200", "search_h200"),
+        *("noise_h200", "offline_h200", "offline_h200_third", "experts_h200", "search_h200"),
         "roundtrip_h200",
         "ablation_h200",
         "ablation_cpu",

@@ -22,13 +22,36 @@ def harmless_names(tree: ast.Module) -> frozenset[ast.AST]:
                 left=one, ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=text)]
             ) if text == _MAIN:
                 harmless.add(one)
+    told = _TOLD - _bound(tree)
     for call in found.of(ast.Call):
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-        if name in _TOLD:
+        if name in told:
             for argument in call.args:
                 harmless.add(argument)
                 harmless |= _written(argument)
     return frozenset(harmless)
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    """Names that the file gives to something of its own, by whatever spelling."""
+    bound: set[str] = set()
+    for node in walk(tree):
+        match node:
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+                | ast.arg(arg=name)
+                | ast.alias(asname=str(name))
+                | ast.Name(id=name, ctx=ast.Store())
+                | ast.Attribute(attr=name, ctx=ast.Store())
+                | ast.Constant(value=str(name))
+                | ast.keyword(arg=str(name))
+            ):
+                bound.add(name)
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                bound.add(name)
+    return bound
 
 
 def _written(argument: ast.expr) -> set[ast.AST]:

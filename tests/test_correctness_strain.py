@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from workbench.gate.correctness.cases import SHRUNK, Case
+from workbench.gate.correctness.choices import Choice, Operator, as_right
 from workbench.gate.correctness.compare import moved, rule_for
 from workbench.gate.correctness.comparing import Answered, Comparison, Kind, Plain
 from workbench.gate.correctness.gold import nudged
@@ -277,3 +278,20 @@ def test_places_of_near_numbers_are_asked_for_where_no_rounding_is_on_the_way():
 
     assert compared("x.argmax(-1)", Case.CLOSE, at(6)).wrong_exact
     assert compared("x.argmax(-1)", Case.CLOSE, at(0)).right
+
+
+@pytest.mark.parametrize(("whole", "right"), [(True, False), (False, True)])
+def test_of_a_part_of_a_row_an_exchanged_tie_may_stand_beside_the_reference_s_own(whole, right):
+    """Where a place is unknown, the reference's stands in for it; 1 and 2 hold equal numbers."""
+    source = torch.tensor([[3.0, 2.0, 2.0, 1.0]])
+    native = torch.tensor([[0, 1, 2]])
+    operator = Operator(many=True, first=False, values=0, places=1)
+    choice = Choice(operator, source, native, None, 1, sorted=True)
+
+    def excused(*places):
+        got = torch.tensor([places])
+        return as_right(choice, source.double(), got, native, 0.0, whole=whole)[0].tolist()
+
+    assert excused(0, 2, 2)[1] is right
+    assert excused(0, 2, 1) == [True, True, True]
+    assert excused(0, 3, 2)[1] is False

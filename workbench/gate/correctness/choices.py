@@ -145,8 +145,13 @@ def as_right(
     got: torch.Tensor,
     native: torch.Tensor,
     tolerance: float,
+    *,
+    whole: bool = True,
 ) -> torch.Tensor:
     """Which elements of `got`, indices that differ from those of `native`, are equally right.
+
+    Indices of one row must be distinct where `got` is `whole`: where some of a row's are the
+    reference's own, put in for what is not known, an index may be among them that was exchanged.
 
     `exact` is the selection's source in fp64, `tolerance` how far two of its elements may be apart
     and still be exchanged: 0 where the source is not computed, so that only equal ones may be.
@@ -158,7 +163,7 @@ def as_right(
     right = inside & ((picked == wanted) | ((picked - wanted).abs() <= tolerance))
     if choice.operator.first:
         right &= picked != wanted  # of equal ones only the first will do
-    if choice.operator.many:
+    if choice.operator.many and whole:
         ordered = places.sort(dim=-1).values
         distinct = (ordered[..., 1:] != ordered[..., :-1]).all(dim=-1, keepdim=True)
         right &= distinct

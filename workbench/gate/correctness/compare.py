@@ -36,7 +36,8 @@ ours: one rounding either side. Of complex numbers each part is compared.
 Calibrated on an NVIDIA H200 (triton 3.6): over the honest kernels of the gate's corpus the largest
 error was 0.32 of its bound, so the constants stayed as they were. The mildest exploit of precision
 that was tried, bf16 terms in an fp32 mean of 8,192, is 2.6 bounds off in the interpreter. Where
-tensor cores make long fp32 sums of products, C grows with them: `products.cut`. A machine's own margins: `pytest tests/test_gate_corpus.py -k honest -rP | grep margin`."""
+tensor cores make long fp32 sums of products, C grows with them: `products.cut`. A machine's
+own margins: `pytest tests/test_gate_corpus.py -k honest -rP | grep margin`."""
 
 TF32 = (4.0, 2.0**-10)
 """C and eps of fp32 outputs where the problem allows TF32: ten explicit mantissa bits."""

@@ -88,6 +88,8 @@ class Answered(Struct, frozen=True):
     kind: Kind = Kind.DRAWN
     plain: Plain | None = None
     """Of a call on shrunk inputs: those before."""
+    whole: bool = True
+    """Nothing in the outputs that are compared is the reference's own."""
 
 
 class Comparison:
@@ -341,13 +343,13 @@ class Comparison:
             many = ChoiceOperator(many=True, first=False, values=0, places=1)
             dim = selection.dim % native.dim()
             choice = Choice(many, source, native, None, dim, sorted=True)
-            return as_right(choice, source.double(), got, native, 0.0)
+            return as_right(choice, source.double(), got, native, 0.0, whole=self._case.whole)
         number = None if native.is_floating_point() else self._behind(place)
         if number is None:
             return None
         choice = self._case.native.choices[number]
         exact, tolerance = self._exact_source(number)
-        return as_right(choice, exact, got, native, tolerance)
+        return as_right(choice, exact, got, native, tolerance, whole=self._case.whole)
 
     def _exact_source(self, number: int) -> tuple[torch.Tensor, float]:
         """What a selection selected from in fp64, and how far rounding may move its elements."""

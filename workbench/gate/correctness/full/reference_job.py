@@ -272,12 +272,13 @@ class _Part:
         gold = full.oracle.gold(message.inputs, inputs, native)
         got = [output.clone() for output in native.outputs]
         got[self._output][tuple(index)] = self._values.to(got[self._output].dtype)
+        whole = self.count >= got[self._output].numel()
         if any(not choice.sorted for choice in native.choices):
-            if self.count < got[self._output].numel():
+            if not whole:
                 return None
             got = with_its_values(native.choices, native.outputs, got, self._output)
         comparison = Comparison(
-            Answered(message.inputs, inputs, native, gold),
+            Answered(message.inputs, inputs, native, gold, whole=whole),
             rule=full.rule,
             selections=message.selections,
             oracle=full.oracle,

@@ -1,7 +1,7 @@
 """Edits that change what a program does: outputs side by side, sorting, descriptors, split sums."""
 
 import pytest
-from kernel_texts import CONFIGS, SEEDS, TUTORIAL_MATMUL
+from kernel_texts import CONFIGS, OWN, SEEDS, TUTORIAL_MATMUL
 
 from workbench.kernels.edits.base import EditRefused, undo
 from workbench.kernels.edits.registry import EDITS
@@ -196,3 +196,12 @@ def test_an_autotuner_takes_the_place_of_stated_options_and_gives_it_back():
     assert "states `num_ctas`" in says(clustered, "autotune")
     split = edited(edited(SEEDS["gemm"], "descriptors"), "warp-specialize")
     assert "split warps" in says(split, "autotune")
+
+
+def test_a_loop_that_loads_what_it_stores_is_not_pipelined():
+    """A pipelined load does not wait for the store of an earlier turn."""
+    text = OWN["in_memory"]
+    (kernel,) = read_source(text).launched
+    assert EDITS["loop-unroll"].anchors(text, kernel)
+    with pytest.raises(EditRefused, match="nothing that it may store"):
+        EDITS["loop-stages"].apply(text, kernel, {"value": 3})

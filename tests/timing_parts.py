@@ -111,7 +111,7 @@ def together(
     """Sides with contents that are nothing."""
     nest = Branch("list", ())
     made = Made(inputs=nest, entries=(), outputs=nest, expected=(), changes_state=False, fp64=True)
-    prepared = Prepared(made=made, sets=1, fresh=True)
+    prepared = Prepared(made=made)
     return Sides(sides, fresh, prepared, "landlock+seccomp", stand_in)
 
 

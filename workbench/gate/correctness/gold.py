@@ -34,7 +34,7 @@ class Answer(Struct, frozen=True):
     """Per output: the outputs before it with which it shares an element."""
     choices: list[Choice]
     """Uses of operators that returned indices."""
-    longest: int
+    longest: int = 0
     """Terms of the longest sum of products."""
 
 

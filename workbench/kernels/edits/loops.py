@@ -55,9 +55,9 @@ def _loads_in(kernel: JitKernel, loop: Loop) -> bool:
 
 
 def _find_stages(_source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:
-    loops = [loop for loop in _ranged(kernel) if _loads_in(kernel, loop)]
+    loops = _staged(kernel)
     if not loops:
-        raise EditRefused("no innermost loop over a range loads")
+        raise EditRefused("no innermost loop over a range loads, and nothing that it may store")
     return tuple(_anchors(loops, "num_stages", "value"))
 
 
@@ -77,10 +77,26 @@ def _change_stages(source: Source, kernel: JitKernel, parameters: dict[str, Para
     if not 1 <= stages <= 16:
         raise EditRefused(f"{stages} stages are not from 1 to 16")
     splice = Splice(source)
-    for loop in _ranged(kernel):
-        if _loads_in(kernel, loop):
-            _set(splice, loop, "num_stages", str(stages))
+    for loop in _staged(kernel):
+        _set(splice, loop, "num_stages", str(stages))
     return splice.result()
+
+
+def _staged(kernel: JitKernel) -> list[Loop]:
+    """Innermost loops that load, and nothing that they may have stored: a pipelined load does not
+    wait for the store of an earlier turn (`kernels.trace_ahead`).
+    """
+    return [
+        loop
+        for loop in _ranged(kernel)
+        if _loads_in(kernel, loop) and not _stores_what_it_loads(kernel, loop)
+    ]
+
+
+def _stores_what_it_loads(kernel: JitKernel, loop: Loop) -> bool:
+    inside = [access for access in kernel.accesses if loop in access.loops]
+    loaded = {access.base for access in inside if access.kind == "load"}
+    return any(a.base in loaded or not a.base for a in inside if a.kind != "load")
 
 
 def _find_unroll(_source: Source, kernel: JitKernel) -> tuple[Anchor, ...]:

@@ -76,6 +76,7 @@ def _change_stages(source: Source, kernel: JitKernel, parameters: dict[str, Para
     stages = int(parameters["value"])
     if not 1 <= stages <= 16:
         raise EditRefused(f"{stages} stages are not from 1 to 16")
+    _find_stages(source, kernel)
     splice = Splice(source)
     for loop in _staged(kernel):
         _set(splice, loop, "num_stages", str(stages))

@@ -47,6 +47,33 @@ def names_in(node: ast.AST | None) -> frozenset[str]:
     return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
 
 
+def reads_of(name: str, root: ast.AST) -> list[ast.Name]:
+    """Every place within a node where a name is read."""
+    return [
+        node
+        for node in ast.walk(root)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    ]
+
+
+def unspread(node: ast.expr) -> ast.expr:
+    """An expression without the subscripts behind it, as in `rows[:, None]`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
+def spread(node: ast.AST, axis: int) -> str:
+    """The name in `name[:, None]` (axis 0) or `name[None, :]` (axis 1); empty for other forms."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=[a, b])):
+            kept, none = (a, b) if axis == 0 else (b, a)
+            whole = isinstance(kept, ast.Slice) and not (kept.lower or kept.upper or kept.step)
+            return name if whole and isinstance(none, ast.Constant) and none.value is None else ""
+        case _:
+            return ""
+
+
 def same(left: ast.AST | None, right: ast.AST | None) -> bool:
     """Whether two expressions have the same text, ignoring layout."""
     if left is None or right is None:

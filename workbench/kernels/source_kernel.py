@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from workbench.kernels.source_flow import Flow, conjuncts
+from workbench.kernels.source_flow import Flow, conjuncts, reads_of, unspread
 from workbench.kernels.source_names import Names
 
 _RANGES = {"range": "range", "tl.range": "tl.range", "tl.static_range": "static_range"}
@@ -130,6 +130,10 @@ class JitKernel:
         while not isinstance(node, ast.stmt):
             node = self.parents[node]
         return node
+
+    def reads(self, name: str) -> list[ast.Name]:
+        """Every place of the body where a name is read."""
+        return [node for statement in self.node.body for node in reads_of(name, statement)]
 
     def loops_of(self, node: ast.AST) -> tuple[Loop, ...]:
         """Loops around a node, outermost first; a node in a loop's header is not inside it."""
@@ -324,10 +328,7 @@ class JitKernel:
     def mask_parts(self, mask: ast.expr | None) -> Iterator[ast.expr]:
         """The conjuncts of a mask, with names resolved and `[:, None]` removed."""
         for part in conjuncts(mask):
-            inner = part
-            while isinstance(inner, ast.Subscript):
-                inner = inner.value
-            behind = self.flow.resolve(inner)
+            behind = self.flow.resolve(unspread(part))
             if behind is not part and isinstance(behind, ast.BinOp | ast.Compare | ast.IfExp):
                 yield from self.mask_parts(behind)
             else:

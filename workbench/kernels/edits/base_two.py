@@ -25,22 +25,13 @@ def _scale(kernel: JitKernel) -> tuple[str, list[ast.Name]]:
     if kernel.calls("exp2") or not kernel.calls("exp"):
         raise EditRefused("there are no exponentials, or some are to the base 2 already")
     for parameter in kernel.parameters:
-        reads = _reads(kernel, parameter.name)
+        reads = kernel.reads(parameter.name)
         if parameter.constexpr or not reads or not all(_scales(kernel, node) for node in reads):
             continue
         scaled = _scaled(kernel, parameter.name)
         if all(_terms_scaled(call.args[0], parameter.name, scaled) for call in kernel.calls("exp")):
             return parameter.name, reads
     raise EditRefused("no parameter scales every term of every exponent")
-
-
-def _reads(kernel: JitKernel, name: str) -> list[ast.Name]:
-    return [
-        n
-        for s in kernel.node.body
-        for n in ast.walk(s)
-        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
-    ]
 
 
 def _scales(kernel: JitKernel, node: ast.Name) -> bool:
@@ -156,7 +147,7 @@ def to_base_e(source: Source, kernel: JitKernel) -> tuple[str, tuple[int, ...]]:
     for statement in made:
         splice.remove(statement)
     gone = {id(n) for statement in made for n in ast.walk(statement)}
-    for node in _reads(kernel, name):
+    for node in kernel.reads(name):
         if id(node) not in gone:
             splice.replace(node, scale)
     for call in powers:
@@ -190,7 +181,7 @@ def _factor(kernel: JitKernel) -> tuple[list[ast.stmt], str, str]:
                     continue
         elif others:
             continue
-        if scale in kernel.flow.parameters and len(_reads(kernel, scale)) == 1:
+        if scale in kernel.flow.parameters and len(kernel.reads(scale)) == 1:
             return [*others, statement], name, scale
     raise EditRefused("no name is a parameter times log2(e)")
 

@@ -17,7 +17,7 @@ from workbench.kernels.edits.naming import FreeNames, spelled
 from workbench.kernels.edits.row_on_chip import walk
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import LaunchSite, Source
-from workbench.kernels.source_flow import conjuncts, names_in
+from workbench.kernels.source_flow import conjuncts, names_in, spread
 from workbench.kernels.source_kernel import JitKernel, Loop, argument
 
 
@@ -90,24 +90,14 @@ def _parts(kernel: JitKernel, node: ast.expr | None) -> list[ast.expr]:
             raise EditRefused("what is counted is not made of comparisons")
 
 
-def _spread(node: ast.AST, axis: int) -> str:
-    """The name in `name[None, :]` (axis 1) or `name[:, None]` (axis 0); empty for other forms."""
-    match node:
-        case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=[a, b])):
-            none = a if axis == 1 else b
-            return name if isinstance(none, ast.Constant) and none.value is None else ""
-        case _:
-            return ""
-
-
 def _larger(parts: list[ast.expr | None]) -> tuple[str, str]:
     """(own element, other element) of `other[None, :] > x[:, None]`."""
     for part in parts:
         match part:
-            case ast.Compare(left=left, ops=[ast.Gt()], comparators=[right]) if _spread(
+            case ast.Compare(left=left, ops=[ast.Gt()], comparators=[right]) if spread(
                 left, 1
-            ) and _spread(right, 0):
-                return _spread(right, 0), _spread(left, 1)
+            ) and spread(right, 0):
+                return spread(right, 0), spread(left, 1)
             case _:
                 pass
     raise EditRefused("larger elements are not what is counted")
@@ -122,7 +112,7 @@ def _earlier(
     for part in parts:
         match part:
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                pair = _spread(right, 0), _spread(left, 1)
+                pair = spread(right, 0), spread(left, 1)
                 if pair == (x, other) and isinstance(op, ast.Gt | ast.Eq):
                     equal = equal or isinstance(op, ast.Eq)
                 elif all(pair) and isinstance(op, ast.Lt):

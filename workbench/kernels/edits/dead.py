@@ -4,7 +4,7 @@ import ast
 
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.source import LaunchSite, read_source
-from workbench.kernels.source_flow import statements
+from workbench.kernels.source_flow import reads_of, statements
 from workbench.kernels.source_kernel import JitKernel
 
 
@@ -33,12 +33,7 @@ def drop_unused_local(splice: Splice, launch: LaunchSite, given: ast.expr) -> No
         return
     if flow.single(given.id) is None:
         return
-    reads = [
-        n
-        for n in ast.walk(launch.scope.function)
-        if isinstance(n, ast.Name) and n.id == given.id and isinstance(n.ctx, ast.Load)
-    ]
-    if len(reads) == 1:
+    if len(reads_of(given.id, launch.scope.function)) == 1:
         splice.remove(flow.definitions[given.id][0].statement)
 
 

@@ -38,12 +38,7 @@ class Described:
 
     def names(self, kernel: JitKernel) -> list[ast.Name]:
         """Every place of the kernel's body where it is read."""
-        return [
-            n
-            for s in kernel.node.body
-            for n in ast.walk(s)
-            if isinstance(n, ast.Name) and n.id == self.name and isinstance(n.ctx, ast.Load)
-        ]
+        return kernel.reads(self.name)
 
     def leave(self, splice: Splice, kernel: JitKernel) -> None:
         """Take its making out, and pass what it held."""

@@ -7,6 +7,7 @@ from workbench.kernels.edits.base import EditRefused
 from workbench.kernels.edits.launching import host_statement
 from workbench.kernels.edits.sites import literal
 from workbench.kernels.source import Source
+from workbench.kernels.source_flow import reads_of, spread, unspread
 from workbench.kernels.source_kernel import Access, JitKernel, Loop, argument
 
 _KNOWN = frozenset({"input", "other", "acc", "input_precision", "allow_tf32"})
@@ -108,17 +109,9 @@ def _total(
         raise EditRefused(f"`{total}` does not start at zero, or is set again")
     if kernel.names.dotted(kind) != "tl.float32":
         raise EditRefused(f"`{total}` is not added up in fp32")
-    if len(_reads(loop.node, total)) != reads:
+    if len(reads_of(total, loop.node)) != reads:
         raise EditRefused(f"`{total}` is read before its loop has ended")
     return total, found[0].statement, start
-
-
-def _reads(root: ast.AST, name: str) -> list[ast.Name]:
-    return [
-        node
-        for node in ast.walk(root)
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-    ]
 
 
 def _operand(dot: ast.Call, position: int, name: str) -> ast.expr:
@@ -167,7 +160,7 @@ def _made(kernel: JitKernel, loop: Loop, used: ast.Name) -> ast.Assign:
     made = found[0].statement if len(found) == 1 else None
     if not isinstance(made, ast.Assign) or made not in loop.node.body:
         raise EditRefused(f"`{used.id}` is not simply loaded in the loop")
-    if len(_reads(kernel.node, used.id)) != 1:
+    if len(reads_of(used.id, kernel.node)) != 1:
         raise EditRefused(f"`{used.id}` is used for more than the product")
     return made
 
@@ -183,15 +176,15 @@ def _terms(kernel: JitKernel, load: Access, length: str, deep: int) -> tuple[ast
             case (
                 ast.BinOp(left=places, op=ast.Mult(), right=ast.Name(id=stride))
                 | ast.BinOp(left=ast.Name(id=stride), op=ast.Mult(), right=places)
-            ) if stride == length and _spread(places, 1 - deep):
-                rows = _spread(places, 1 - deep)
-            case ast.Subscript() if _spread(term, deep):
-                depth = _spread(term, deep)
+            ) if stride == length and spread(places, 1 - deep):
+                rows = spread(places, 1 - deep)
+            case ast.Subscript() if spread(term, deep):
+                depth = spread(term, deep)
             case _:
                 raise EditRefused(f"line {load.line} does not read rows that lie along the sum")
     if base is None or not rows or not depth:
         raise EditRefused(f"line {load.line} does not read rows that lie along the sum")
-    if len(_reads(kernel.node, base.id)) != 1:
+    if len(reads_of(base.id, kernel.node)) != 1:
         raise EditRefused(f"`{base.id}` is read in several places")
     return base, rows, depth
 
@@ -202,17 +195,6 @@ def _added(node: ast.expr) -> list[ast.expr]:
             return [*_added(left), *_added(right)]
         case _:
             return [node]
-
-
-def _spread(node: ast.AST, axis: int) -> str:
-    """The name in `name[:, None]` (axis 0) or `name[None, :]` (axis 1); empty for other forms."""
-    match node:
-        case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=[a, b])):
-            kept, none = (a, b) if axis == 0 else (b, a)
-            whole = isinstance(kept, ast.Slice) and not (kept.lower or kept.upper or kept.step)
-            return name if whole and isinstance(none, ast.Constant) and none.value is None else ""
-        case _:
-            return ""
 
 
 def _check_depth(kernel: JitKernel, loop: Loop, depth: str) -> None:
@@ -236,18 +218,13 @@ def _within(kernel: JitKernel, load: Access, rows: str, known: dict[str, str]) -
     within = ""
     for part in kernel.mask_parts(load.mask):
         bound = kernel.bound(part)
-        places = "" if bound is None else _name(bound[1])
+        inner = None if bound is None else unspread(bound[1])
+        places = inner.id if isinstance(inner, ast.Name) else ""
         if bound is not None and places == rows and not within:
             within = bound[0]
         elif bound is None or known.get(places) != bound[0]:
             raise EditRefused(f"line {load.line} masks by more than its rows and the sum's end")
     return within
-
-
-def _name(node: ast.expr) -> str:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _check_launches(

@@ -7,6 +7,7 @@ from workbench.kernels.edits.base import EditRefused
 from workbench.kernels.edits.naming import spelled
 from workbench.kernels.edits.sites import literal
 from workbench.kernels.source import LaunchSite, Source
+from workbench.kernels.source_flow import reads_of
 from workbench.kernels.source_kernel import JitKernel
 
 
@@ -59,11 +60,7 @@ def _of_function(source: Source, launch: LaunchSite, name: str) -> Grid:
 
 def _check_alone(launch: LaunchSite, name: str) -> None:
     function = launch.scope.function
-    reads = [
-        n
-        for n in ast.walk(function if function is not None else launch.call)
-        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
-    ]
+    reads = reads_of(name, function if function is not None else launch.call)
     if len(reads) != 1:
         raise EditRefused(f"`{name}` is read {len(reads)} times, not only as this grid")
 

@@ -1,7 +1,6 @@
 """How a kernel uses a program id, and what of that differs between neighbouring programs."""
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from workbench.kernels.edits.base import EditRefused
@@ -55,7 +54,7 @@ def uses_of(source: Source, kernel: JitKernel, axis: int) -> Uses:
                 found.divisors.append(_divisor(use.whole))
             name_held = "" if use.how == "quotient" else held(kernel, use.whole)
             if name_held and name_held not in found.uses:
-                ahead.append((name_held, list(_reads(kernel, name_held))))
+                ahead.append((name_held, list(kernel.reads(name_held))))
     for launch in source.launches_of(kernel.name):
         found.launches.append((launch, _grid(source, kernel, launch, found)))
     if not found.launches or source.autotuned(kernel):
@@ -129,13 +128,6 @@ def held(kernel: JitKernel, whole: ast.expr) -> str:
             return name if kernel.flow.single(name) is whole else ""
         case _:
             return ""
-
-
-def _reads(kernel: JitKernel, name: str) -> Iterator[ast.Name]:
-    for statement in kernel.node.body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-                yield node
 
 
 def _grid(source: Source, kernel: JitKernel, launch: LaunchSite, found: Uses) -> Grid:

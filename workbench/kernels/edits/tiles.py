@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from workbench.kernels.edits.base import EditRefused
 from workbench.kernels.edits.ranks import rank
 from workbench.kernels.edits.sites import literal
-from workbench.kernels.source_flow import names_in
+from workbench.kernels.source_flow import reads_of, unspread
 from workbench.kernels.source_kernel import Access, JitKernel
 
 
@@ -150,9 +150,7 @@ def _bounds(kernel: JitKernel, access: Access) -> list[tuple[str, str]]:
     found = []
     for part in kernel.mask_parts(access.mask):
         bound = kernel.bound(part)
-        inner = bound[1] if bound is not None else None
-        while isinstance(inner, ast.Subscript):
-            inner = inner.value
+        inner = unspread(bound[1]) if bound is not None else None
         if bound is None or not isinstance(inner, ast.Name):
             raise EditRefused(f"line {access.line} is masked by more than the matrix's ends")
         found.append((inner.id, bound[0]))
@@ -204,8 +202,7 @@ def check_alone(kernel: JitKernel, tile: Tile) -> None:
     for root in tile.read:
         match root:
             case ast.Name(id=name) if base in kernel.flow.closure(name) and name != base:
-                reads = sum(name in names_in(n) for n in ast.walk(kernel.node) if _is_read(n, name))
-                if reads != 1:
+                if len(reads_of(name, kernel.node)) != 1:
                     raise EditRefused(f"`{name}` is used beside the access to `{base}`")
             case _:
                 pass
@@ -221,7 +218,3 @@ def element_types(kernel: JitKernel, base: str) -> Iterator[ast.Attribute]:
                 yield node
             case _:
                 pass
-
-
-def _is_read(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)

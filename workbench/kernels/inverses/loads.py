@@ -8,6 +8,7 @@ from workbench.kernels.edits.hoist import HOIST_LOADS
 from workbench.kernels.edits.splice import Splice
 from workbench.kernels.inverses.base import Inverse, Removable, puts_back
 from workbench.kernels.source import Source
+from workbench.kernels.source_flow import reads_of
 from workbench.kernels.source_kernel import Access, JitKernel, Loop
 
 _HINTS = ("multiple_of", "max_contiguous", "max_constancy")
@@ -49,13 +50,8 @@ def _served(kernel: JitKernel, access: Access) -> Loop | None:
             return None
     if kernel.flow.single(name) is None or not access.base or kernel.by_descriptor(access):
         return None
-    reads = [
-        n
-        for n in ast.walk(kernel.node)
-        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
-    ]
     around = len(access.loops)
-    loops = {kernel.loops_of(read)[around : around + 1] for read in reads}
+    loops = {kernel.loops_of(read)[around : around + 1] for read in reads_of(name, kernel.node)}
     if len(loops) != 1 or not (found := loops.pop()):
         return None
     loop = found[0]

@@ -14,7 +14,7 @@ from workbench.kernels.edits.splice import Splice
 from workbench.kernels.inverses.base import Inverse, Removable
 from workbench.kernels.inverses.flags import drop_choice
 from workbench.kernels.source import Source
-from workbench.kernels.source_flow import names_in
+from workbench.kernels.source_flow import names_in, reads_of
 from workbench.kernels.source_kernel import JitKernel, Loop
 
 
@@ -249,11 +249,10 @@ def _only_assignment(kernel: JitKernel, name: str) -> ast.Assign | None:
 
 
 def _read_elsewhere(kernel: JitKernel, name: str, allowed: set[ast.Assign]) -> bool:
-    for node in ast.walk(kernel.node):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-            holder = kernel.statement(node)
-            if holder not in allowed and not _inside_own(holder, name):
-                return True
+    for node in reads_of(name, kernel.node):
+        holder = kernel.statement(node)
+        if holder not in allowed and not _inside_own(holder, name):
+            return True
     return False
 
 

@@ -1,6 +1,5 @@
 """Everything that the screen draws with, without a screen."""
 
-import base64
 import re
 import subprocess
 from pathlib import Path
@@ -17,7 +16,6 @@ from workbench.engine.funnel import funnel
 from workbench.engine.view import State
 from workbench.measure.records import Kind, Speed, Time
 from workbench.session.records import Answer
-from workbench.tui.clipboard import OSC_LIMIT, osc52, save, told
 from workbench.tui.diff.paint import paint, prepare
 from workbench.tui.diff.rows import compare, folded, hunk_starts, patch, unified
 from workbench.tui.draw import bar, duration, figure, fit, line, sparkline, wrapped
@@ -386,22 +384,6 @@ def test_leaving_a_running_session_says_how_to_come_back() -> None:
         "Session rms-quiet-otter goes on. Come back: workbench attach /tmp/sessions/rms-quiet-otter"
     )
     assert "workbench resume" in leaving(waiting(state=State.LOST)).farewell()
-
-
-def test_a_copy_reaches_a_terminal_outside_tmux() -> None:
-    bare = osc52("héllo", {})
-    assert base64.b64decode(bare.removeprefix("\x1b]52;c;").removesuffix("\a")) == "héllo".encode()
-    wrapped_too = osc52("héllo", {"TMUX": "/tmp/tmux"})
-    assert wrapped_too == bare + "\x1bPtmux;" + bare.replace("\x1b", "\x1b\x1b") + "\x1b\\"
-
-
-def test_a_copy_too_long_for_the_terminal_still_has_its_file(tmp_path: Path) -> None:
-    text = "x" * (OSC_LIMIT + 1)
-    assert osc52(text, {}) == ""
-    path = save(text, tmp_path)
-    assert path.read_text() == text
-    assert path.stat().st_mode & 0o077 == 0
-    assert "too long" in told(text, path, sent=False)
 
 
 def test_a_long_session_is_drawn_from_what_is_in_view() -> None:
